@@ -15,7 +15,7 @@ use crate::{
     cel, cli,
     filter::{self, Filter},
     manifest::{format, schema},
-    model::{Kind, fault::Faults, redact::Redacted, secret::Secrets},
+    model::{Kind, fault::Faults, node, redact::Redacted, secret::Secrets},
     plan::{
         format::{Format, render},
         saved::SavedPlan,
@@ -28,7 +28,7 @@ use crate::{
 pub type FuzzTarget = fn(&[u8]);
 
 /// Every target, with the name of its program in `fuzz/` and of its folder in `fuzz/regressions/`.
-pub const TARGETS: [(&str, FuzzTarget); 9] = [
+pub const TARGETS: [(&str, FuzzTarget); 10] = [
     ("manifests", manifests),
     ("certificates", certificates),
     ("bodies", bodies),
@@ -38,6 +38,7 @@ pub const TARGETS: [(&str, FuzzTarget); 9] = [
     ("configuration", configuration),
     ("filters", filters),
     ("hooks", hook_payloads),
+    ("yaml", plain_yaml),
 ];
 
 /// The bytes of a report that do not depend on its input: the 100 errors of a file with their helps, and the rules of
@@ -167,6 +168,13 @@ pub fn hook_payloads(bytes: &[u8]) {
     hooks::fuzzed(bytes);
 }
 
+/// Plain YAML: whatever its own reader reads, serde_yaml reads as the same documents.
+pub fn plain_yaml(bytes: &[u8]) {
+    if let Some(text) = text(bytes) {
+        let _ = node::plain_reader_agrees(text);
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
@@ -229,6 +237,10 @@ mod tests {
             "manifests" => {
                 seeds.extend(files("tests/invalid", &["yaml", "json"]));
                 seeds.extend(files("examples/storefront", &["yaml", "json"]));
+            }
+            "yaml" => {
+                seeds.extend(files("tests/invalid", &["yaml"]));
+                seeds.extend(files("examples/storefront", &["yaml"]));
             }
             "certificates" => seeds.extend(files("examples/storefront/certs", &["pem"])),
             "metadata" => seeds.extend(files("examples/storefront/saml", &["xml"])),

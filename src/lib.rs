@@ -192,12 +192,15 @@
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot →
 //!   `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one revision
 //!   with one history record. With `--server` the files go to `api::reconciliation`, which does the same on its own
-//!   store.
+//!   store, and also answers reviews of a folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain
+//!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: `api::endpoint` → the handler of the action → typed body
-//!   (`model::decode`) → one operation → commit → View → bytes. The bytes of a whole resource are cached with its entry
-//!   until it or a child changes.
+//!   (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
+//!   (`api::intake`) → one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
+//!   with its entry until it or a child changes.
 //! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
-//!   first flow for what has changed (D74) → commit. Invalid manifests are reported and change nothing
+//!   files that may have changed (`manifest::tree::kept`) → the first flow for what has changed (`manifest::again`,
+//!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
 //! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote
 //!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).

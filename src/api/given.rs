@@ -12,6 +12,7 @@ use crate::{
         module::{AnyModule, Slot},
         node::{Node, Tape},
         resource::{AccessList, AnyResource, Beside, KindInfo},
+        secret::Secrets,
     },
     text::printable,
 };
@@ -139,29 +140,46 @@ pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after:
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the
-/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so.
+/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so. A caller who
+/// does not see the secrets of the resource cannot send one, because the answer would tell a right guess.
 pub(super) fn take_fixed(
     fields: &mut Vec<String>,
     info: &KindInfo,
     present: Option<&dyn AnyResource>,
     patch: Option<&dyn AnyResource>,
+    sees_secrets: bool,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
     fields.retain(|field| {
         if !info.fixed.contains(&field.as_str()) {
             return true;
         }
+        let unchangeable = || {
+            let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
+            fault.at(Path::root().join(field.as_str()))
+        };
+        if present.is_some_and(|present| !sees_secrets && is_secret(present, field)) {
+            faults.push(unchangeable().help(format!("leave `{field}` out: this API key does not see its value")));
+            return false;
+        }
         // Specs compare secrets in constant time.
         let patched = present.zip(patch).map(|(present, patch)| present.patched(patch, std::slice::from_ref(field)));
         if let (Some(Ok(patched)), Some(present)) = (patched, present)
             && !patched.same(present)
         {
-            let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
-            faults.push(fault.at(Path::root().join(field.as_str())));
+            faults.push(unchangeable());
         }
         false
     });
     faults
+}
+
+/// Whether a field has a secret. A resource that cannot be written counts as secret.
+fn is_secret(resource: &dyn AnyResource, field: &str) -> bool {
+    match (resource.to_json(Secrets::Revealed), resource.to_json(Secrets::Masked)) {
+        (Ok(revealed), Ok(masked)) => revealed.get(field) != masked.get(field),
+        _ => true,
+    }
 }
 
 /// Decodes a body and checks the Spec's rules; for a PATCH, only those of the `given` fields.

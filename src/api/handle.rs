@@ -22,7 +22,7 @@ use super::{
     query,
     render::{self, render, render_module},
     security::note::{SecurityNote, people_changes},
-    work::with_body,
+    work::{SMALL, with_body},
 };
 use crate::{
     model::{
@@ -40,8 +40,11 @@ use crate::{
         secret::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
     },
-    store::{Attempt, Declined, mint},
+    store::{Attempt, Declined, Entered, NextState, mint},
 };
+
+/// A write in the queue of the store, and what to warn of.
+type EnteredWrite = (Arc<App>, Result<Entered<ApiError>, Declined<ApiError>>, Vec<String>);
 
 /// A request.
 struct ApiRequest<'a> {
@@ -104,7 +107,8 @@ impl Served {
     }
 }
 
-/// Handles a request to an endpoint; `parameters` are the decoded path parameters.
+/// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
+/// wait for is boxed: a read would have to allocate and move room for it in each layer of the router.
 pub(super) async fn handle(
     served: &Served,
     parameters: Vec<String>,
@@ -119,7 +123,7 @@ pub(super) async fn handle(
         // An old state is not kept while the body is received, and the key may be revoked meanwhile.
         drop((snapshot, caller));
         let faults;
-        (content, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+        (content, faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
@@ -127,9 +131,9 @@ pub(super) async fn handle(
     }
     // Who may read is decided now, also for an earlier state.
     let (current, sight) = (snapshot.revision, Sight::of(&caller));
-    let (snapshot, at) = match known.contains(&past::AT) {
-        true => past::state(app, snapshot, parts.uri.query()).await?,
-        false => (snapshot, None),
+    let (snapshot, at) = match parts.uri.query().filter(|_| known.contains(&past::AT)) {
+        Some(query) => Box::pin(past::state(app, snapshot, query)).await?,
+        None => (snapshot, None),
     };
     let sight = sight.of_revision(snapshot.revision, current);
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
@@ -142,27 +146,27 @@ pub(super) async fn handle(
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     let answered = match endpoint.action {
-        Action::Create => call.create(key, given::body(content)?).await,
+        Action::Create => Box::pin(call.create(key, given::body(content)?)).await,
         Action::List => {
             let ApiRequest { sight, snapshot, headers, .. } = call;
-            list::list(app, sight, snapshot, at, key, parts.uri.query(), headers).await
+            Box::pin(list::list(app, sight, snapshot, at, key, parts.uri.query(), headers)).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
         Action::Patch if content.root().is_null() && endpoint.kind == Kind::EventSource => {
-            call.patch(key, Tape::empty_mapping()).await
+            Box::pin(call.patch(key, Tape::empty_mapping())).await
         }
-        Action::Patch => call.patch(key, given::body(content)?).await,
-        Action::Delete => call
-            .commit(&key, None, vec![Operation::Delete { key: key.clone(), with_children: true }])
-            .await
-            .map(|_| no_content()),
-        Action::PutModule(slot) => call.put_module(key, slot, given::module_body(slot, content)?).await,
+        Action::Patch => Box::pin(call.patch(key, given::body(content)?)).await,
+        Action::Delete => {
+            let operations = vec![Operation::Delete { key: key.clone(), with_children: true }];
+            Box::pin(call.commit(&key, None, operations)).await.map(|_| no_content())
+        }
+        Action::PutModule(slot) => Box::pin(call.put_module(key, slot, given::module_body(slot, content)?)).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
-        Action::DeleteModule(slot) => call
-            .commit(&key, Some(slot), vec![Operation::DeleteModule { host: key.clone(), slot }])
-            .await
-            .map(|_| no_content()),
+        Action::DeleteModule(slot) => {
+            let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
+            Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| no_content())
+        }
     };
     let mut response = answered?;
     if let Some(note) = people.into_inner() {
@@ -240,7 +244,7 @@ impl ApiRequest<'_> {
         }
         let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
         let sight = self.sight.clone();
-        let rendered = self.app.renderings.run(move || render(&app, &sight, &snapshot, &entry)).await?;
+        let rendered = Box::pin(self.app.renderings.run(move || render(&app, &sight, &snapshot, &entry))).await?;
         Ok(self.conditional(&rendered))
     }
 
@@ -258,7 +262,8 @@ impl ApiRequest<'_> {
             permission::allows_request(&self.caller, address, &[operation], &self.snapshot)
                 .map_err(|fault| self.caller.refused(fault))?;
         }
-        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
+        let sees = self.snapshot.get(&key).is_none_or(|entry| self.sight.sees(entry));
+        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref(), sees);
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut warnings = Vec::new();
@@ -313,10 +318,19 @@ impl ApiRequest<'_> {
         let sight = self.sight.clone();
         let changes = people_changes(&operations);
         let address = guard::client_of(&self.headers);
-        let commit = move || {
-            owned.look_up(&operations);
+        let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
+        let failed = || ApiError::of(Code::Internal, "internal error while handling the request");
+        let mut operations = operations;
+        if !owned.look_up_known(&operations) {
+            let look_up = move || {
+                owned.look_up(&operations);
+                (owned, operations)
+            };
+            (owned, operations) = tokio::task::spawn_blocking(look_up).await.map_err(|_| failed())?;
+        }
+        let enter = move || -> EnteredWrite {
             let mut warnings = Vec::new();
-            let committed = app.store.commit_with(attempt, |current| -> Result<Vec<Operation>, ApiError> {
+            let entered = app.store.enter(attempt, |current| -> Result<NextState, ApiError> {
                 permission::allows_request(&caller, address, &operations, current)
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
@@ -324,13 +338,15 @@ impl ApiRequest<'_> {
                     Some(slot) => render_module(&app, &sight, current, &key, slot),
                     None => current.get(&key).map(|entry| render(&app, &sight, current, entry)).transpose(),
                 })?;
-                Ok(operations)
+                Ok(NextState::Operations(operations))
             });
+            (app, entered, warnings)
+        };
+        let settle = |(app, entered, warnings): EnteredWrite| {
+            let committed = entered.and_then(|entered| app.store.settle(entered));
             committed.map(|committed| (committed.snapshot, warnings))
         };
-        // The engine blocks until the data is on disk.
-        let committed = tokio::task::spawn_blocking(commit).await;
-        match committed.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))? {
+        match self.app.intake.commit(quick, enter, settle).await.ok_or_else(failed)? {
             Ok((snapshot, warnings)) => {
                 if !changes.is_empty() {
                     let Caller { key, owner, .. } = self.caller.clone();

@@ -20,6 +20,7 @@ pub(crate) mod guard;
 mod handle;
 pub(crate) mod history;
 pub(crate) mod hooks;
+mod intake;
 mod kept_pages;
 mod list;
 mod metrics;
@@ -32,6 +33,7 @@ mod page;
 mod past;
 mod peer;
 mod permission;
+pub(crate) mod planned_change;
 mod precondition;
 pub(crate) mod protection;
 mod query;
@@ -73,6 +75,7 @@ use backup::Backups;
 use client_certificates::ClientCertificates;
 use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
+use intake::Intake;
 use kept_pages::KeptPages;
 use notify::Outbox;
 use protection::RestWrites;
@@ -144,6 +147,8 @@ pub struct App {
     rekey_turn: RekeyTurn,
     /// What sources want to happen with writes to their resources.
     rest_writes: RestWrites,
+    /// The commits of small requests.
+    intake: Intake,
 }
 
 /// The reconciliations that may wait; their bodies are in memory.
@@ -204,6 +209,7 @@ impl App {
             backups: Backups::default(),
             rekey_turn: RekeyTurn::new(),
             rest_writes: RestWrites::default(),
+            intake: Intake::default(),
         }
     }
 

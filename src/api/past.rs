@@ -24,9 +24,9 @@ pub(super) const AT: &str = "at";
 pub(super) async fn state(
     app: &Arc<App>,
     current: Arc<Snapshot>,
-    query: Option<&str>,
+    query: &str,
 ) -> Result<(Arc<Snapshot>, Option<u64>), ApiError> {
-    let mut parameters = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
     let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None)) };
     let name = RevisionName::parse(&value).ok_or_else(|| {
         let expected = "the number of a revision, at least 7 digits of a commit id, or";

@@ -10,7 +10,7 @@ use super::{
     permission::{Sight, has_secrets},
 };
 use crate::{
-    manifest::consent::{moved_route, refused_write},
+    manifest::consent::refused_write,
     model::{
         Kind,
         code::Code,
@@ -117,7 +117,7 @@ impl OwnedWrite {
 }
 
 /// The resources of sources that an operation writes to: the resource itself, its children if they are deleted with it,
-/// and the parent of a new one, or of a route without a source that gets another match.
+/// the parent of a new one, and the edge of a route without a source.
 fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entry>> {
     let key = operation.key();
     match operation {
@@ -126,20 +126,22 @@ fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entr
         Operation::Claim { .. } => Vec::new(),
         Operation::Create { .. } => key.parent_key().and_then(|parent| current.get(&parent)).into_iter().collect(),
         Operation::Delete { .. } => {
-            let mut all: Vec<&Arc<Entry>> = current.get(key).into_iter().collect();
+            let mut all: Vec<&Arc<Entry>> = current.get(key).into_iter().chain(edge_of(current, key)).collect();
             if let Some(kind) = key.kind.info().children {
                 all.extend(current.children(key, kind));
             }
             all
         }
         Operation::Patch { .. } | Operation::PutModule { .. } | Operation::DeleteModule { .. } => {
-            let entry = current.get(key);
-            // Otherwise a route could be created where nobody objects, and moved to where the edge's source would.
-            let moved = entry.filter(|entry| entry.claim.is_none() && moved_route(entry, operation).is_some());
-            let edge = moved.and_then(|_| current.get(&key.parent_key()?));
-            entry.into_iter().chain(edge).collect()
+            current.get(key).into_iter().chain(edge_of(current, key)).collect()
         }
     }
+}
+
+/// The edge of a route without a source. Whoever could not create the route must not turn it into another one, either.
+fn edge_of<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s Arc<Entry>> {
+    current.get(key).filter(|entry| entry.claim.is_none() && key.kind == Kind::HttpsEdgeRoute)?;
+    current.get(&key.parent_key()?)
 }
 
 /// The first written resource of each source.
@@ -224,12 +226,23 @@ impl WriteCheck {
         format!("overrides source {}", named.join(", "))
     }
 
+    /// Looks up where the resources are declared, as far as this is in memory. Returns whether it is for all of them.
+    pub(super) fn look_up_known(&mut self, operations: &[Operation]) -> bool {
+        let mut all = true;
+        for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
+            match self.app.store.known_declaration(&key, &source) {
+                Some(place) => self.places.extend(place.map(|place| (key, place))),
+                None => all = false,
+            }
+        }
+        all
+    }
+
     /// Looks up where the resources are declared. This reads the history, so it is not done inside the commit.
     pub(super) fn look_up(&mut self, operations: &[Operation]) {
         for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
             // Without the place, the answer is less helpful but not wrong.
-            let found = self.app.store.provenance(&key, Some(source.as_str())).ok();
-            let place = found.and_then(|found| found.applied).and_then(|(_, declared_at)| declared_at);
+            let place = self.app.store.declared_at(&key, &source).ok().flatten();
             self.places.extend(place.map(|place| (key, place)));
         }
     }
@@ -356,10 +369,10 @@ mod tests {
             Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
         };
         assert_eq!(told(patch("match")), std::slice::from_ref(&one));
-        assert!(told(patch("description")).is_empty());
-        assert_eq!(told(create(route("edghtsrt_3"), None)), [one]);
+        assert_eq!(told(patch("description")), std::slice::from_ref(&one));
+        assert_eq!(told(create(route("edghtsrt_3"), None)), std::slice::from_ref(&one));
         assert_eq!(told(delete(route("edghtsrt_1"))), [help]);
-        assert!(told(delete(route("edghtsrt_2"))).is_empty());
+        assert_eq!(told(delete(route("edghtsrt_2"))), [one]);
         let owned = Entry { claim: claim("shop", "ci"), ..Entry::clone(state.get(&edge).unwrap()) };
         let owned = Entry { key: api_key.clone(), ..owned };
         let with_key = Snapshot::restore(1, 0, std::iter::empty(), [owned]);

@@ -1,10 +1,10 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -15,32 +15,25 @@ use super::{
     App,
     answer::ApiError,
     auth::{self, Caller},
-    body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     past,
     permission::{self, Intent, Manner, Sight},
-    query,
-    reconciliation::{differs_in_secrets_only, json_response, tell_unreviewed},
+    planned_change::{self, ChangeRun, answer, expected, note_attempt, unrefused},
+    reconciliation::{differs_in_secrets_only, tell_unreviewed},
 };
 use crate::{
-    manifest::not_admitted,
+    manifest::{not_admitted, retaken_hostports},
     model::{
         code::Code,
-        decode::decode,
-        diagnostic::{Diagnostic, Name},
         fault::{Fault, MOST_FAULTS, Path},
         id::Id,
         json::JsonError,
+        key::Key,
         snapshot::Snapshot,
     },
-    plan::{
-        Plan,
-        format::json::ReportDocument,
-        safety::Budget,
-        saved::{Guard, Pin, SavedPlan, is_masked},
-    },
-    reconcile::{Planned, check_source, measure, rollback::Rollback, sync_log},
-    store::{Attempt, Store, history::Outcome},
+    plan::{Plan, safety::Budget, saved::is_masked},
+    reconcile::{Planned, check_source, rollback::Rollback, sync_log},
+    store::Store,
 };
 
 /// The tag of the operation.
@@ -70,38 +63,20 @@ pub(crate) struct RollbackRequest {
     pub expect: String,
 }
 
-/// The result of a rollback request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct RollbackRun {
-    /// The report, in the format of `--format json`.
-    #[serde(flatten)]
-    pub report: ReportDocument,
-    /// The digest of the plan's result, for `expect`.
-    pub outcome: String,
+impl RollbackRequest {
+    fn faults(&self) -> Vec<Fault> {
+        let named = Some(self.source.as_str()).filter(|source| !source.is_empty());
+        let reason = named.and_then(|source| check_source(source).err());
+        let fault = reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at(Path::root().join("source")));
+        fault.into_iter().collect()
+    }
 }
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (request, found) = decode::<RollbackRequest>(content.root(), None);
-    faults.extend(found);
-    let request = match request {
-        Some(request) if faults.is_empty() => request,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
-    if !request.source.is_empty()
-        && let Err(reason) = check_source(&request.source)
-    {
-        return Err(ApiError::new(Fault::new(Code::InvalidFormat, reason).at(Path::root().join("source"))));
-    }
+    let (headers, request) = planned_change::read(&app, request, RollbackRequest::faults).await?;
     // A client that is slow to send keeps nobody from a place.
-    app.work.place()?.run(move |_| RollbackJob { app: &app, headers: &parts.headers, request }.run()).await
+    app.work.place()?.run(move |_| RollbackJob { app: &app, headers: &headers, request }.run()).await
 }
 
 /// A valid request.
@@ -127,20 +102,7 @@ impl RollbackJob<'_> {
         if dry_run {
             return answer;
         }
-        if let Err(error) = &answer {
-            let author = rollback.attempted(Some(&caller));
-            sync_log::refused(&author, error.code(), &error.message());
-            let attempt = Attempt { began, ..Attempt::new(author) };
-            if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
-                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
-            }
-        }
-        let result = match &answer {
-            Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
-            Ok(_) => "in_sync",
-            Err(_) => "failed",
-        };
-        measure(result, began);
+        note_attempt(store, rollback.attempted(Some(&caller)), began, &answer);
         answer
     }
 
@@ -155,7 +117,7 @@ impl RollbackJob<'_> {
                 false => rollback.plan(&current, &target),
             };
             let outcome = self.outcome(&planned, is_blind)?;
-            return self.answer(&planned, outcome, None);
+            return answer("rollback", &planned, outcome, None);
         }
         let accept = |current: &Snapshot, mut planned: Planned| {
             // The key may have been revoked since the request arrived.
@@ -163,7 +125,7 @@ impl RollbackJob<'_> {
             if let Some(plan) = &planned.plan {
                 permission::allows_operations(&caller, &plan.each_operation(), Manner::Planned, current)
                     .map_err(|fault| caller.refused(fault))?;
-                self.admitted(&caller, plan, &planned)?;
+                Self::admitted(&caller, plan, &planned, current)?;
             }
             // Its dry run was for a caller who does not see all secrets.
             let expects_masked = is_masked(&self.request.expect);
@@ -182,7 +144,7 @@ impl RollbackJob<'_> {
             self.app.following.iter().for_each(|following| following.look());
         }
         let outcome = self.outcome(&planned, false)?;
-        self.answer(&planned, outcome, revision)
+        answer("rollback", &planned, outcome, revision)
     }
 
     /// The caller, if it has the permission.
@@ -196,11 +158,23 @@ impl RollbackJob<'_> {
         auth::admit_again(self.app, current, &intent, self.headers)
     }
 
-    /// Whether a key with a scope may bring back the routes of a plan: those on edges of others need their consent (D103).
-    fn admitted(&self, caller: &Caller, plan: &Plan, planned: &Planned) -> Result<(), ApiError> {
+    /// Whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their consent,
+    /// and so do hostports that others serve by now (D103).
+    fn admitted(caller: &Caller, plan: &Plan, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
         let (Some(_), Some(tried)) = (&caller.scope, &planned.tried) else { return Ok(()) };
-        let keys = plan.changes.iter().map(|change| &change.key);
-        let refused = not_admitted(keys, tried.after(), &self.request.source);
+        let after = tried.after();
+        let mut by_source: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+        for change in &plan.changes {
+            let claim = after.get(&change.key).and_then(|entry| entry.claim.as_ref());
+            if let Some(claim) = claim {
+                by_source.entry(claim.source.as_str()).or_default().push(&change.key);
+            }
+        }
+        let mut refused = Vec::new();
+        for (source, keys) in by_source {
+            refused.extend(not_admitted(keys.iter().copied(), after, source));
+            refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
+        }
         match refused.is_empty() {
             true => Ok(()),
             false => {
@@ -222,46 +196,13 @@ impl RollbackJob<'_> {
                     && self.outcome(masked, true)? == *expect
             }
         };
-        if !is_expected {
-            let message = "the plan is no longer the expected one: the store has changed since the dry run";
-            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
-        }
-        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
-        match refusals.is_empty() {
-            true => Ok(()),
-            false => Err(ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(fault).collect())),
-        }
+        expected(is_expected)?;
+        unrefused(planned.plan.iter().flat_map(|plan| &plan.refusals))
     }
 
     fn outcome(&self, planned: &Planned, masked: bool) -> Result<String, JsonError> {
         let RollbackRequest { to, source, .. } = &self.request;
-        let what = format!("rollback to {to} of `{source}`");
-        let pin = Pin { guard: Guard::Store(self.app.store.root_secret()), source: &what, commit: None };
-        let Some(plan) = &planned.plan else { return Ok(String::new()) };
-        let desired = planned.desired.values();
-        let saved = if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
-        saved?.outcome()
-    }
-
-    fn answer(&self, planned: &Planned, outcome: String, revision: Option<u64>) -> Result<Response, ApiError> {
-        let mut report = planned.report("rollback");
-        report.applied = revision;
-        let run = RollbackRun { report: ReportDocument::of(&report), outcome };
-        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(json_response(status, &run)?)
-    }
-}
-
-/// The refusal of a plan as the fault of a request.
-pub(super) fn fault(refusal: &Diagnostic) -> Fault {
-    let code = match refusal.code {
-        Name::Code(code) => code,
-        Name::Lint(_) => Code::LintDenied,
-    };
-    let fault = Fault::new(code, refusal.message.clone());
-    match &refusal.help {
-        Some(help) => fault.help(help.clone()),
-        None => fault,
+        planned_change::outcome(self.app, planned, &format!("rollback to {to} of `{source}`"), masked)
     }
 }
 
@@ -272,7 +213,7 @@ fn example() -> Value {
 
 /// The path with its operation.
 pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<RollbackRun>();
+    let run = schemas.response::<ChangeRun>();
     let post = ExtensionOperation::new(
         TAG,
         "createRollback",

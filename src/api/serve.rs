@@ -69,29 +69,33 @@ impl Signals {
 
 /// Binds an address. Port 0 selects a free port. The process's limit of open files is raised as far as it may be.
 pub fn bind(address: &str) -> io::Result<Server> {
-    connections::raise_descriptors();
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    // Both are only improvements.
-    let _ = rustix::net::listen(&listener, BACKLOG);
-    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER);
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
-    let signals = {
-        let _inside = runtime.enter();
-        // With a handler, a write over the limit of the file size fails like one to a full disk.
-        let _ = signal(SignalKind::from_raw(SIGXFSZ));
-        Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-        }
-    };
-    let limits = ConnectionLimits::default();
-    Ok(Server { runtime, listener, signals, stopping: watch::Sender::new(false), limits, tls: None })
+    Server::listening_on(TcpListener::bind(address)?)
 }
 
 impl Server {
+    /// Takes a socket that listens already, such as one of a service manager. Raises the limit of open files like [`bind`].
+    pub(crate) fn listening_on(listener: TcpListener) -> io::Result<Self> {
+        connections::raise_descriptors();
+        listener.set_nonblocking(true)?;
+        // Both are only improvements.
+        let _ = rustix::net::listen(&listener, BACKLOG);
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER);
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
+        let signals = {
+            let _inside = runtime.enter();
+            // With a handler, a write over the limit of the file size fails like one to a full disk.
+            let _ = signal(SignalKind::from_raw(SIGXFSZ));
+            Signals {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                hangup: signal(SignalKind::hangup())?,
+            }
+        };
+        let limits = ConnectionLimits::default();
+        Ok(Self { runtime, listener, signals, stopping: watch::Sender::new(false), limits, tls: None })
+    }
+
     /// The bound address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()

@@ -124,7 +124,7 @@ pub(crate) struct ModuleInTrace {
 
 impl RequestToTrace {
     /// Parses the request.
-    fn parse(self) -> Result<TracedRequest, Fault> {
+    pub(super) fn parse(self) -> Result<TracedRequest, Fault> {
         let invalid =
             |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(Path::root().join(field));
         let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };

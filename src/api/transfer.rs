@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -15,31 +15,22 @@ use super::{
     App,
     answer::ApiError,
     auth::{self, Caller},
-    body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::{self, Intent, Manner},
-    query,
-    reconciliation::json_response,
-    rollback,
+    planned_change::{self, ChangeRun, answer, expected, note_attempt, unrefused},
 };
 use crate::{
     model::{
         code::Code,
-        decode::decode,
-        fault::{Fault, MOST_FAULTS, Path},
+        fault::{Fault, Path},
         json::JsonError,
         snapshot::Snapshot,
     },
-    plan::{
-        format::json::ReportDocument,
-        saved::{Guard, Pin, SavedPlan},
-        transfer::Transfer,
-    },
+    plan::transfer::Transfer,
     reconcile::{
         Planned, check_source, sync_log,
         transfer::{apply_transfer, plan_transfer},
     },
-    store::{Attempt, history::Outcome},
 };
 
 /// The tag of the operation.
@@ -74,16 +65,6 @@ pub(crate) struct TransferRequest {
     pub expect: String,
 }
 
-/// The result of a transfer request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct TransferRun {
-    /// The report, in the format of `--format json`.
-    #[serde(flatten)]
-    pub report: ReportDocument,
-    /// The digest of the plan's result, for `expect`.
-    pub outcome: String,
-}
-
 impl TransferRequest {
     fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
@@ -112,24 +93,9 @@ impl TransferRequest {
 
 /// Plans the transfer in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (request, found) = decode::<TransferRequest>(content.root(), None);
-    faults.extend(found);
-    if let Some(request) = request.as_ref().filter(|_| faults.is_empty()) {
-        faults.extend(request.faults());
-    }
-    let request = match request {
-        Some(request) if faults.is_empty() => request,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
+    let (headers, request) = planned_change::read(&app, request, TransferRequest::faults).await?;
     // A client that is slow to send keeps nobody from a place.
-    app.work.place()?.run(move |_| TransferJob { app: &app, headers: &parts.headers, request }.run()).await
+    app.work.place()?.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await
 }
 
 /// A valid request.
@@ -147,16 +113,11 @@ impl TransferJob<'_> {
         let TransferRequest { from, to, resources, dry_run, .. } = self.request.clone();
         let transfer = Transfer { from, to, resources };
         if dry_run {
-            return self.answer(&plan_transfer(&transfer, &self.app.store.snapshot()), None);
+            let planned = plan_transfer(&transfer, &self.app.store.snapshot());
+            return answer("transfer", &planned, self.outcome(&planned)?, None);
         }
         let answer = self.apply(&transfer, &caller);
-        if let Err(error) = &answer {
-            sync_log::refused(&caller.author(), error.code(), &error.message());
-            let attempt = Attempt { began, ..Attempt::new(caller.author()) };
-            if let Err(error) = self.app.store.note(attempt, Outcome::Refused, error.message()) {
-                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
-            }
-        }
+        note_attempt(&self.app.store, caller.author(), began, &answer);
         answer
     }
 
@@ -173,7 +134,7 @@ impl TransferJob<'_> {
             sync_log::applied(&author, plan, revision);
             self.app.following.iter().for_each(|following| following.look());
         }
-        self.answer(&planned, revision)
+        answer("transfer", &planned, self.outcome(&planned)?, revision)
     }
 
     /// The caller of the request, if it may plan or apply both sources.
@@ -194,31 +155,13 @@ impl TransferJob<'_> {
                 .map_err(|fault| caller.refused(fault))?;
         }
         let expect = &self.request.expect;
-        if !expect.is_empty() && self.outcome(planned)? != *expect {
-            let message = "the plan is no longer the expected one: the store has changed since the dry run";
-            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
-        }
-        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
-        match refusals.is_empty() {
-            true => Ok(()),
-            false => Err(ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(rollback::fault).collect())),
-        }
+        expected(expect.is_empty() || self.outcome(planned)? == *expect)?;
+        unrefused(planned.plan.iter().flat_map(|plan| &plan.refusals))
     }
 
     fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
         let TransferRequest { from, to, .. } = &self.request;
-        let what = format!("transfer from `{from}` to `{to}`");
-        let pin = Pin { guard: Guard::Store(self.app.store.root_secret()), source: &what, commit: None };
-        let Some(plan) = &planned.plan else { return Ok(String::new()) };
-        SavedPlan::new(plan, planned.desired.values(), &pin)?.outcome()
-    }
-
-    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
-        let mut report = planned.report("transfer");
-        report.applied = revision;
-        let run = TransferRun { report: ReportDocument::of(&report), outcome: self.outcome(planned)? };
-        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(json_response(status, &run)?)
+        planned_change::outcome(self.app, planned, &format!("transfer from `{from}` to `{to}`"), false)
     }
 }
 
@@ -229,7 +172,7 @@ fn example() -> Value {
 
 /// The path with its operation.
 pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<TransferRun>();
+    let run = schemas.response::<ChangeRun>();
     let post = ExtensionOperation::new(
         TAG,
         "createTransfer",

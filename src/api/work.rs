@@ -13,7 +13,7 @@ const RUNNING: usize = 2;
 /// The Retry-After of a rejected request, in seconds.
 const RETRY_AFTER: &str = "5";
 /// The largest body that is handled without another thread.
-const SMALL: usize = 16 << 10;
+pub(super) const SMALL: usize = 16 << 10;
 
 /// Limits the number of runs.
 pub(super) struct Work {

@@ -3,22 +3,12 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::{
-    CommandResult, Exit, Failure,
-    config::Config,
-    leave,
-    output::Output,
-    reconcile::{applied, failed},
-    show::{self, say},
-    source::source_name,
-    store_or_server::StoreOrServer,
-    target::DestroyTarget,
+    CommandResult, Failure, config::Config, output::Output, source::source_name, store_change::ChangeCommand,
+    store_or_server::StoreOrServer, target::ChangeTarget,
 };
 use crate::{
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-    },
-    plan::{outline::Outline, safety::Budget},
+    model::{code::Code, diagnostic::Diagnostic},
+    plan::safety::Budget,
     reconcile::destroy::Destroy,
     text::{escaped, printable},
 };
@@ -66,64 +56,13 @@ impl Args {
             return Err(self.unconfirmed(&format!("--confirm has another name: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
-        let mut target = match self.place.client()? {
-            Some(client) => DestroyTarget::through(client),
-            None => DestroyTarget::open(&self.place.store, self.dry_run)?,
-        };
-        let mut report = target.propose(&destroy, self.output.detail())?;
-        if self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source) {
-            report.refusals.push(self.configured());
-        }
-        let nothing = || {
-            if !self.dry_run {
-                say("Nothing was deleted.");
-            }
-        };
-        // The end of a source that owns nothing is not "No changes".
-        if !report.refusals.iter().any(|refusal| refusal.code == Name::Code(Code::NotFound)) {
-            self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
-        }
-        let mut started = None;
-        let exit = if report.has_errors() {
-            nothing();
-            Exit::Error
-        } else if !report.refusals.is_empty() {
-            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
-                target.refuse(&destroy, &first.message);
-            }
-            show::diagnostics(&report.refusals);
-            nothing();
-            let is_mistake =
-                |refusal: &Diagnostic| [Code::NotFound, Code::Conflict].map(Name::Code).contains(&refusal.code);
-            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
-        } else if self.dry_run {
-            let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
-            if self.detailed_exitcode && !is_empty { Exit::Pending } else { Exit::Done }
-        } else {
-            match self.confirmed() {
-                Ok(()) => {
-                    started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
-                    match target.apply(&destroy) {
-                        Ok(revision) => {
-                            report.applied = Some(revision);
-                            applied(revision)
-                        }
-                        Err(failure) => failed(&mut report, failure),
-                    }
-                }
-                Err(failure) => {
-                    let exit = failed(&mut report, failure);
-                    nothing();
-                    exit
-                }
-            }
-        };
-        match started {
-            Some(started) => self.output.finish(started, &report)?,
-            None => self.output.conclude(&report)?,
-        }
-        leave(report);
-        Ok(exit)
+        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let is_configured =
+            self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
+        let refusal = is_configured.then(|| self.configured());
+        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let command = ChangeCommand { change: &destroy, target, output: &self.output, dry_run, detailed_exitcode };
+        command.run(refusal, || self.confirmed())
     }
 
     /// Asks for the name of the source on the terminal, unless it was given.

@@ -9,15 +9,19 @@ use super::{
     progress::during,
     review::ReviewArgs,
     show,
-    source::{Loading, ReportedSource},
+    source::{Loading, ReportedSource, reported},
+    target::{ServerArgs, ServerTarget},
 };
 use crate::{
     manifest::tree::{Tree, revisions},
     model::{code::Code, diagnostic::Diagnostic},
+    plan::{Plan, report::Report, safety::Budget},
     reconcile::{LintLevels, Options, compare},
 };
 
 /// Compare two folders of manifests, or two Git revisions of the same paths, without a store.
+///
+/// With --server, names also resolve to what the server has, and the new manifests must be valid among its other sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Exit with code 2 if they differ.
@@ -36,6 +40,8 @@ pub(super) struct Args {
     #[command(flatten)]
     review: ReviewArgs,
     #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
     loading: Loading,
     /// The old and the new file or folder of manifests; with --rev, any number of paths (default: the working folder).
     #[arg(value_name = "PATH")]
@@ -50,14 +56,25 @@ impl Args {
             let source = self.reported.source().to_owned();
             Options { tree, source, lints: lints.clone(), ..Options::default() }
         };
+        if let Some(url) = self.server.url() {
+            // As without a server, the limit of deletions is for those who apply.
+            let options = Options { budget: Budget::Percent(100.0), ..options(new) };
+            let compared = ServerTarget::new(url, &self.server, options, true)?.compare(&old)?;
+            let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+            return self.conclude(&Report { source, ..compared }, None);
+        }
         let parsed = self.caching.parsed_files(None);
         let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
         let mut report = compared.report_with("diff", self.output.detail());
         report.source = self.reported.name();
-        self.output.announce(&report, compared.plan.as_ref())?;
+        self.conclude(&report, compared.plan.as_ref())
+    }
+
+    fn conclude(&self, report: &Report, plan: Option<&Plan>) -> CommandResult {
+        self.output.announce(report, plan)?;
         // Nothing is applied, but a reviewer should see what reconcile would refuse.
         show::diagnostics(&report.refusals);
-        self.output.conclude(&report)?;
+        self.output.conclude(report)?;
         Ok(match &report.plan {
             None => Exit::Invalid,
             Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::source::{Loading, Ownership};
 use crate::{
     manifest::tree::{
-        RefTree, RepositoryPlace, StopCheck, Tree,
+        RefTree, RepositoryPlace, StopCheck, Tree, TreeInContext,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -48,6 +48,9 @@ pub(super) struct SourceEntry {
     name: String,
     /// A folder or file; with `repository`, inside the repository.
     path: Option<PathBuf>,
+    /// Folders and files of other sources, which this one uses without owning them.
+    #[serde(default)]
+    with: Vec<PathBuf>,
     /// The local path or the URL of a Git repository.
     repository: Option<String>,
     /// A branch, tag or commit of the repository.
@@ -99,6 +102,8 @@ pub(super) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
     location: SourceLocation,
+    /// The paths of the context, inside the repository if there is one.
+    context: Vec<PathBuf>,
     repository: Option<ConfiguredRepository>,
     interval: Duration,
     prune: Option<bool>,
@@ -136,6 +141,7 @@ impl SourceEntry {
         let field = |name: &str| FieldPath::root().join(name);
         check_source(&self.name).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("name")))?;
         let (location, repository) = self.location()?;
+        let context = self.context()?;
         let interval = match self.interval.map(text_of) {
             Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
             None => INTERVAL,
@@ -155,6 +161,7 @@ impl SourceEntry {
         Ok(ConfiguredSource {
             name,
             location,
+            context,
             repository,
             interval,
             prune,
@@ -174,6 +181,7 @@ impl ConfiguredSource {
             name: ownership.defaults().source,
             repository: None,
             location: SourceLocation { paths, ..SourceLocation::default() },
+            context: Vec::new(),
             interval: INTERVAL,
             prune: None,
             isolate: None,
@@ -193,15 +201,17 @@ impl ConfiguredSource {
         mirrors: Option<&Arc<Mirrors>>,
     ) -> Result<FollowedSource, Diagnostic> {
         let drift = self.drift.unwrap_or(drift);
-        let Self { name, location, repository, interval, prune, isolate, is_suspended, budget, lints, .. } = self;
+        let Self { name, location, context, repository, interval, prune, isolate, is_suspended, budget, lints, .. } =
+            self;
         let cancel = Cancel::default();
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
         let mut fetching = None;
         match repository {
             None => {
-                tree = Arc::new(loading.of(location.paths.clone()));
-                watched = location.paths.clone();
+                let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
+                tree = TreeInContext::around(Arc::new(loading.of(location.paths.clone())), around, false);
+                watched = location.paths.iter().cloned().chain(context).collect();
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {
                 let inside = location.paths.first().cloned().unwrap_or_default();
@@ -227,7 +237,7 @@ impl ConfiguredSource {
                 let stopped = cancel.clone();
                 let stop = StopCheck::new(move || stopped.is_cancelled());
                 let outside = loading.allow_outside_files;
-                let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop);
+                let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop).with_context(context);
                 watched = at_revision.watched();
                 tree = Arc::new(at_revision);
             }

@@ -13,6 +13,9 @@ pub(super) enum CurrentContext {
     Refused,
     /// It works with files.
     Ignored,
+    /// It works with files, and with a server only if a flag names one: a hook before a commit must not depend on what is
+    /// set for other commands.
+    OnlyByFlag,
 }
 
 /// The origins of a command's options.

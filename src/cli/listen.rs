@@ -1,6 +1,11 @@
 //! The options of `serve` for its listening socket: the address, TLS, and the limits of connections (D97).
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener, ToSocketAddrs},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use clap::ValueEnum;
 
@@ -8,17 +13,22 @@ use super::{Failure, followed::duration};
 use crate::{
     api::{ConnectionLimits, Server, Tls, TlsFiles, bind},
     model::{code::Code, diagnostic::Diagnostic},
+    text::escaped,
 };
 
 /// The shortest and the longest time for a client.
 const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
+/// Where the server listens by default.
+const ADDRESS: &str = "127.0.0.1:8484";
+
 /// How clients reach the server.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListenArgs {
-    /// Address to listen on; port 0 picks a free port. Other addresses than loopback need TLS.
-    #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN", default_value = "127.0.0.1:8484")]
-    listen: String,
+    /// Address to listen on; port 0 picks a free port (default: 127.0.0.1:8484, or the address of the socket that systemd
+    /// passes). Other addresses than loopback need TLS.
+    #[arg(long, value_name = "ADDR", env = "EDGEWRIGHT_LISTEN")]
+    listen: Option<String>,
     /// PEM file with the certificate chain for TLS, leaf first. It is loaded again when it changes.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TLS_CERT")]
     tls_cert: Option<PathBuf>,
@@ -61,8 +71,8 @@ enum ClientAuth {
 }
 
 impl ListenArgs {
-    /// Binds the address, and loads what TLS needs.
-    pub(super) fn bind(&self) -> Result<(Server, Option<Arc<Tls>>), Failure> {
+    /// Binds the address, unless a service manager has passed a socket, and loads what TLS needs.
+    pub(super) fn bind(&self, passed: Option<TcpListener>) -> Result<(Server, Option<Arc<Tls>>), Failure> {
         let tls = self.files()?.map(Tls::load).transpose().map_err(|fault| {
             let diagnostic = Diagnostic::error(fault.code, fault.message);
             match fault.help {
@@ -70,13 +80,19 @@ impl ListenArgs {
                 None => diagnostic,
             }
         })?;
-        let server = bind(&self.listen).map_err(|error| {
-            Diagnostic::error(Code::CannotListen, format!("cannot listen on {}: {error}", self.listen))
-                .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
-        })?;
+        let server = match passed {
+            Some(socket) => self.take_over(socket)?,
+            None => {
+                let listen = self.listen.as_deref().unwrap_or(ADDRESS);
+                bind(listen).map_err(|error| {
+                    Diagnostic::error(Code::CannotListen, format!("cannot listen on {listen}: {error}"))
+                        .help("set --listen to an IP address and a free port, such as 127.0.0.1:8484")
+                })?
+            }
+        };
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         if tls.is_none() && !self.insecure_http && !address.ip().to_canonical().is_loopback() {
-            let message = format!("{} is not a loopback address, and tokens would be sent without TLS", self.listen);
+            let message = format!("{address} is not a loopback address, and tokens would be sent without TLS");
             let fault = Diagnostic::error(Code::InsecureTransport, message);
             return Err(fault
                 .help("set --tls-cert and --tls-key, or --insecure-http if the network is trusted")
@@ -92,6 +108,25 @@ impl ListenArgs {
             stall: self.stall_timeout,
         };
         Ok((server.limited(limits).secured(tls.clone()), tls))
+    }
+
+    /// Serves on the socket of a service manager. If `--listen` is set, the operator and `edgewright healthcheck` go by it, so
+    /// it must not say something else.
+    fn take_over(&self, socket: TcpListener) -> Result<Server, Failure> {
+        let unusable = |error: std::io::Error| {
+            Diagnostic::error(Code::CannotListen, format!("cannot listen on the passed socket: {error}"))
+        };
+        let address = socket.local_addr().map_err(unusable)?;
+        if let Some(listen) = &self.listen
+            && !names(listen, address)
+        {
+            let message = format!("the passed socket listens on {address}, but `--listen` is {}", escaped(listen));
+            return Err(Diagnostic::error(Code::CannotListen, message)
+                .help("set ListenStream= of the socket unit to the same address, or unset --listen")
+                .into());
+        }
+        tracing::info!("Using the socket that the service manager has passed.");
+        Server::listening_on(socket).map_err(|error| unusable(error).into())
     }
 
     fn files(&self) -> Result<Option<TlsFiles>, Failure> {
@@ -119,6 +154,14 @@ impl ListenArgs {
     }
 }
 
+/// Whether `--listen` can mean an address: port 0 means any port.
+fn names(listen: &str, address: SocketAddr) -> bool {
+    let is_it = |named: SocketAddr| {
+        named.ip().to_canonical() == address.ip().to_canonical() && [0, address.port()].contains(&named.port())
+    };
+    listen.to_socket_addrs().is_ok_and(|mut named| named.any(is_it))
+}
+
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "expected a number greater than 0".to_owned())
@@ -130,5 +173,28 @@ fn time(text: &str) -> Result<Duration, String> {
     match (least..=most).contains(&time) {
         true => Ok(time),
         false => Err("expected a duration between 1 second and 24 hours".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_must_be_that_of_the_passed_socket() {
+        let cases = [
+            ("127.0.0.1:8484", "127.0.0.1:8484", true),
+            ("127.0.0.1:0", "127.0.0.1:8484", true),
+            ("127.0.0.1:8484", "[::ffff:127.0.0.1]:8484", true),
+            ("[::1]:8484", "[::1]:8484", true),
+            ("127.0.0.1:8485", "127.0.0.1:8484", false),
+            ("127.0.0.1:8484", "0.0.0.0:8484", false),
+            ("0.0.0.0:8484", "127.0.0.1:8484", false),
+            ("8484", "127.0.0.1:8484", false),
+        ];
+        for (listen, address, expected) in cases {
+            assert_eq!(names(listen, address.parse().unwrap()), expected, "{listen} {address}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
+mod activation;
 mod backup;
 mod blame;
 mod caching;
@@ -22,6 +23,7 @@ mod given;
 mod guards;
 mod healthcheck;
 mod history;
+mod huge_pages;
 mod key_scope;
 mod keys;
 mod listen;
@@ -53,6 +55,7 @@ mod show;
 mod source;
 mod status;
 mod store;
+mod store_change;
 mod store_or_server;
 mod suspend;
 mod target;
@@ -242,14 +245,14 @@ fn run() -> CommandResult {
         Command::Rollback(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Destroy(mut args) => args.place.choose(&given).and_then(|()| args.run(&config)),
         Command::Transfer(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Diff(args) => args.run(lints),
-        Command::Validate(args) => args.run(lints),
+        Command::Diff(mut args) => args.server.choose(&given).and_then(|()| args.run(lints)),
+        Command::Validate(mut args) => args.server.choose(&given).and_then(|()| args.run(lints)),
         Command::Serve(args) => without_server(args.run(config, &|name: &str| is_given(&matches, name))),
         Command::Status(mut args) => args.server.choose(&given).and_then(|()| args.run()),
         Command::Suspend(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Get(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Trace(mut args) => args.choose(&given).and_then(|()| args.run(lints)),
+        Command::Trace(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
         Command::Export(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
         Command::History(mut args) if args.needs_files() => {
@@ -287,6 +290,8 @@ fn of_one_program(command: clap::Command) -> clap::Command {
 fn current_context(command: &Command) -> CurrentContext {
     let reads = match command {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
+        Command::Validate(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
+        Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
         Command::Reconcile(args) => args.is_dry_run(),
         Command::Rollback(args) => args.is_dry_run(),
         Command::Destroy(args) => args.is_dry_run(),

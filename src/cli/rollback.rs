@@ -1,24 +1,10 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::{
-    CommandResult, Exit, leave,
-    output::Output,
-    reconcile::{applied, failed},
-    revision::revision_name,
-    show::{self, say},
-    source::source_name,
-    store_or_server::StoreOrServer,
-    target::RollbackTarget,
+    CommandResult, output::Output, revision::revision_name, source::source_name, store_change::ChangeCommand,
+    store_or_server::StoreOrServer, target::RollbackTarget,
 };
-use crate::{
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-    },
-    plan::{outline::Outline, safety::Budget},
-    reconcile::rollback::Rollback,
-    store::commits::RevisionName,
-};
+use crate::{plan::safety::Budget, reconcile::rollback::Rollback, store::commits::RevisionName};
 
 /// Bring back the state of an earlier revision as a new one.
 ///
@@ -58,55 +44,10 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let mut target = match self.place.client()? {
-            Some(client) => RollbackTarget::through(client),
-            None => RollbackTarget::open(&self.place.store, self.dry_run)?,
-        };
-        let rollback = Rollback { to: target.revision(&self.to)?, source: self.source.clone(), budget };
-        let nothing = || {
-            if !self.dry_run {
-                say("Nothing was applied.");
-            }
-        };
-        let mut report = target.propose(&rollback, self.output.detail())?;
-        self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
-        let mut started = None;
-        let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
-        let exit = if report.has_errors() {
-            nothing();
-            Exit::Error
-        } else if !report.refusals.is_empty() {
-            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
-                target.refuse(&rollback, &first.message);
-            }
-            show::diagnostics(&report.refusals);
-            nothing();
-            // A source that owns nothing is a mistake in the arguments, and no plan that a limit refuses (D31).
-            let is_mistake = |refusal: &Diagnostic| refusal.code == Name::Code(Code::NotFound);
-            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
-        } else if is_empty {
-            Exit::Done
-        } else if self.dry_run {
-            if self.detailed_exitcode { Exit::Pending } else { Exit::Done }
-        } else {
-            started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
-            match target.apply(&rollback) {
-                Ok(revision) => {
-                    report.applied = Some(revision);
-                    let exit = applied(revision);
-                    say(
-                        "A server that follows the manifests does not apply what this undid until the manifests change.",
-                    );
-                    exit
-                }
-                Err(failure) => failed(&mut report, failure),
-            }
-        };
-        match started {
-            Some(started) => self.output.finish(started, &report)?,
-            None => self.output.conclude(&report)?,
-        }
-        leave(report);
-        Ok(exit)
+        let target = RollbackTarget::at(&self.place, self.dry_run)?;
+        let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
+        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let command = ChangeCommand { change: &rollback, target, output: &self.output, dry_run, detailed_exitcode };
+        command.run(None, || Ok(()))
     }
 }

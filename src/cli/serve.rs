@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,12 +11,12 @@ use std::{
 #[cfg(feature = "otlp")]
 use super::otlp;
 use super::{
-    CommandResult, Exit, Failure, StoreArgs,
+    CommandResult, Exit, Failure, StoreArgs, activation,
     config::Config,
     core_dumps,
     followed::ConfiguredSource,
     guards::GuardArgs,
-    keys,
+    huge_pages, keys,
     listen::ListenArgs,
     log::{self, LogFormat},
     reload::{ConfigWatch, LiveSources, Reloader},
@@ -99,9 +99,12 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self, config: Config, is_given: &dyn Fn(&str) -> bool) -> CommandResult {
         core_dumps::turn_off_for_server();
+        huge_pages::turn_off();
+        // Before there are other threads.
+        let passed = activation::passed_socket();
         lower_priority_of_pool();
         log::start(self.log_format);
-        self.serve(config, is_given).map_err(|failure| match self.log_format {
+        self.serve(config, is_given, passed).map_err(|failure| match self.log_format {
             LogFormat::Text => failure,
             // Every line of the log can be parsed, the last one included.
             LogFormat::Json => {
@@ -111,7 +114,12 @@ impl Args {
         })
     }
 
-    fn serve(&self, config: Config, is_given: &dyn Fn(&str) -> bool) -> CommandResult {
+    fn serve(
+        &self,
+        config: Config,
+        is_given: &dyn Fn(&str) -> bool,
+        passed: Result<Option<TcpListener>, Diagnostic>,
+    ) -> CommandResult {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -130,7 +138,7 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` needs `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
-        let (mut server, tls) = self.listen.bind()?;
+        let (mut server, tls) = self.listen.bind(passed?)?;
         let manager = ServiceManager::of_environment();
         if let Some(interval) = manager.signs_of_life() {
             let manager = manager.clone();

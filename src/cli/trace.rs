@@ -4,17 +4,16 @@ use std::{fmt::Write as _, net::IpAddr, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure,
-    given::Given,
     output::print,
     review::ContextArgs,
     show, snapshot_of,
     source::{Loading, Ownership},
     store_or_server::StoreOrServer,
-    target::ApiClient,
+    target::{ApiClient, ServerTarget},
 };
 use crate::{
     api::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport},
-    manifest::tree::Disk,
+    manifest::tree::{Disk, Tree},
     model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, Options, Prepared},
     routing::{TracedRequest, trace},
@@ -24,7 +23,8 @@ use crate::{
 
 /// Show which edge and route would take a request, why other routes would not, and which modules it passes.
 ///
-/// Reads the store or, with --server, has a running server trace the request; with --manifests, reads only the files. With --manifests and --after, compares the store before and
+/// Reads the store or, with --server, has a running server trace the request. With --manifests, reads only the files or, with
+/// --server, traces as if the server had applied them. With --manifests and --after, compares the store or the server before and
 /// after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route takes the request
 /// (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// Manifest file or folder to read instead of the store. Repeatable.
     #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_MANIFESTS")]
     manifests: Vec<PathBuf>,
-    /// Trace in the current store and again as if the plan of the manifests had been applied.
+    /// Trace in the store or server as it is, and again as if the plan of the manifests had been applied.
     #[arg(long, env = "EDGEWRIGHT_AFTER", requires = "manifests")]
     after: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(super) struct Args {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    place: StoreOrServer,
+    pub place: StoreOrServer,
     /// Client IP address of the request.
     #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
     client_ip: Option<IpAddr>,
@@ -71,11 +71,6 @@ impl Args {
         !self.manifests.is_empty()
     }
 
-    /// Chooses between the store and the server, if the command reads either.
-    pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
-        if self.reads_manifests() && !self.after { Ok(()) } else { self.place.choose(given) }
-    }
-
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
@@ -88,14 +83,13 @@ impl Args {
             write_trace(&mut out, &request, &trace);
             trace
         } else if self.after {
-            if self.place.server.url().is_some() {
-                let message = "`--after` compares with a local store, and does not work through a server";
-                let help = "use --store, or trace the manifests alone without --after";
-                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
-            }
-            let store = self.place.store.read_if_there()?;
-            let before = snapshot_of(store.as_ref());
-            let (was, becomes) = (report(&before, &request), report(&self.applied(Some(&before), &lints)?, &request));
+            let (was, becomes) = match self.place.server.url() {
+                Some(url) => self.through_server(url, lints)?,
+                None => {
+                    let before = snapshot_of(self.place.store.read_if_there()?.as_ref());
+                    (report(&before, &request), report(&self.applied(Some(&before), &lints)?, &request))
+                }
+            };
             out.push_str("\nbefore the plan");
             write_trace(&mut out, &request, &was);
             out.push_str("\nafter the plan");
@@ -105,7 +99,10 @@ impl Args {
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
             becomes
         } else {
-            let trace = report(&self.applied(None, &lints)?, &request);
+            let trace = match self.place.server.url() {
+                Some(url) => self.through_server(url, lints)?.1,
+                None => report(&self.applied(None, &lints)?, &request),
+            };
             write_trace(&mut out, &request, &trace);
             trace
         };
@@ -115,17 +112,40 @@ impl Args {
 
     /// Has a server trace the request, which is valid.
     fn of_server(&self, client: &ApiClient) -> Result<TraceReport, Failure> {
+        client.request(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)
+    }
+
+    /// Has a server plan the manifests, and trace the request before and after the plan.
+    fn through_server(&self, url: &str, lints: LintLevels) -> Result<(TraceReport, TraceReport), Failure> {
+        let options = Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints) };
+        let (planned, traced) = ServerTarget::new(url, &self.place.server, options, true)?.trace(self.to_send())?;
+        if planned.has_errors() {
+            show::diagnostics(&planned.diagnostics);
+        }
+        match traced.map(|traced| (traced.before, traced.after)) {
+            Some((before, Some(after))) => Ok((before, after)),
+            _ if planned.refusals.is_empty() => Err(Failure { diagnostics: Vec::new(), exit: Exit::Invalid }),
+            _ => Err(Failure { diagnostics: planned.refusals, exit: Exit::Refused }),
+        }
+    }
+
+    /// The request, for a server.
+    fn to_send(&self) -> RequestToTrace {
         let (method, url) = self.method_and_url();
         let headers =
             self.headers.iter().map(|(name, value)| HeaderToTrace { name: name.clone(), value: value.clone() });
-        let request = RequestToTrace {
+        RequestToTrace {
             url: url.to_owned(),
             method: method.to_owned(),
             client_ip: self.client_ip.map(|ip| ip.to_string()).unwrap_or_default(),
             user_agent: self.user_agent.clone().unwrap_or_default(),
             headers: headers.collect(),
-        };
-        client.request(PATH, &json::bytes(&request, Secrets::Masked)?)
+        }
+    }
+
+    /// The manifests in their context.
+    fn tree(&self) -> Arc<dyn Tree> {
+        self.context.around(Arc::new(self.loading.of(self.manifests.clone())), &self.loading)
     }
 
     fn method_and_url(&self) -> (&str, &str) {
@@ -153,8 +173,8 @@ impl Args {
 
     /// Returns a copy of a store's state with the manifests' plan applied. Without a store, only the context is there.
     fn applied(&self, state: Option<&Snapshot>, lints: &LintLevels) -> Result<Snapshot, Failure> {
-        let tree = self.context.around(Arc::new(self.loading.of(self.manifests.clone())), &self.loading);
-        let prepared = Prepared::load(Options { tree, ..self.ownership.options(Disk::default(), lints.clone()) });
+        let prepared =
+            Prepared::load(Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints.clone()) });
         let snapshot = state.map_or_else(|| prepared.context_state(), Snapshot::clone);
         let planned = prepared.plan(&snapshot);
         if planned.has_errors() {

@@ -1,22 +1,12 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
 use super::{
-    CommandResult, Exit, Failure,
-    get::kind_of,
-    leave,
-    output::Output,
-    reconcile::{applied, failed},
-    show::{self, say},
-    source::source_name,
-    store_or_server::StoreOrServer,
-    target::TransferTarget,
+    CommandResult, Failure, get::kind_of, output::Output, source::source_name, store_change::ChangeCommand,
+    store_or_server::StoreOrServer, target::ChangeTarget,
 };
 use crate::{
-    model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-    },
-    plan::{outline::Outline, transfer::Transfer},
+    model::{code::Code, diagnostic::Diagnostic},
+    plan::transfer::Transfer,
 };
 
 /// Move resources from one source to another.
@@ -65,54 +55,10 @@ impl Args {
         let resources = self.resources.iter().map(|resource| in_full(resource));
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
-        let mut target = match self.place.client()? {
-            Some(client) => TransferTarget::through(client),
-            None => TransferTarget::open(&self.place.store, self.dry_run)?,
-        };
-        let nothing = || {
-            if !self.dry_run {
-                say("Nothing was applied.");
-            }
-        };
-        let mut report = target.propose(&transfer, self.output.detail())?;
-        let is_empty = report.plan.as_ref().is_none_or(Outline::is_empty);
-        // "No changes" would contradict the errors.
-        if !is_empty || report.refusals.is_empty() {
-            self.output.announce(&report, target.plan()).inspect_err(|_| nothing())?;
-        }
-        let mut started = None;
-        let exit = if report.has_errors() {
-            nothing();
-            Exit::Error
-        } else if !report.refusals.is_empty() {
-            if let Some(first) = report.refusals.first().filter(|_| !self.dry_run) {
-                target.refuse(&first.message);
-            }
-            show::diagnostics(&report.refusals);
-            nothing();
-            // A resource that the source does not have is a mistake in the arguments, and no plan that a limit refuses.
-            let is_mistake = |refusal: &Diagnostic| refusal.code == Name::Code(Code::NotFound);
-            if report.refusals.iter().any(is_mistake) { Exit::Error } else { Exit::Refused }
-        } else if is_empty {
-            Exit::Done
-        } else if self.dry_run {
-            if self.detailed_exitcode { Exit::Pending } else { Exit::Done }
-        } else {
-            started = Some(self.output.start(&report).inspect_err(|_| nothing())?);
-            match target.apply(&transfer) {
-                Ok(revision) => {
-                    report.applied = Some(revision);
-                    applied(revision)
-                }
-                Err(failure) => failed(&mut report, failure),
-            }
-        };
-        match started {
-            Some(started) => self.output.finish(started, &report)?,
-            None => self.output.conclude(&report)?,
-        }
-        leave(report);
-        Ok(exit)
+        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let command = ChangeCommand { change: &transfer, target, output: &self.output, dry_run, detailed_exitcode };
+        command.run(None, || Ok(()))
     }
 }
 

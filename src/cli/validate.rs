@@ -3,17 +3,25 @@
 use std::sync::Arc;
 
 use super::{
-    CommandResult, Exit,
+    CommandResult, Exit, Failure,
     caching::Caching,
     leave,
     output::Output,
     progress::during,
     review::ReviewArgs,
-    source::{Manifests, ReportedSource},
+    source::{Manifests, ReportedSource, reported},
+    target::{ServerArgs, ServerTarget, Target},
 };
-use crate::reconcile::{LintLevels, validate_with};
+use crate::{
+    manifest::tree::Tree,
+    plan::report::Report,
+    reconcile::{LintLevels, Options, validate_with},
+};
 
 /// Check manifests against every rule and lint, using only the files.
+///
+/// With --server, names also resolve to what the server has, and the rules and lints compare with its other sources. The errors
+/// are those of `plan`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -25,22 +33,40 @@ pub(super) struct Args {
     #[command(flatten)]
     review: ReviewArgs,
     #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
     manifests: Manifests,
 }
 
 impl Args {
     /// Runs the command.
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
-        let parsed = self.caching.parsed_files(None);
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        if let Some(url) = self.server.url() {
+            let report = self.through_server(url, tree, lints)?;
+            return self.conclude(&report);
+        }
+        let parsed = self.caching.parsed_files(None);
         let validated =
             during("Validating", || validate_with(tree.as_ref(), &lints, self.reported.source(), parsed.as_ref()));
         let mut report = validated.report("validate");
         report.source = self.reported.name();
-        self.output.announce(&report, None)?;
-        self.output.conclude(&report)?;
-        let exit = if report.has_errors() { Exit::Invalid } else { Exit::Done };
+        let exit = self.conclude(&report)?;
         leave((validated, report));
         Ok(exit)
+    }
+
+    /// Has a server plan, and leaves the plan out.
+    fn through_server(&self, url: &str, tree: Arc<dyn Tree>, lints: LintLevels) -> Result<Report, Failure> {
+        let options = Options { tree, source: self.reported.source().to_owned(), lints, ..Options::default() };
+        let report = ServerTarget::new(url, &self.server, options, true)?.propose(None)?.report;
+        let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+        Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
+    }
+
+    fn conclude(&self, report: &Report) -> CommandResult {
+        self.output.announce(report, None)?;
+        self.output.conclude(report)?;
+        Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn have_same_hosts(edges: &[&Desired], others: &[&Desired]) -> bool {
 }
 
 /// The hosts of an edge, in their normal form.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct NamedHosts {
     pub edge: Id,
     /// The hosts that it serves.

@@ -6,9 +6,11 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+pub(crate) use again::{LintedChange, run_again};
 pub(crate) use duplicate_hostport::host_port;
 pub(crate) use hosts::{groups_of_edges, have_same_hosts};
 pub(crate) use parts::KnownFindings;
@@ -26,6 +28,7 @@ use crate::model::{
     snapshot::Entry,
 };
 
+mod again;
 pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_threshold;
@@ -159,14 +162,16 @@ pub struct Lint {
 }
 
 /// The resources that a finding of a lint depends on, which can be judged without all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Scope {
     /// A resource, its edge, the routes of that edge, and what they reference.
     Edge,
     /// The same, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
     Host,
-    /// All resources, other sources and the manifests.
+    /// All resources and other sources. Of edges, only what `again.rs` compares; of routes, nothing.
     Estate,
+    /// The facts about the manifests that are no resources.
+    Manifests,
 }
 
 /// The input of all lints.
@@ -201,16 +206,29 @@ pub(crate) struct ManifestFacts {
     pub repeated_module_sets: Vec<(Key, Vec<String>)>,
     /// The locations of secrets in plain text.
     pub plain_secrets: Vec<(Subject, Path)>,
-    /// The label keys of the documents.
-    pub labels: Vec<(Subject, String)>,
+    /// The subjects whose documents have a label, by its key. Nearly all documents have labels, with few keys.
+    pub labels: HashMap<String, HashSet<Subject>>,
 }
 
 impl ManifestFacts {
     /// Removes the facts about some subjects.
-    pub(crate) fn forget(&mut self, subjects: &foldhash::HashSet<Subject>) {
+    pub(crate) fn forget(&mut self, subjects: &HashSet<Subject>) {
         self.repeated_module_sets.retain(|(key, _)| !subjects.contains(&Subject::Resource(key.clone())));
         self.plain_secrets.retain(|(subject, _)| !subjects.contains(subject));
-        self.labels.retain(|(subject, _)| !subjects.contains(subject));
+        self.labels.retain(|_, labelled| {
+            subjects.iter().for_each(|subject| {
+                labelled.remove(subject);
+            });
+            !labelled.is_empty()
+        });
+    }
+
+    /// Notes a label of a subject.
+    pub(crate) fn note_label(&mut self, subject: Subject, label: &str) {
+        match self.labels.get_mut(label) {
+            Some(labelled) => labelled.insert(subject),
+            None => self.labels.entry(label.to_owned()).or_default().insert(subject),
+        };
     }
 }
 
@@ -339,43 +357,49 @@ impl World<'_> {
 }
 
 /// Runs every lint, except those that the errors in the manifests would mislead. `known` has the findings of the last run
-/// of a server on the same source.
-pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>) -> Vec<Finding> {
-    let findings = |at: usize, lint: &Lint, world: &World<'_>| {
-        let mut findings = Findings::default();
-        (lint.check)(world, &mut findings);
-        let named = |finding| (at, Finding { lint: lint.name, ..finding });
-        findings.found.into_iter().map(named).collect::<Vec<_>>()
-    };
+/// of a server on the same source. The lints in `skipped` do not run.
+pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>, skipped: &[&'static str]) -> Vec<Finding> {
     let numbered = |scopes: &[Scope]| {
         let all = LINTS.iter().copied().enumerate();
-        let runs = |lint: &Lint| scopes.contains(&lint.scope) && (world.is_whole || !lint.needs_whole);
+        let runs = |lint: &Lint| {
+            scopes.contains(&lint.scope) && (world.is_whole || !lint.needs_whole) && !skipped.contains(&lint.name)
+        };
         all.filter(|(_, lint)| runs(lint)).collect::<Vec<(usize, &Lint)>>()
     };
     let whole = numbered(&[Scope::Estate]);
+    let of_manifests = numbered(&[Scope::Manifests]).into_iter().flat_map(|(at, lint)| findings_of(at, lint, world));
+    let of_manifests: Vec<(usize, Finding)> = of_manifests.collect();
     let earlier = known.map(KnownFindings::take).unwrap_or_default();
     let (of_whole, (parts, of_parts)) = rayon::join(
-        || whole.par_iter().map(|(at, lint)| findings(*at, lint, world)).collect::<Vec<_>>(),
+        || whole.par_iter().map(|(at, lint)| findings_of(*at, lint, world)).collect::<Vec<_>>(),
         || {
             let parts = WorldPart::all(world, earlier);
             let judge = |world: &World<'_>, scopes: &[Scope]| {
-                numbered(scopes).into_iter().flat_map(|(at, lint)| findings(at, lint, world)).collect::<Vec<_>>()
+                numbered(scopes).into_iter().flat_map(|(at, lint)| findings_of(at, lint, world)).collect::<Vec<_>>()
             };
             let of_parts: Vec<_> = parts.par_iter().map(|part| part.findings(world, judge)).collect();
             (parts, of_parts)
         },
     );
     if let Some(known) = known {
-        known.keep(world, parts, &of_parts);
+        known.keep(world, parts, &of_parts, of_whole.clone());
     }
     // The facts about the manifests include those of resources that are not judged.
     let is_judged = |finding: &Finding| match &finding.subject {
         Subject::Resource(key) => world.judges(key),
         Subject::ModuleSet(_) => true,
     };
-    let mut all: Vec<(usize, Finding)> = of_whole.into_iter().chain(of_parts).flatten().collect();
+    let groups = of_whole.into_iter().chain([of_manifests]).chain(of_parts);
+    let mut all: Vec<(usize, Finding)> = groups.flatten().collect();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, finding)| finding).filter(is_judged).collect()
+}
+
+/// The findings of one lint, with its position in the table.
+fn findings_of(at: usize, lint: &Lint, world: &World<'_>) -> Vec<(usize, Finding)> {
+    let mut findings = Findings::default();
+    (lint.check)(world, &mut findings);
+    findings.found.into_iter().map(|finding| (at, Finding { lint: lint.name, ..finding })).collect()
 }
 
 /// Finds a lint by name.

@@ -2,11 +2,11 @@
 //! findings of a part hold until one of its resources changes, so that a server judges only what a change concerns.
 
 use std::{
+    collections::BTreeMap,
     mem,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use foldhash::HashMap;
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
@@ -32,7 +32,7 @@ const HOSTS_ONLY: &[Scope] = &[Scope::Host];
 pub(super) type Numbered = Vec<(usize, Finding)>;
 
 /// What keeps the findings of a part: the first scope of its lints, and its first resource.
-type PartKey = (Scope, Key);
+pub(super) type PartKey = (Scope, Key);
 
 /// The resources of a kind, which are neighbours: keys sort by kind first.
 pub(super) fn of_kind<'d, 'a>(sorted: &'d [&'a Desired], kind: Kind) -> &'d [&'a Desired] {
@@ -67,7 +67,7 @@ impl<'a> WorldPart<'a> {
     /// All parts of a world, with what is known about each from an earlier run.
     pub(super) fn all(world: &World<'a>, earlier: KeptParts) -> Vec<Self> {
         let apart = apart_from_edges(world.judged);
-        let KeptParts { settings, apart: kept_apart, mut parts } = earlier;
+        let KeptParts { settings, apart: kept_apart, mut parts, .. } = earlier;
         let kept_apart = kept_apart.filter(|kept| settings == settings_of(world) && kept.seen.is(&apart));
         if kept_apart.is_none() {
             // Edges reference resources of other kinds.
@@ -119,10 +119,13 @@ impl<'a> WorldPart<'a> {
     }
 
     /// The part as it is kept for the next run.
-    fn kept(self, world: &World<'_>, findings: &[(usize, Finding)]) -> KeptPart {
+    fn kept(self, order: usize, world: &World<'_>, findings: &[(usize, Finding)]) -> KeptPart {
         match self.known {
-            Some(known) => KeptPart { hosts: self.hosts, ..known },
+            // The level of a finding may be another one by now.
+            Some(known) => KeptPart { order, hosts: self.hosts, shown: None, ..known },
             None => KeptPart {
+                order,
+                shown: None,
                 scopes: self.scopes,
                 seen: SeenPart::of(&self.resources),
                 since: world.now,
@@ -137,47 +140,80 @@ impl<'a> WorldPart<'a> {
 
 /// Findings of the last run.
 #[derive(Debug, Default)]
-pub(crate) struct KnownFindings(Mutex<KeptParts>);
+pub(crate) struct KnownFindings(pub(super) Mutex<KeptParts>);
 
 impl KnownFindings {
-    /// Takes what the last run kept.
+    /// Takes what the last run kept. The number stays, so that no two runs have the same one.
     pub(super) fn take(&self) -> KeptParts {
-        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = kept.number + 1;
+        mem::replace(&mut *kept, KeptParts { number, ..KeptParts::default() })
     }
 
-    /// Keeps the findings of a run for the next one.
-    pub(super) fn keep(&self, world: &World<'_>, parts: Vec<WorldPart<'_>>, findings: &[Numbered]) {
-        let kept = parts.into_par_iter().zip(findings.par_iter()).map(|(part, findings)| part.kept(world, findings));
-        let mut kept = kept.collect::<Vec<KeptPart>>().into_iter();
-        let apart = kept.next();
-        let keyed = kept.filter_map(|part| Some(((*part.scopes.first()?, part.seen.first()?.clone()), part)));
-        let kept = KeptParts { settings: settings_of(world), apart, parts: keyed.collect() };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    /// The number of the last findings.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).number
+    }
+
+    /// Keeps the findings of a run for the next one: those about each part, and those of each lint about the whole.
+    pub(super) fn keep(
+        &self,
+        world: &World<'_>,
+        parts: Vec<WorldPart<'_>>,
+        findings: &[Numbered],
+        whole: Vec<Numbered>,
+    ) {
+        let parts = parts.into_par_iter().zip(findings.par_iter()).enumerate();
+        let kept = parts.map(|(order, (part, findings))| part.kept(order, world, findings));
+        let mut of_parts = kept.collect::<Vec<KeptPart>>().into_iter();
+        let apart = of_parts.next();
+        let keyed = of_parts.filter_map(|part| Some(((*part.scopes.first()?, part.seen.first()?.clone()), part)));
+        let parts = keyed.collect();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (settings, number) = (settings_of(world), kept.number + 1);
+        *kept = KeptParts { settings, apart, parts, whole, shown_of_whole: None, number };
     }
 }
 
 /// The settings that findings depend on.
-fn settings_of(world: &World<'_>) -> (bool, u32) {
+pub(super) fn settings_of(world: &World<'_>) -> (bool, u32) {
     (world.is_whole, world.expiry_days)
 }
 
 /// The parts of a run with their findings.
 #[derive(Debug, Default)]
 pub(super) struct KeptParts {
-    settings: (bool, u32),
+    pub settings: (bool, u32),
     /// What edges and routes reference, and everything else that is no edge or route.
-    apart: Option<KeptPart>,
-    parts: HashMap<PartKey, KeptPart>,
+    pub apart: Option<KeptPart>,
+    pub parts: BTreeMap<PartKey, KeptPart>,
+    /// The findings of each lint about the whole.
+    pub whole: Vec<Numbered>,
+    /// Those that may be shown, if that is known.
+    pub shown_of_whole: Option<Numbered>,
+    /// Another one for each run.
+    pub number: u64,
+}
+
+impl KeptParts {
+    /// All parts.
+    pub(super) fn all(&self) -> impl Iterator<Item = &KeptPart> {
+        self.apart.iter().chain(self.parts.values())
+    }
 }
 
 /// A part with its findings.
 #[derive(Debug)]
-struct KeptPart {
+pub(super) struct KeptPart {
+    /// The place among the parts of a run.
+    pub order: usize,
     scopes: &'static [Scope],
     seen: SeenPart,
-    others: Vec<Arc<Entry>>,
-    hosts: Vec<NamedHosts>,
-    findings: Numbered,
+    pub others: Vec<Arc<Entry>>,
+    pub hosts: Vec<NamedHosts>,
+    pub findings: Numbered,
+    /// The findings that may be shown, if that is known.
+    pub shown: Option<Numbered>,
     /// When it was judged.
     since: Timestamp,
     /// When a certificate or SAML metadata next becomes valid or expires.
@@ -186,13 +222,50 @@ struct KeptPart {
 
 impl KeptPart {
     /// Whether the findings are those that a run now would make. The clock may have been set back.
-    fn holds_at(&self, now: Timestamp) -> bool {
+    pub(super) fn holds_at(&self, now: Timestamp) -> bool {
         self.since <= now && self.until.is_none_or(|until| now < until)
     }
 
     /// Whether the entries of other sources are the same.
     fn is_beside(&self, others: &[Arc<Entry>]) -> bool {
         self.others.iter().map(Arc::as_ptr).eq(others.iter().map(Arc::as_ptr))
+    }
+
+    /// Whether lints of a scope judge it.
+    pub(super) fn is_judged_by(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// The keys of its resources, in their order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.seen.resources.iter().map(|seen| &seen.key)
+    }
+
+    /// Whether a resource is in it.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.spec_of(key).is_some()
+    }
+
+    /// The Spec with which a resource in it was judged.
+    pub(super) fn spec_of(&self, key: &Key) -> Option<&dyn AnyResource> {
+        let found = self.seen.resources.binary_search_by(|seen| seen.key.cmp(key)).ok()?;
+        Some(self.seen.resources.get(found)?.spec.as_ref())
+    }
+
+    /// The same part, whose resources have other Specs, with the findings about them.
+    pub(super) fn renewed(&self, world: &World<'_>, findings: Numbered) -> Self {
+        let order = self.seen.order.clone();
+        Self {
+            order: self.order,
+            scopes: self.scopes,
+            seen: SeenPart { resources: world.judged.iter().map(|it| SeenResource::of(it)).collect(), order },
+            others: self.others.clone(),
+            hosts: self.hosts.clone(),
+            findings,
+            shown: None,
+            since: world.now,
+            until: next_turn(world),
+        }
     }
 }
 
@@ -369,7 +442,7 @@ mod tests {
         let name_of = |part: &WorldPart<'_>| Some((part.resources.first()?.key.id.to_string(), part.known.is_some()));
         let names = parts.iter().filter_map(name_of).collect();
         let findings = vec![Numbered::new(); parts.len()];
-        known.keep(&world, parts, &findings);
+        known.keep(&world, parts, &findings, Vec::new());
         names
     }
 

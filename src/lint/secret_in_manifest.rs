@@ -7,7 +7,7 @@ use crate::model::fault::{Path, Segment};
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Manifests,
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \

@@ -1,6 +1,6 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::fault::{Aim, Path};
 use crate::text::printable;
 
@@ -8,7 +8,7 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
     needs_whole: false,
-    scope: Scope::Estate,
+    scope: Scope::Manifests,
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
@@ -28,12 +28,18 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     let Some(allowed) = world.allowed_labels else { return };
-    for (subject, label) in world.manifests.labels.iter().filter(|(_, label)| !allowed.contains(label)) {
+    let mut unknown: Vec<_> = world.manifests.labels.iter().filter(|(label, _)| !allowed.contains(*label)).collect();
+    unknown.sort_unstable_by_key(|(label, _)| *label);
+    for (label, subjects) in unknown {
         let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let message = format!("label `{}` is not allowed{hint}", printable(label));
         let path = Path::root().join("metadata").join("labels").join(label.as_str());
-        let finding = findings.about(subject.clone(), path, message);
-        (finding.in_document, finding.aim) = (true, Aim::Key);
+        let mut subjects: Vec<&Subject> = subjects.iter().collect();
+        subjects.sort_unstable();
+        for subject in subjects {
+            let finding = findings.about(subject.clone(), path.clone(), message.clone());
+            (finding.in_document, finding.aim) = (true, Aim::Key);
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::model::fault::{Aim, Path};
 pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
     needs_whole: true,
-    scope: Scope::Estate,
+    scope: Scope::Manifests,
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \

@@ -3,10 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
-use foldhash::{HashMap, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
     Loaded, consent,
@@ -18,8 +18,17 @@ use super::{
 use crate::{
     lint::{ManifestFacts, Subject},
     model::{
-        Kind, desired::Desired, diagnostic::Severity, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Claim,
-        resource::AnyResource, rules, snapshot::Snapshot,
+        Kind,
+        desired::Desired,
+        diagnostic::Severity,
+        id::Id,
+        key::Key,
+        kind::https_edge::HttpsEdge,
+        operation::Claim,
+        reference::Reference,
+        resource::AnyResource,
+        rules,
+        snapshot::{Entry, Snapshot},
     },
 };
 
@@ -38,6 +47,28 @@ pub(crate) struct LastResolved {
     pub facts: ManifestFacts,
     /// The resources that may differ from those in `snapshot`: all others are as desired.
     pub pending: BTreeSet<Key>,
+    /// The number of the lint findings about it.
+    pub findings: u64,
+    /// What stays the same as long as all names do.
+    pub lasting: Lasting,
+}
+
+/// What is known about a source as long as it keeps all names, and other sources change nothing. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Lasting {
+    /// The resources of other sources.
+    pub others: Arc<Vec<Arc<Entry>>>,
+    /// The resources of each file, in the order of their declarations.
+    keys: Arc<OnceLock<Vec<Box<[Key]>>>>,
+    /// Whether the source has routes on edges of others, or edges that require modules.
+    has_ties: Arc<OnceLock<bool>>,
+}
+
+impl Lasting {
+    /// Of a source that was resolved from scratch.
+    pub(crate) fn new(others: Arc<Vec<Arc<Entry>>>) -> Self {
+        Self { others, keys: Arc::default(), has_ties: Arc::default() }
+    }
 }
 
 /// What a change concerns.
@@ -51,6 +82,16 @@ pub(crate) struct Concerned {
     uses_change: bool,
     /// The resources that may differ from those in the store.
     pub may_differ: BTreeSet<Key>,
+    /// The resources about which lints may find something else than before.
+    judged_again: BTreeSet<Key>,
+}
+
+impl Concerned {
+    /// The resources about which lints may find something else than before. None if that may be any: they can all use the
+    /// module sets that were read again.
+    pub(crate) fn judged_again(&self) -> Option<BTreeSet<Key>> {
+        self.read_again.is_empty().then(|| self.judged_again.clone())
+    }
 }
 
 impl LastResolved {
@@ -63,23 +104,30 @@ impl LastResolved {
         source: &str,
         prune: bool,
     ) -> Option<Concerned> {
-        if !loaded.has_shape_of(&self.loaded) {
+        // What a context lacks is told only by a run from scratch.
+        if !loaded.has_shape_of(&self.loaded) || loaded.files.iter().any(|file| file.is_context()) {
             return None;
         }
-        // Routes on edges of others depend on these edges, too.
-        if consent::has_routes_elsewhere(&self.desired) {
+        // Routes on edges of others depend on these edges, too. All routes of an edge that requires modules would have to
+        // be resolved again.
+        if self.has_ties() {
             return None;
         }
         let mut may_differ = self.touched(snapshot, source)?;
         may_differ.extend(self.pending.iter().cloned());
-        let mut declared_again: HashMap<*const Declaration, &Arc<Declaration>> = HashMap::default();
+        let mut declared_again: HashMap<&Key, &Arc<Declaration>> = HashMap::new();
         let (mut changed_sets, mut read_again) = (HashSet::new(), Vec::new());
-        for ((_, read), (_, earlier)) in loaded.changed_since(&self.loaded) {
+        let files = loaded.files.iter().zip(self.keys());
+        let reads = loaded.reads.iter().zip(&self.loaded.reads).zip(files);
+        for ((read, earlier), (file, keys)) in reads.filter(|((read, earlier), _)| !Arc::ptr_eq(read, earlier)) {
             if read.diagnostics.iter().any(|it| it.severity == Severity::Error) {
                 return None;
             }
-            let pairs = earlier.declared.resources.iter().zip(&read.declared.resources);
-            declared_again.extend(pairs.map(|(earlier, now)| (Arc::as_ptr(earlier), now)));
+            // A file of the context has resources of others.
+            if keys.len() != read.declared.resources.len() && !file.is_context() {
+                return None;
+            }
+            declared_again.extend(keys.iter().zip(&read.declared.resources));
             for (name, set) in &read.declared.sets {
                 read_again.push(name.clone());
                 if !earlier.declared.sets.get(name).is_some_and(|earlier| earlier.has_same_modules(set)) {
@@ -87,42 +135,74 @@ impl LastResolved {
                 }
             }
         }
+        let mut concerned: Vec<(&Key, &Arc<Declaration>)> = Vec::with_capacity(declared_again.len());
+        if !changed_sets.is_empty() {
+            let takes = |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
+            let taking = self.origins.iter().filter(|(key, it)| takes(it) && !declared_again.contains_key(key));
+            concerned.extend(taking);
+        }
+        concerned.extend(declared_again);
         let sets = loaded.sets();
-        let (known, ids, required) = (Known::new(snapshot, source, prune, loaded), self.ids(), HashMap::default());
-        let (desired, offline) = (&*self.desired, false);
+        let (known, ids) = (Known::new(snapshot, source, prune, loaded), self.ids(&concerned, &sets));
+        let (required, desired, offline) = (HashMap::default(), &*self.desired, false);
         let names = KnownNames { sets: &sets, known: &known, ids: &ids, desired, required: &required, offline };
-        let (mut resources, mut uses_change) = (Vec::new(), false);
-        for (key, earlier) in self.origins.iter() {
-            // All routes of such an edge would have to be resolved again.
-            if requires_modules(earlier) {
-                return None;
-            }
-            let takes = |set: &String| changed_sets.contains(set.as_str());
-            let declaration = match declared_again.get(&Arc::as_ptr(earlier)) {
-                Some(now) => *now,
-                None if earlier.modules_from.iter().any(takes) => earlier,
-                None => continue,
-            };
+        let (mut resources, mut judged_again, mut uses_change) = (Vec::new(), BTreeSet::new(), false);
+        for (key, declaration) in concerned {
             if requires_modules(declaration) {
                 return None;
             }
-            uses_change |= declaration.modules_from != earlier.modules_from;
+            let earlier = self.origins.declaration(key)?;
+            let has_same_sets = declaration.modules_from == earlier.modules_from;
+            uses_change |= !has_same_sets;
             let mut missing = Vec::new();
             let spec = names.spec(declaration, None, &mut missing);
             if !missing.is_empty() {
                 return None;
             }
-            let desired = again(self.desired.get(key)?, declaration, spec)?;
+            let before = self.desired.get(key)?;
+            // Most resources in a changed file are the same. Lints also look at a repetition of module sets. A module that moves
+            // between a resource and its set leaves the Spec as it is, but the levels of its findings are those of the set.
+            let is_same = has_same_sets && before.spec.same(spec.as_ref());
+            if !is_same || declaration.facts.levels != earlier.facts.levels || !declaration.modules_from.is_empty() {
+                judged_again.insert(key.clone());
+            }
+            let spec = if is_same { Arc::clone(&before.spec) } else { spec };
+            let desired = again(before, declaration, spec)?;
             may_differ.insert(key.clone());
             resources.push((desired, Arc::clone(declaration)));
         }
         let is_free = self.pass_tls_well(&resources, snapshot)
             && self.concerns_nobody_else(&resources, &may_differ, snapshot, source);
-        is_free.then_some(Concerned { resources, sets, read_again, uses_change, may_differ })
+        is_free.then_some(Concerned { resources, sets, read_again, uses_change, may_differ, judged_again })
     }
 
-    /// The source with a change.
-    pub(crate) fn resolved(self, concerned: Concerned) -> Resolved {
+    /// Makes what the next change needs and what is as large as the source, so that the change does not wait for it.
+    pub(crate) fn prepare(&self) {
+        if !self.has_ties() {
+            self.keys();
+        }
+    }
+
+    /// Whether resources depend on edges of others, or on what their edge requires (D103).
+    fn has_ties(&self) -> bool {
+        let requires_any = || self.origins.iter().any(|(_, declaration)| requires_modules(declaration));
+        *self.lasting.has_ties.get_or_init(|| consent::has_routes_elsewhere(&self.desired) || requires_any())
+    }
+
+    /// The resources of each file, in the order of their declarations. None are known of a declaration that is not that of
+    /// a resource.
+    fn keys(&self) -> &[Box<[Key]>] {
+        self.lasting.keys.get_or_init(|| {
+            let of: HashMap<*const Declaration, &Key> =
+                self.origins.iter().map(|(key, declaration)| (Arc::as_ptr(declaration), key)).collect();
+            let key = |declaration: &Arc<Declaration>| of.get(&Arc::as_ptr(declaration)).map(|key| (*key).clone());
+            let reads = self.loaded.reads.iter();
+            reads.map(|read| read.declared.resources.iter().map_while(key).collect()).collect()
+        })
+    }
+
+    /// The source with a change, and the manifests before it. Freeing these takes a while.
+    pub(crate) fn resolved(self, concerned: Concerned) -> (Resolved, Arc<Loaded>) {
         let Concerned { resources, sets, read_again, uses_change, .. } = concerned;
         let (mut desired, mut origins) = (Arc::unwrap_or_clone(self.desired), Arc::unwrap_or_clone(self.origins));
         let mut facts = self.facts;
@@ -144,7 +224,7 @@ impl LastResolved {
             let unused = sets.iter().filter(|(name, set)| has_routes && !taken.contains(name) && !set.is_context());
             facts.unused_module_sets = unused.map(|(name, _)| name.clone()).collect();
         }
-        Resolved { desired, origins, sets, facts, ..Resolved::default() }
+        (Resolved { desired, origins, sets, facts, ..Resolved::default() }, self.loaded)
     }
 
     /// The resources that the store has changed since, if that cannot change the identity of any resource.
@@ -158,11 +238,25 @@ impl LastResolved {
         snapshot.changed_since(&self.snapshot).map(|key| is_expected(key).then(|| key.clone())).collect()
     }
 
-    /// The ids of declared resources without a parent.
-    fn ids(&self) -> HashMap<(Kind, &str), Id> {
-        let standing = Kind::all().filter(|info| info.parent.is_none()).flat_map(|info| {
-            let first = Key::new(info.kind, Id::new(""));
-            self.desired.range(first..).take_while(move |(key, _)| key.kind == info.kind)
+    /// The ids of declared resources, of the kinds that the modules of some declarations and of module sets reference.
+    fn ids(
+        &self,
+        concerned: &[(&Key, &Arc<Declaration>)],
+        sets: &BTreeMap<String, Arc<ModuleSet>>,
+    ) -> HashMap<(Kind, &str), Id> {
+        let mut kinds: BTreeSet<Kind> = BTreeSet::new();
+        let mut note = |reference: Reference| {
+            kinds.insert(reference.target.kind);
+        };
+        for (_, declaration) in concerned {
+            declaration.spec.references(&mut note);
+        }
+        for set in sets.values() {
+            set.modules.iter().for_each(|(_, module)| module.references(&mut note));
+        }
+        let standing = kinds.into_iter().filter(|kind| kind.info().parent.is_none()).flat_map(|kind| {
+            let first = Key::new(kind, Id::new(""));
+            self.desired.range(first..).take_while(move |(key, _)| key.kind == kind)
         });
         standing.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
     }
@@ -183,7 +277,8 @@ impl LastResolved {
         let touched = may_differ.iter().filter_map(|key| self.desired.get(key));
         let edges = resources.iter().map(|(wanted, _)| wanted).chain(touched);
         resources.iter().all(|(wanted, _)| consents_alike(wanted))
-            && consent::hostport_faults(edges, snapshot, source).is_empty()
+            && (!consent::add_hostports(edges.clone(), snapshot)
+                || consent::hostport_faults(edges, snapshot, source).is_empty())
     }
 
     /// Whether no edge that passes TLS through has a module that it cannot apply (D15), itself or in a route.

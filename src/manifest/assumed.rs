@@ -65,9 +65,11 @@ const SKIPPED: [(&str, &str, &[&str]); 6] = [
         "whether the SAML metadata is valid",
         &["expired-saml-metadata", "plain-http-saml", "saml-metadata"],
     ),
-    ("client_secret", "", &["secret-with-white-space"]),
-    ("secret", "", &["secret-with-white-space", "webhook-secret"]),
+    ("client_secret", "", &[WHITE_SPACE]),
+    ("secret", "", &[WHITE_SPACE, "webhook-secret"]),
 ];
+/// The lint that judges the text of a secret. It says nothing about one that is in the store only.
+const WHITE_SPACE: &str = "secret-with-white-space";
 
 /// `from_env` or `from_file`, and its argument.
 type ValueName = (String, String);
@@ -77,6 +79,8 @@ type ValueName = (String, String);
 pub(super) struct AssumedNames {
     /// Whether the source may have unset values.
     is_review: bool,
+    /// Whether a field stays unknown that has a value in the store.
+    ignores_store: bool,
     /// The values of the source.
     own: BTreeSet<ValueName>,
     /// Whether a value of the source or of its context is unset.
@@ -109,6 +113,15 @@ impl AssumedNames {
     }
 }
 
+impl Loaded {
+    /// The same, but assumed values are unknown even if the store has them. Manifests that are compared with others would
+    /// tell whether these have the values of the store.
+    pub(crate) fn without_stored_values(mut self) -> Self {
+        self.assumed.ignores_store = true;
+        self
+    }
+}
+
 /// Takes assumed values from the store, and reports what was assumed and what is not checked.
 pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolved) {
     let assumed = &loaded.assumed;
@@ -123,7 +136,7 @@ pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolv
             continue;
         }
         let Ok(mut spec) = desired.spec.to_json(Secrets::Revealed).map(Value::Object) else { continue };
-        let stored = snapshot.get(key).filter(|_| assumed.is_review);
+        let stored = snapshot.get(key).filter(|_| assumed.is_review && !assumed.ignores_store);
         let stored = stored.and_then(|entry| entry.spec().to_json(Secrets::Revealed).ok()).map(Value::Object);
         let mut found = Vec::new();
         fill(&mut spec, stored.as_ref(), &Path::root(), &mut found);
@@ -138,7 +151,18 @@ pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolv
                 Err(_) => resolved.diagnostics.push(JsonError::new("the value in the store does not fit").into()),
             }
         }
-        unknown.extend(found.into_iter().filter(|field| !field.is_kept).map(|field| (key.clone(), field)));
+        let is_judged = |field: &UnknownField| {
+            SKIPPED.iter().any(|(name, _, lints)| last(&field.path) == Some(*name) && lints.contains(&WHITE_SPACE))
+        };
+        for field in found {
+            match field.is_kept {
+                false => unknown.push((key.clone(), field)),
+                true if is_judged(&field) => {
+                    resolved.assumed_secrets.insert((key.clone(), field.path));
+                }
+                true => {}
+            }
+        }
     }
     if !assumed.is_review {
         return refuse(unknown, resolved);
@@ -205,27 +229,47 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
     }
 }
 
-/// What is not checked of unknown values, with their places.
+impl Resolved {
+    /// Whether a lint does not judge a field: the manifests have no value, and the one in the store is not theirs.
+    pub(crate) fn is_unjudged(&self, lint: &str, subject: &Subject, path: &Path) -> bool {
+        let Subject::Resource(key) = subject else { return false };
+        lint == WHITE_SPACE
+            && !self.assumed_secrets.is_empty()
+            && self.assumed_secrets.contains(&(key.clone(), path.clone()))
+    }
+}
+
+/// What is not checked of values that are not set, with their places.
 fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolved) -> Option<Diagnostic> {
-    let fields: BTreeSet<&str> = unknown.iter().filter_map(|(_, field)| last(&field.path)).collect();
-    if unknown.is_empty() {
+    let kept = &resolved.assumed_secrets;
+    if unknown.is_empty() && kept.is_empty() {
         return None;
     }
-    let count = counted(unknown.len(), "unknown field", "unknown fields");
-    let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped(&fields)));
-    let places = unknown
-        .iter()
-        .filter_map(|(key, field)| resolved.place(&Subject::Resource(key.clone()), &field.path, Aim::Value));
-    diagnostic.related.extend(places.take(MOST_PLACES).map(|place| (place, "unknown".to_owned())));
+    let fields: BTreeSet<&str> = unknown.iter().filter_map(|(_, field)| last(&field.path)).collect();
+    let count = match kept.len() {
+        0 => counted(unknown.len(), "unknown field", "unknown fields"),
+        kept => counted(unknown.len() + kept, "unset field", "unset fields"),
+    };
+    let mut diagnostic = warning(format!("not checked because of {count}: {}", skipped(&fields, !kept.is_empty())));
+    let unknown = unknown.iter().map(|(key, field)| (key, &field.path, "unknown"));
+    let all = unknown.chain(kept.iter().map(|(key, path)| (key, path, "unset")));
+    let places = all.filter_map(|(key, path, label)| {
+        Some((resolved.place(&Subject::Resource(key.clone()), path, Aim::Value)?, label.to_owned()))
+    });
+    diagnostic.related.extend(places.take(MOST_PLACES));
     Some(diagnostic.help("set the values to run these checks"))
 }
 
-/// The checks that fields with unknown values skip. Several fields can have the same lint.
-fn skipped(fields: &BTreeSet<&str>) -> String {
+/// The checks that fields with unknown values skip, and secrets that are in the store only. Several fields can have the same
+/// lint.
+fn skipped(fields: &BTreeSet<&str>, has_assumed_secrets: bool) -> String {
     let of_fields = || SKIPPED.iter().filter(|(field, ..)| fields.contains(field));
     let mut checks: Vec<String> =
         of_fields().filter(|(_, check, _)| !check.is_empty()).map(|(_, check, _)| (*check).to_owned()).collect();
-    let lints: BTreeSet<&str> = of_fields().flat_map(|(.., lints)| lints.iter().copied()).collect();
+    let mut lints: BTreeSet<&str> = of_fields().flat_map(|(.., lints)| lints.iter().copied()).collect();
+    if has_assumed_secrets {
+        lints.insert(WHITE_SPACE);
+    }
     let names: Vec<String> = lints.iter().map(|lint| format!("`{lint}`")).collect();
     match names.as_slice() {
         [] => {}
@@ -292,9 +336,10 @@ mod tests {
     #[test]
     fn a_lint_of_several_fields_is_named_once() {
         let fields = BTreeSet::from(["client_secret", "secret", "ca_pem"]);
-        let text = skipped(&fields);
+        let text = skipped(&fields, false);
         assert!(text.starts_with("whether the authority is valid; the lints `expired-certificate`, "), "{text}");
         assert_eq!(text.matches("`secret-with-white-space`").count(), 1, "{text}");
-        assert_eq!(skipped(&BTreeSet::from(["client_secret"])), "the lint `secret-with-white-space`");
+        assert_eq!(skipped(&BTreeSet::from(["client_secret"]), false), "the lint `secret-with-white-space`");
+        assert_eq!(skipped(&BTreeSet::new(), true), "the lint `secret-with-white-space`");
     }
 }

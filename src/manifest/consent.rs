@@ -29,8 +29,9 @@ use crate::{
     routing::selector::Selector,
     text::printable,
 };
-pub(super) use hostports::hostport_faults;
-pub(crate) use writes::{moved_route, refused_write};
+pub(crate) use hostports::retaken_hostports;
+pub(super) use hostports::{add_hostports, hostport_faults};
+pub(crate) use writes::refused_write;
 
 /// The path prefix that stands for a whole edge, with its hostports.
 const WHOLE: &str = "/";
@@ -278,6 +279,12 @@ fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &st
 fn kept(fault: Fault) -> Fault {
     let cure = fault.help.clone().unwrap_or_default();
     fault.help(format!("the route stays while its match does not change; {cure}"))
+}
+
+/// Whether the edge of a route delegates anything to a source.
+pub(super) fn delegates(snapshot: &Snapshot, route: &Key, source: &str) -> bool {
+    let edge = route.parent_key().and_then(|parent| snapshot.get(&parent)).and_then(|edge| edge.spec_as::<HttpsEdge>());
+    edge.is_some_and(|edge| !prefixes_of(edge, source).is_empty())
 }
 
 /// Whether a source has routes on edges that it does not declare.

@@ -127,6 +127,15 @@ pub(crate) fn state_of(desired: &BTreeMap<Key, Desired>, revision: u64) -> Snaps
     Snapshot::restore(revision, 0, iter::empty(), entries_of(desired.values(), 0))
 }
 
+/// A state in which a source has other resources.
+pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
+    let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);
+    let others = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry));
+    let others: Vec<Entry> = others.collect();
+    let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
+    Snapshot::restore(state.revision, 0, iter::empty(), others.into_iter().chain(entries_of(desired.values(), first)))
+}
+
 /// `first` is the order of the first entry.
 fn entries_of<'d>(desired: impl Iterator<Item = &'d Desired>, first: u64) -> impl Iterator<Item = Entry> {
     desired.zip(first..).map(|(wanted, order)| Entry {

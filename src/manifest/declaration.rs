@@ -167,7 +167,7 @@ impl Facts {
     /// Adds the facts about a subject to those about all manifests.
     pub(super) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
         all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
-        all.labels.extend(self.labels.iter().map(|label| (subject(), label.clone())));
+        self.labels.iter().for_each(|label| all.note_label(subject(), label));
     }
 }
 
@@ -290,9 +290,17 @@ impl Declared {
     /// Whether a document, even a faulty or unreadable one, declares a name.
     pub(super) fn knows(&self, kind: &'static str, name: &str) -> bool {
         let known = || self.names.iter().map(|it| (it.kind, Arc::clone(&it.name))).collect();
-        self.known.get_or_init(known).contains(&(kind, Arc::from(name)))
-            || self.invalid.contains(&(kind, name.to_owned()))
-            || self.unread.contains(name)
+        self.known.get_or_init(known).contains(&(kind, Arc::from(name))) || self.may_know(kind, name)
+    }
+
+    /// Whether an invalid or unreadable document may declare a name.
+    pub(super) fn may_know(&self, kind: &'static str, name: &str) -> bool {
+        self.invalid.contains(&(kind, name.to_owned())) || self.unread.contains(name)
+    }
+
+    /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
+    pub(super) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
+        self.names.iter().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
     }
 
     /// The names and stated IDs, if the documents could be read in full.

@@ -15,7 +15,7 @@ use crate::model::{
     code::Code,
     diagnostic::Diagnostic,
     long_integer,
-    node::{Allowance, Counted, Node, Tape},
+    node::{Allowance, Counted, Node, Tape, plain_documents},
     unbounded,
 };
 
@@ -86,7 +86,12 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         return Vec::new();
     }
     let is_json = is_json(file);
-    let excess = if is_json { bounds::of_json(text) } else { bounds::of_yaml(text) };
+    let plain = if is_json { None } else { plain(text) };
+    let excess = match &plain {
+        Some(_) => None,
+        None if is_json => bounds::of_json(text),
+        None => bounds::of_yaml(text),
+    };
     if let Some(found) = excess {
         findings.error(|| over(file, found));
         return Vec::new();
@@ -115,6 +120,11 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
             }
             Err(error) => Some((json_message(&error), offset(text, error.line(), error.column()))),
         }
+    } else if let Some(contents) = plain {
+        for (number, content) in contents.into_iter().enumerate() {
+            take(number, content, findings);
+        }
+        None
     } else {
         let allowance = Allowance::new(bounds::allowance(text));
         let mut broken = None;
@@ -147,6 +157,13 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         }
     }
     documents
+}
+
+/// The documents of a text in plain YAML (D76) within the limits. What nests deep is not plain, and only a long text can have
+/// too many values.
+fn plain(text: &str) -> Option<Vec<Tape>> {
+    let is_within_limits = bounds::is_short(text) || bounds::of_yaml(text).is_none();
+    if is_within_limits { plain_documents(text, bounds::allowance(text)) } else { None }
 }
 
 /// The diagnostic for an exceeded limit.

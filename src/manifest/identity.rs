@@ -39,20 +39,26 @@ struct NamedEntries<'a> {
     others: Vec<&'a Arc<Entry>>,
 }
 
+/// Whether the reader of the result sees the secrets of a resource in the store.
+pub(crate) type SeesSecrets<'a> = &'a (dyn Fn(&Entry) -> bool + Send + Sync);
+
 /// The names in a store, as one source sees them.
 pub(super) struct Known<'a> {
     pub snapshot: &'a Snapshot,
     pub source: &'a str,
     /// Whether undeclared resources of the source are deleted.
     pub prune: bool,
-    loaded: &'a Loaded,
+    /// Which secrets the identities may depend on, if not on all.
+    pub sees: Option<SeesSecrets<'a>>,
+    pub loaded: &'a Loaded,
     names: OnceLock<NameIndex<'a>>,
     handed_over: OnceLock<FormerNames<'a>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
-        Self { snapshot, source, prune, loaded, names: OnceLock::new(), handed_over: OnceLock::new() }
+        let (names, handed_over) = (OnceLock::new(), OnceLock::new());
+        Self { snapshot, source, prune, sees: None, loaded, names, handed_over }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -144,14 +150,20 @@ impl<'a> Wanted<'a> {
     }
 
     /// Whether an existing resource can be updated to this one in place. Unset or unknown immutable content matches
-    /// any.
-    fn fits(&self, entry: &Entry) -> bool {
+    /// any. So does a secret that the reader does not see: whether a guess is right must not decide.
+    fn fits(&self, known: &Known<'_>, entry: &Entry) -> bool {
         if self.fixed.is_empty() {
             return true;
         }
         let Ok(existing) = fixed_content(entry.spec().as_ref()) else { return false };
+        let shown = match known.sees {
+            Some(sees) if !sees(entry) => fixed_form(entry.spec().as_ref(), Secrets::Masked).ok(),
+            _ => None,
+        };
+        let is_hidden = |at: usize, existing: &String| shown.as_ref().is_some_and(|it| it.get(at) != Some(existing));
         let matches_any = |wanted: &str| wanted == "\"\"" || is_unknown(wanted.trim_start_matches('"'));
-        self.fixed.iter().zip(existing).all(|(wanted, existing)| *wanted == existing || matches_any(wanted))
+        let mut pairs = self.fixed.iter().zip(&existing).enumerate();
+        pairs.all(|(at, (wanted, existing))| wanted == existing || matches_any(wanted) || is_hidden(at, existing))
     }
 
     /// Whether the resource will exist: an implicit one needs a module (D34).
@@ -253,8 +265,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
     fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
         let named = known.named(it.declaration.kind, it.parent.as_ref(), name);
-        let mut free =
-            named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
+        let mut free = named
+            .filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(known, entry));
         free.next().map(|entry| entry.as_ref())
     }
 
@@ -276,7 +288,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let key = it.key(Id::new(id));
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
-                Some(entry) if !it.fits(entry) => {
+                Some(entry) if !it.fits(known, entry) => {
                     if let Some(fault) = other_owner(known.snapshot, it, entry) {
                         self.faults.insert(index, fault);
                     }
@@ -439,11 +451,15 @@ fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
 
 /// The immutable content that is part of the id.
 pub(super) fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
+    fixed_form(spec, Secrets::Revealed)
+}
+
+fn fixed_form(spec: &dyn AnyResource, secrets: Secrets<'_>) -> Result<Vec<String>, JsonError> {
     let fields = spec.kind().info().fixed;
     if fields.is_empty() {
         return Ok(Vec::new());
     }
-    let whole = spec.to_json(Secrets::Revealed)?;
+    let whole = spec.to_json(secrets)?;
     Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
 }
 

@@ -34,8 +34,8 @@ pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
-pub(crate) use consent::not_admitted;
-pub(crate) use context::state_of;
+pub(crate) use consent::{not_admitted, retaken_hostports};
+pub(crate) use context::{state_of, with_source};
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
@@ -56,7 +56,7 @@ use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
-use tree::{FileStamp, Tree, changed_while_read, in_context};
+use tree::{FileStamp, Tree, changed_while_read, in_context, is_of_context};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -66,6 +66,8 @@ pub struct Loaded {
     declared: OnceLock<Declared>,
     /// What the files of the context declare.
     context: SourceContext,
+    /// Whether files or folders of the context could not be read: they may declare any name.
+    lacks_context: bool,
     /// The values that were assumed.
     assumed: AssumedNames,
     /// Whether no name or ID is declared twice.
@@ -133,11 +135,17 @@ fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
         parsed.tidy();
     }
     let assumed = AssumedNames::new(tree.assumes_values());
-    Loaded { files, diagnostics, assumed, ..Loaded::default() }.with(reads)
+    let lacks_context = diagnostics.iter().any(is_of_context);
+    Loaded { files, diagnostics, lacks_context, assumed, ..Loaded::default() }.with(reads)
 }
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
 pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
+    load_changed(tree, earlier, None)
+}
+
+/// Like [`load_again`], with a cache of parsed files, which is only read.
+fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>) -> Loaded {
     let known: HashMap<&str, (&Arc<ManifestFile>, &Arc<FileRead>)> = earlier
         .files
         .iter()
@@ -150,13 +158,15 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
         .map(|file| match known.get(file.source.name.as_str()) {
             Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
             _ => {
-                let read = Arc::new(read(tree, &file));
+                let found = parsed.and_then(|parsed| parsed.find(&file));
+                let read = Arc::new(found.unwrap_or_else(|| read(tree, &file)));
                 (file, read)
             }
         })
         .unzip();
     let assumed = AssumedNames::new(tree.assumes_values());
-    let loaded = Loaded { files, diagnostics, assumed, reads: reads.clone(), ..Loaded::default() };
+    let lacks_context = diagnostics.iter().any(is_of_context);
+    let loaded = Loaded { files, diagnostics, lacks_context, assumed, reads: reads.clone(), ..Loaded::default() };
     if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
 }
 
@@ -183,9 +193,22 @@ impl FileRead {
 }
 
 impl Loaded {
-    /// Keeps what was read of each file, to load the source again.
-    pub(crate) fn load(tree: &dyn Tree) -> Self {
-        load_again(tree, &Self::default())
+    /// Loads a source and keeps what was read of each file, to load it again. The cache of parsed files is only read.
+    pub(crate) fn load(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Self {
+        load_changed(tree, &Self::default(), parsed)
+    }
+
+    /// Writes what was read to the cache of parsed files, until `stops` says so.
+    pub(crate) fn keep_parsed(&self, parsed: &ParsedFiles, stops: impl Fn() -> bool) {
+        for (file, read) in self.files.iter().zip(&self.reads) {
+            if stops() {
+                return;
+            }
+            if !parsed.has(file) {
+                parsed.keep(file, read);
+            }
+        }
+        parsed.tidy();
     }
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
@@ -222,22 +245,20 @@ impl Loaded {
                 false => self.diagnostics.extend(found),
             }
         }
-        self.context = SourceContext::of([self.declared_by(true)]);
+        let context = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context());
+        self.context = SourceContext::of(context.map(|(_, read)| read.declared.clone()));
         sort(&mut self.diagnostics);
         self
     }
 
     /// What all files declare.
     fn declared(&self) -> &Declared {
-        self.declared.get_or_init(|| self.declared_by(false))
-    }
-
-    /// What the files of the source or those of its context declare.
-    fn declared_by(&self, context: bool) -> Declared {
-        let mut all = Declared::default();
-        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
-        reads.for_each(|(_, read)| all.append(read.declared.clone()));
-        all
+        self.declared.get_or_init(|| {
+            let mut all = Declared::default();
+            let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
+            reads.for_each(|(_, read)| all.append(read.declared.clone()));
+            all
+        })
     }
 
     /// The module sets of all files. Those of the source come first.

@@ -1,5 +1,7 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
+mod turns;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
@@ -16,7 +18,7 @@ use rayon::{
 use super::{
     Loaded, assumed, consent,
     declaration::{Declaration, ModuleSet, Origins},
-    identity::{Identity, Known, Wanted, choose},
+    identity::{Identity, Known, SeesSecrets, Wanted, choose},
     kinds::MODULE_SET,
     known_names::{KnownNames, Missing},
     origin::DocumentKey,
@@ -28,7 +30,7 @@ use crate::{
         Kind,
         code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Severity},
+        diagnostic::{Diagnostic, Name, Severity},
         fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
@@ -37,7 +39,7 @@ use crate::{
         operation::Claim,
         resource::AnyResource,
         rules,
-        snapshot::{Entry, Snapshot},
+        snapshot::Snapshot,
     },
     text::printable,
 };
@@ -64,31 +66,48 @@ pub(crate) struct Resolved {
     pub after: Vec<(Key, Key)>,
     /// Whether resources move between this source and others.
     pub(super) has_transfers: bool,
+    /// The fields with a secret that the store has, because the manifests have none (D106).
+    pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
 }
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
 /// assumed to exist. `context` has the resources of the context.
 pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
-    resolve_with(loaded, context, source, true, true)
+    resolve_known(Known::new(context, source, true, loaded), true)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
 ///
 /// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted.
 pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
-    resolve_with(loaded, snapshot, source, prune, false)
+    resolve_seen(loaded, snapshot, source, prune, None)
 }
 
-fn resolve_with(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, offline: bool) -> Resolved {
+/// Like [`resolve`], for a reader who may not see all secrets of the store.
+pub(crate) fn resolve_seen(
+    loaded: &Loaded,
+    snapshot: &Snapshot,
+    source: &str,
+    prune: bool,
+    sees: Option<SeesSecrets<'_>>,
+) -> Resolved {
+    let mut known = Known::new(snapshot, source, prune, loaded);
+    known.sees = sees;
+    resolve_known(known, false)
+}
+
+fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
+    let (loaded, snapshot) = (known.loaded, known.snapshot);
     let mut resolver = Resolver {
         loaded,
-        known: Known::new(snapshot, source, prune, loaded),
+        known,
         ids: HashMap::new(),
         token_files: HashMap::new(),
         suggestions: Suggestions::default(),
         unknown_names: HashMap::new(),
         required: HashMap::new(),
         waiting: HashSet::default(),
+        returned: HashMap::new(),
         told: HashSet::default(),
         offline,
         out: Resolved::default(),
@@ -167,6 +186,16 @@ impl Resolved {
     }
 }
 
+/// The start of the message about an unknown name.
+fn unknown_kind(kind: &str) -> String {
+    format!("unknown {kind} ")
+}
+
+/// Whether a diagnostic is about an unknown module set. No store has these, unlike everything else with a name.
+pub(crate) fn is_unknown_set(diagnostic: &Diagnostic) -> bool {
+    diagnostic.code == Name::Code(Code::UnknownReference) && diagnostic.message.starts_with(&unknown_kind(MODULE_SET))
+}
+
 struct Resolver<'a> {
     loaded: &'a Loaded,
     known: Known<'a>,
@@ -182,6 +211,8 @@ struct Resolver<'a> {
     required: HashMap<Id, Arc<HttpsEdgeRoute>>,
     /// The resources that their owner has not handed over yet.
     waiting: HashSet<Key>,
+    /// The declared resources that a rollback gave back to another source, with its claims.
+    returned: HashMap<Key, &'a Claim>,
     /// The documents with a warning about a transfer.
     told: HashSet<DocumentKey>,
     /// Whether there is no store to look up identifiers in.
@@ -223,7 +254,7 @@ impl<'a> Resolver<'a> {
             let held = identity.replaces.as_ref();
             let claim = held.and_then(in_store).or(claim);
             let standing = self.standing(it.declaration, key, claim);
-            if let Standing::Waiting(_) | Standing::HandedOver(_) = standing {
+            if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
                 self.leave(it.declaration, held.unwrap_or(key), standing, identity.fault);
                 continue;
             }
@@ -244,55 +275,6 @@ impl<'a> Resolver<'a> {
         // A map of sorted entries is made at once.
         settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
         self.out.desired.append(&mut settled.into_iter().collect());
-    }
-
-    /// Whose turn it is with a resource. `claim` is none if the resource does not exist.
-    fn standing(&mut self, declaration: &Declaration, key: &Key, claim: Option<Option<&'a Claim>>) -> Standing<'a> {
-        let (source, markers) = (self.known.source, &declaration.transfer);
-        self.out.has_transfers |= !markers.is_empty();
-        // Without a store, everything that is declared is checked.
-        if self.offline {
-            return Standing::Applied;
-        }
-        let waits = |parent: Key| self.waiting.contains(&parent);
-        let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
-        markers.standing(source, claim.flatten(), claim.is_some(), parent_waits)
-    }
-
-    /// Leaves a declared resource to another source. Its name can be referenced.
-    fn leave(
-        &mut self,
-        declaration: &'a Arc<Declaration>,
-        key: &Key,
-        standing: Standing<'a>,
-        fault: Option<Diagnostic>,
-    ) {
-        self.out.diagnostics.extend(fault);
-        if declaration.parent.is_none() {
-            self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
-        }
-        if let Standing::Waiting(_) = standing {
-            self.waiting.insert(key.clone());
-        }
-        if self.told.insert(declaration.head().document_key()) {
-            self.out.diagnostics.extend(standing.warning(declaration, self.known.source));
-        }
-    }
-
-    /// Warns about resources that are promised and not declared: they stay until their new source declares them.
-    fn warn_of_kept(&mut self) {
-        let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let (desired, declared) = (&self.out.desired, self.loaded.declared());
-        let is_declared = |entry: &Entry, claim: &Claim| {
-            desired.contains_key(&entry.key) || declared.knows(entry.key.kind.info().name, &claim.name)
-        };
-        let promised = snapshot.iter().map(|entry| &**entry).filter(|entry| {
-            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
-            claim.is_some_and(|claim| !is_declared(entry, claim))
-        });
-        let kept = transfer::kept(promised);
-        self.out.has_transfers |= !kept.is_empty();
-        self.out.diagnostics.extend(kept);
     }
 
     /// `claim` is the one on the resource in the store, or on the one that it replaces.
@@ -349,7 +331,8 @@ impl<'a> Resolver<'a> {
             return;
         }
         let in_context = self.loaded.context().knows(kind, name);
-        if in_context && (self.offline || *kind == MODULE_SET) {
+        // What could not be read may declare the name.
+        if (in_context || self.loaded.lacks_context) && (self.offline || *kind == MODULE_SET) {
             return;
         }
         let index = self.out.diagnostics.len();
@@ -363,7 +346,7 @@ impl<'a> Resolver<'a> {
             }
             return;
         }
-        let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
+        let fault = Fault::new(Code::UnknownReference, format!("{}`{}`", unknown_kind(kind), printable(name)));
         let fault = match self.near(name, kind) {
             _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
@@ -402,19 +385,6 @@ impl<'a> Resolver<'a> {
             let fault = fault.help("read only one of the two with --with");
             self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
         }
-    }
-
-    /// Reports a resource owned by another source, and a transfer between a source and itself.
-    fn check_owner(&mut self, declaration: &Declaration, key: &Key, claim: Option<&Claim>) {
-        let (source, markers) = (self.known.source, &declaration.transfer);
-        if !self.offline
-            && let Some(fault) = markers.own_source(source)
-            && self.told.insert(declaration.head().document_key())
-        {
-            self.out.diagnostics.push(declaration.head().diagnostic(fault));
-        }
-        let standing = markers.standing(source, claim, true, false);
-        self.out.diagnostics.extend(standing.conflict(declaration, key, source));
     }
 
     /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).

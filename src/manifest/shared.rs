@@ -62,6 +62,12 @@ impl Resolved {
         }
     }
 
+    /// The lint levels that manifests set, of each subject.
+    pub(crate) fn all_levels(&self) -> impl Iterator<Item = &BTreeMap<String, Level>> {
+        let of_resources = self.origins.iter().map(|(_, declaration)| &declaration.facts.levels);
+        of_resources.chain(self.sets.values().map(|set| &set.facts.levels))
+    }
+
     /// The module from a set that contains a path of a resource.
     pub(crate) fn set_module(&self, subject: &Subject, path: &Path) -> Option<SetModule> {
         let (Subject::Resource(key), Some(Segment::Key(field))) = (subject, path.0.first()) else { return None };

@@ -40,6 +40,9 @@ pub(super) enum Standing<'c> {
     Waiting(Option<&'c Claim>),
     /// Another source has the resource, or will create it.
     HandedOver(Option<&'c Claim>),
+    /// A rollback gave the resource, or the one that contains it, back to the source that had it before. The manifests may
+    /// still be those that the rollback undid.
+    Returned(&'c Claim),
 }
 
 impl TransferMarkers {
@@ -88,11 +91,15 @@ impl TransferMarkers {
         if self.from.as_deref() == Some(claim.source.as_str()) {
             return match claim.transfer_to.as_deref() == Some(source) {
                 true => Standing::Applied,
+                false if claim.is_returned_by(source) => Standing::Returned(claim),
                 false => Standing::Waiting(Some(claim)),
             };
         }
         // The receiver may have passed it on.
-        if self.receiver(source).is_some() { Standing::HandedOver(Some(claim)) } else { Standing::Conflict(claim) }
+        if self.receiver(source).is_some() {
+            return Standing::HandedOver(Some(claim));
+        }
+        if claim.is_returned_by(source) { Standing::Returned(claim) } else { Standing::Conflict(claim) }
     }
 
     /// Returns the error of a manifest that names its own source. Without a store, the source is not known.
@@ -112,6 +119,13 @@ impl Standing<'_> {
         let (from, to) = (declaration.transfer.from.as_deref(), declaration.transfer.receiver(source));
         let (field, message, help) = match self {
             Standing::Applied | Standing::Conflict(_) => return None,
+            Standing::Returned(claim) => {
+                let owner = printable(&claim.source);
+                let message = format!("{kind} `{name}` is not applied: a rollback returned it to source `{owner}`");
+                let fault = Fault::new(Code::RolledBack, message).at(path("name"));
+                let fault = fault.help(format!("remove it from this source, or {}", move_again("it", claim, source)));
+                return Some(declaration.head().warning(fault));
+            }
             Standing::Waiting(claim) => {
                 let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
                 let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not handed it over");
@@ -182,6 +196,7 @@ pub(super) fn claim(
         transfer_to: declaration.transfer.receiver(source).map(str::to_owned),
         transferred_from,
         transferred_as,
+        returned: false,
     }
 }
 
@@ -212,27 +227,67 @@ pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
     faults
 }
 
-/// The warnings about resources of a source that are promised to a source and not declared: they are not deleted.
-pub(super) fn kept<'e>(promised: impl Iterator<Item = &'e Entry>) -> Vec<Diagnostic> {
-    let mut by_receiver: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+/// How a resource that a rollback returned moves again.
+fn move_again(what: &str, claim: &Claim, to: &str) -> String {
+    format!("move {what} again with `edgewright transfer --from {} --to {}`", printable(&claim.source), printable(to))
+}
+
+/// The warnings about resources of a source that are promised to a source and not declared: they are not deleted. `is_had`
+/// says whether a source has another resource of the name.
+pub(super) fn kept<'e>(
+    promised: impl Iterator<Item = &'e Entry>,
+    is_had: impl Fn(&Entry, &Claim, &str) -> bool,
+) -> Vec<Diagnostic> {
+    let mut by_receiver: BTreeMap<(Option<&str>, bool), Vec<String>> = BTreeMap::new();
+    let mut returned: BTreeMap<&str, (&Claim, Vec<String>)> = BTreeMap::new();
     for entry in promised {
         let Some(claim) = &entry.claim else { continue };
-        by_receiver.entry(claim.receiver()).or_default().push(format!("{} (`{}`)", entry.key, printable(&claim.name)));
+        let name = format!("{} (`{}`)", entry.key, printable(&claim.name));
+        match claim.transferred_from.as_deref().filter(|_| claim.is_kept_by_rollback()) {
+            Some(from) => returned.entry(from).or_insert_with(|| (claim, Vec::new())).1.push(name),
+            None => {
+                let to = claim.receiver();
+                let is_had = to.is_some_and(|to| is_had(entry, claim, to));
+                by_receiver.entry((to, is_had)).or_default().push(name);
+            }
+        }
     }
-    let warnings = by_receiver.into_iter().map(|(to, names)| {
-        let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
-        let more = names.len().saturating_sub(named.len());
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let until = match to {
-            Some(to) => format!("source `{}` takes over", printable(to)),
-            None => "a manifest of this source declares them, after their transfer".to_owned(),
+    let brought_back = returned.into_iter().map(|(from, (claim, names))| {
+        let message = format!(
+            "kept until a manifest of this source declares them, because a rollback returned them from source `{}`: {}",
+            printable(from),
+            listed(&names)
+        );
+        let help = format!(
+            "declare them in source `{}`, or {}; to delete them, declare them once, and remove the manifests afterwards",
+            printable(&claim.source),
+            move_again("them", claim, from)
+        );
+        let error = Diagnostic::error(Code::RolledBack, message).help(help);
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    let warnings = by_receiver.into_iter().map(|((to, is_had), names)| {
+        let why = match to {
+            Some(to) if is_had => {
+                format!("although source `{}` does not take over: it has its own of that name", printable(to))
+            }
+            Some(to) => format!("until source `{}` takes over", printable(to)),
+            None => "until a manifest of this source declares them, after their transfer".to_owned(),
         };
-        let message = format!("kept until {until}: {}{more}", named.join(", "));
-        let help = format!("to delete instead, declare without `{TO}` once, and remove the manifest afterwards");
+        let message = format!("kept {why}: {}", listed(&names));
+        let instead = if is_had { "" } else { " instead" };
+        let help = format!("to delete{instead}, declare without `{TO}` once, and remove the manifest afterwards");
         let error = Diagnostic::error(Code::TransferPending, message).help(help);
         Diagnostic { severity: Severity::Warning, ..error }
     });
-    warnings.collect()
+    brought_back.chain(warnings).collect()
+}
+
+fn listed(names: &[String]) -> String {
+    let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &more
 }
 
 fn path(field: &'static str) -> Path {

@@ -1,6 +1,10 @@
 //! The Spec of a resource in a snapshot. A store holds far more resources than one run looks at, so a Spec that was read
 //! from a record is decoded when it is first used, and compared by its digest before that.
 
+mod form;
+
+pub(crate) use form::SpecForm;
+
 use std::{
     any::Any,
     fmt,
@@ -151,6 +155,11 @@ impl LazySpec {
         }
         let whole = StoredSecrets::At(std::iter::once(0..text.len()).collect());
         Self::from_stored(self.0.kind, self.references().to_vec(), text.clone(), whole)
+    }
+
+    /// The stored form for a single use: unlike [`LazySpec::stored`], it is not kept.
+    pub(crate) fn form_once(&self) -> Result<SpecForm<'_>, JsonError> {
+        SpecForm::of(self)
     }
 
     fn form(&self) -> Result<&Stored, JsonError> {

@@ -41,12 +41,31 @@ pub struct Claim {
     /// The name that the resource had in the manifests of `transferred_from`, if it has another one since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_as: Option<String>,
+    /// Whether a rollback took the resource from `transferred_from`, and the source has not declared it since. The manifests
+    /// of both sources may still be those that the rollback undid (D78).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returned: bool,
 }
 
 impl Claim {
     /// Whether the resource is promised to a source, so that it stays although its owner does not declare it.
     pub(crate) fn is_promised(&self) -> bool {
         self.transfer_to.is_some()
+    }
+
+    /// Whether a rollback took the resource from a source.
+    pub(crate) fn is_returned_by(&self, source: &str) -> bool {
+        self.returned && self.source != source && self.transferred_from.as_deref() == Some(source)
+    }
+
+    /// Whether a rollback brought the resource back, which nobody else may take over and which stays undeclared.
+    pub(crate) fn is_kept_by_rollback(&self) -> bool {
+        self.returned && self.is_promised() && self.receiver().is_none()
+    }
+
+    /// Whether a command gave the resource to the source, whose manifests have not declared it yet.
+    pub(crate) fn awaits_manifest(&self) -> bool {
+        !self.returned && self.is_promised() && self.receiver().is_none()
     }
 
     /// The other source that may take the resource over.
@@ -262,6 +281,10 @@ pub struct RejectedManifests {
     /// contain: until their other source has them, the manifests cannot lead to the whole state again (D104).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<String>,
+    /// The paths of resources that were transferred to the source by command since the rollback: its manifests may declare
+    /// them (D104). Kept in the last of the source's rejected manifests only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved_again: Vec<String>,
 }
 
 impl Author {

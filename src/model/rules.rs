@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
 use super::{
     Kind,
     code::Code,
@@ -25,12 +27,17 @@ pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>
     let of_people = |key: &&Key| matches!(key.kind, Kind::ApiKey | Kind::Owner);
     // One pass over all keys covers every changed key.
     let last_admin = changed.iter().find(of_people).map(|key| (key, last_admin_faults(before, after)));
-    let others = changed.iter().map(|key| match key.kind {
-        Kind::HttpsEdge => (key, edge_faults(before, after, key)),
-        Kind::HttpsEdgeRoute => (key, route_faults(after, key)),
-        _ => (key, Vec::new()),
-    });
-    let found = last_admin.into_iter().chain(others).find(|(_, faults)| !faults.is_empty());
+    let is_found = |(_, faults): &(&Key, Vec<Fault>)| !faults.is_empty();
+    let keys: Vec<&Key> = changed.iter().collect();
+    let others = || {
+        let faults = |key: &&Key| match key.kind {
+            Kind::HttpsEdge => edge_faults(before, after, key),
+            Kind::HttpsEdgeRoute => route_faults(after, key),
+            _ => Vec::new(),
+        };
+        keys.par_iter().with_min_len(256).map(|key| (*key, faults(key))).find_first(is_found)
+    };
+    let found = last_admin.filter(is_found).or_else(others);
     found.map(|(key, faults)| (key.clone(), faults))
 }
 

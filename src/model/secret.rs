@@ -45,6 +45,8 @@ pub(crate) fn is_unknown(text: &str) -> bool {
     text.starts_with(UNKNOWN)
 }
 
+/// The longest text that reviews and the history contain in full.
+const LONGEST_REVIEWED: usize = 80;
 /// The longest text that the calls of a plan contain in full.
 const LONGEST_PLANNED: usize = 16 << 10;
 
@@ -126,9 +128,17 @@ impl<'a> Secrets<'a> {
     /// Returns a long public text as this mode writes it.
     pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
-            Secrets::Revealed | Secrets::Located(_) => text.into(),
+            Secrets::Revealed => text.into(),
+            Secrets::Located(places) => {
+                if text.len() > LONGEST_REVIEWED || is_unknown(text) {
+                    places.note_long_text();
+                }
+                text.into()
+            }
             _ if is_unknown(text) => self.of_unknown(text),
-            Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > 80 => abridgement(text),
+            Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > LONGEST_REVIEWED => {
+                abridgement(text)
+            }
             Secrets::Planned if text.len() > LONGEST_PLANNED => abridgement(text),
             _ => text.into(),
         }

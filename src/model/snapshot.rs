@@ -1,7 +1,9 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
 
 mod apply;
+mod create;
 mod names;
+mod packed;
 mod rejected;
 
 use std::{
@@ -25,6 +27,7 @@ use super::{
     resource::{AnyResource, Resource},
     secret::Secret,
 };
+use packed::packed;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]
@@ -153,21 +156,24 @@ impl Snapshot {
         revision: u64,
         next_order: u64,
         deleted: impl IntoIterator<Item = (Key, Tombstone)>,
-        entries: impl IntoIterator<Item = Entry>,
+        entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
     ) -> Self {
         let deleted = deleted.into_iter().collect();
         let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
-        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Arc::new).collect();
-        // Sorted entries go to the end of each map, where the memory was just used.
+        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Into::into).collect();
         entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
         snapshot.next_order = entries.iter().map(|entry| entry.order + 1).fold(next_order, u64::max);
         let (by_key, (by_order, users)) = rayon::join(
-            || entries.iter().map(|entry| (entry.key.clone(), Arc::clone(entry))).collect(),
+            || packed(&entries, |entry| (entry.key.clone(), Arc::clone(entry))),
             || {
-                let place = |entry: &Arc<Entry>| (entry.key.kind, entry.key.parent.clone(), entry.order);
-                let mut places: Vec<_> = entries.iter().map(|entry| (place(entry), entry.key.clone())).collect();
-                places.sort_unstable();
-                (places.into_iter().collect(), users_of(&entries))
+                let mut places: Vec<&Arc<Entry>> = entries.iter().collect();
+                let are_siblings = |one: &Key, other: &Key| one.kind == other.kind && one.parent == other.parent;
+                for siblings in places.chunk_by_mut(|one, other| are_siblings(&one.key, &other.key)) {
+                    siblings.sort_unstable_by_key(|entry| entry.order);
+                }
+                let place = |entry: &Entry| (entry.key.kind, entry.key.parent.clone(), entry.order);
+                let by_order = packed(&places, |entry| (place(entry), entry.key.clone()));
+                (by_order, users_of(&entries))
             },
         );
         (snapshot.entries, snapshot.by_order, snapshot.users) = (by_key, by_order, users);

@@ -60,7 +60,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
         }
     }
     if budget != Budget::Normal {
-        let refusal = over_budget(&plan, owned.len(), budget, &OF_SOURCE);
+        let refusal = over_budget(&plan, || owned.len(), budget, &OF_SOURCE);
         plan.refusals.extend(refusal);
     }
     plan

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::{
+    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
 
 use super::{
     Change, Effect, Plan,
@@ -54,14 +57,20 @@ pub(crate) fn diff(
         (!whole).then_some(same)
     };
     let differences: Vec<Option<bool>> = all.par_iter().with_min_len(256).map(difference).collect();
-    let mut wanted: Vec<(&Desired, bool)> =
+    let wanted: Vec<(&Desired, bool)> =
         all.into_iter().zip(differences).filter_map(|(wanted, same)| Some((wanted, same?))).collect();
     planner.plan.unchanged = desired.len() - wanted.len();
+    let named = |(wanted, _): &(&Desired, bool)| full_name(snapshot, desired, &wanted.key, &wanted.claim);
+    let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
+    let mut wanted: Vec<((&Desired, bool), String)> = wanted.into_iter().zip(names).collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
-    wanted.sort_by_cached_key(|(wanted, _)| (wanted.key.kind, planner.full_name(&wanted.key, &wanted.claim)));
-    let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|(wanted, _)| wanted.replaces.as_ref()).collect();
-    for (wanted, same) in wanted {
-        planner.settle(wanted, same);
+    wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
+        one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
+    });
+    let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|((wanted, _), _)| wanted.replaces.as_ref()).collect();
+    planner.plan.changes.reserve(wanted.len());
+    for ((wanted, same), name) in wanted {
+        planner.settle(wanted, same, name);
     }
     if prune {
         match only {
@@ -72,8 +81,11 @@ pub(crate) fn diff(
     let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
     planner.replace(&replaced, prune);
     planner.mark_replacements();
-    let taken = replaced.iter().filter(|entry| !entry.is_owned_by(source)).count();
-    let owned = taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count();
+    // Whoever deletes nothing need not count.
+    let owned = || {
+        let taken = replaced.iter().filter(|entry| !entry.is_owned_by(source)).count();
+        taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count()
+    };
     let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
     planner.plan.refusals.extend(refusal);
     planner.plan
@@ -90,8 +102,8 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Plans the creation or change of a resource. `same`: the Spec in the store is known to be the desired one.
-    fn settle(&mut self, wanted: &Desired, same: bool) {
-        let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted) };
+    fn settle(&mut self, wanted: &Desired, same: bool, name: String) {
+        let Some(entry) = self.snapshot.get(&wanted.key) else { return self.create(wanted, name) };
         let (spec, _) = self.with_owner(wanted, Some(entry));
         let operations = if same { Ok(Vec::new()) } else { changes(&wanted.key, entry.spec().as_ref(), &spec) };
         let mut operations = match operations {
@@ -123,7 +135,7 @@ impl Planner<'_> {
             effect = Effect::Delete;
         }
         let before = Some(Arc::clone(entry.spec()));
-        self.push(wanted, effect, before, operations);
+        self.push(wanted, name, effect, before, operations);
         if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("renamed from `{}`", old.name));
@@ -141,14 +153,14 @@ impl Planner<'_> {
         }
     }
 
-    fn create(&mut self, wanted: &Desired) {
+    fn create(&mut self, wanted: &Desired, name: String) {
         let key = &wanted.key;
         let (spec, owner) = self.with_owner(wanted, None);
         let claim = Some(wanted.claim.clone());
         let info = key.kind.info();
         if !info.implicit {
             let create = Operation::Create { key: key.clone(), spec, claim, token: None };
-            return self.push(wanted, Effect::Create, None, owner.into_iter().chain([create]).collect());
+            return self.push(wanted, name, Effect::Create, None, owner.into_iter().chain([create]).collect());
         }
         let mut operations = match changes(key, (info.empty)().as_ref(), &spec) {
             Ok(operations) => operations,
@@ -157,18 +169,18 @@ impl Planner<'_> {
         // Without a module it does not exist (D34).
         if !operations.is_empty() {
             operations.push(Operation::Claim { key: key.clone(), claim });
-            self.push(wanted, Effect::Create, None, operations);
+            self.push(wanted, name, Effect::Create, None, operations);
         }
     }
 
     fn push(
         &mut self,
         wanted: &Desired,
+        name: String,
         effect: Effect,
         before: Option<Arc<dyn AnyResource>>,
         operations: Vec<Operation>,
     ) {
-        let name = self.full_name(&wanted.key, &wanted.claim);
         let token_file = wanted.token_file.clone();
         let (key, notes) = (wanted.key.clone(), Vec::new());
         let drift = None;
@@ -241,7 +253,7 @@ impl Planner<'_> {
                 let (effect, notes, operations) = (Effect::Delete, Vec::new(), deletion(entry));
                 Change { key, name, effect, notes, before, operations, token_file, drift }
             } else {
-                let claim = Claim { source: self.source.to_owned(), transfer_to: None, ..old.clone() };
+                let claim = Claim { source: self.source.to_owned(), transfer_to: None, returned: false, ..old.clone() };
                 let effect = if old.source == self.source { Effect::Protect } else { Effect::Adopt };
                 let notes = transfer_notes(old, &claim);
                 let operations = vec![Operation::Claim { key: key.clone(), claim: Some(claim) }];
@@ -305,6 +317,9 @@ impl Planner<'_> {
         for (at, change) in self.plan.changes.iter().enumerate().filter(|(_, change)| change.effect == Effect::Delete) {
             gone.entry(identity(change)).or_default().push(at);
         }
+        if gone.is_empty() {
+            return;
+        }
         let mut replaced = Vec::new();
         for change in self.plan.changes.iter_mut().filter(|change| change.effect == Effect::Create) {
             if let Some(at) = gone.get_mut(&identity(change)).and_then(Vec::pop) {
@@ -319,14 +334,17 @@ impl Planner<'_> {
         }
     }
 
-    /// The name prefixed with the parent's name.
     fn full_name(&self, key: &Key, claim: &Claim) -> String {
-        let Some(parent) = key.parent_key() else { return claim.name.clone() };
-        let desired = self.desired.get(&parent).map(|parent| parent.claim.name.as_str());
-        let known =
-            || self.snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
-        format!("{}/{}", desired.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
+        full_name(self.snapshot, self.desired, key, claim)
     }
+}
+
+/// The name prefixed with the parent's name.
+fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, key: &Key, claim: &Claim) -> String {
+    let Some(parent) = key.parent_key() else { return claim.name.clone() };
+    let declared = desired.get(&parent).map(|parent| parent.claim.name.as_str());
+    let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
+    format!("{}/{}", declared.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
 }
 
 /// The notes about a resource that changes hands, or that will.
@@ -338,8 +356,13 @@ pub(super) fn transfer_notes(old: &Claim, new: &Claim) -> Vec<String> {
     match (old.receiver(), new.receiver()) {
         (was, Some(to)) if was != Some(to) => notes.push(format!("handed over to source `{to}` when it takes over")),
         (Some(to), None) if old.source == new.source => notes.push(format!("no longer handed over to source `{to}`")),
-        (None, None) if old.is_promised() && !new.is_promised() => notes.push("now declared by its new source".into()),
+        (None, None) if old.is_promised() && !new.is_promised() && !old.returned => {
+            notes.push("now declared by its new source".into());
+        }
         _ => {}
+    }
+    if old.returned && !new.returned && old.source == new.source {
+        notes.push("declared by its source again, after a rollback".into());
     }
     notes
 }

@@ -10,6 +10,7 @@ mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
 pub(crate) mod transfer;
+mod yaml;
 
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 

@@ -127,49 +127,82 @@ impl<'p> Outliner<'p> {
 
     /// Returns a change without its secrets.
     pub(crate) fn outline(&self, change: &Change) -> Result<OutlinedChange, JsonError> {
-        let before = match change.effect {
-            Effect::Replace => self.replaced.get(&change.identity()).copied().unwrap_or(&None),
-            _ => &change.before,
-        };
         let operations: &[Operation] = if self.detail == Detail::Effects { &[] } else { &change.operations };
         let calls = operations.iter().filter_map(|operation| {
             let (method, path) = operation.call()?;
-            Some(self.call(change.effect, before.as_deref(), operation, method, path))
+            Some(self.call(change, operation, method, path))
         });
-        Ok(OutlinedChange {
+        Ok(OutlinedChange { calls: calls.collect::<Result<Vec<Call>, JsonError>>()?, ..Self::head(change) })
+    }
+
+    /// Returns a change without its calls.
+    pub(super) fn head(change: &Change) -> OutlinedChange {
+        OutlinedChange {
             effect: change.effect,
             kind: change.key.kind.to_string(),
             name: change.name.clone(),
             id: change.key.id.to_string(),
             notes: change.notes.clone(),
-            calls: calls.collect::<Result<Vec<Call>, JsonError>>()?,
+            calls: Vec::new(),
             drift: change.drift.clone(),
-        })
+        }
     }
 
-    fn call(
-        &self,
-        effect: Effect,
-        before: Option<&dyn AnyResource>,
-        operation: &Operation,
-        method: &str,
-        path: String,
-    ) -> Result<Call, JsonError> {
-        let lines = match effect {
-            // They are shown with the new resource.
-            Effect::Replaced => Vec::new(),
-            _ => lines(before, operation)?,
-        };
+    fn call(&self, change: &Change, operation: &Operation, method: &str, path: String) -> Result<Call, JsonError> {
+        let lines = self.lines(change, operation)?;
         let body = if self.detail == Detail::Bodies { operation.body(Secrets::Planned)? } else { Value::Null };
         Ok(Call { method: method.to_owned(), path, body, lines })
     }
+
+    /// The changed lines of an operation.
+    pub(super) fn lines(&self, change: &Change, operation: &Operation) -> Result<Vec<String>, JsonError> {
+        match change.effect {
+            // They are shown with the new resource.
+            Effect::Replaced => Ok(Vec::new()),
+            _ => lines(self.before(change).as_deref(), operation),
+        }
+    }
+
+    /// Appends the lines of an operation to a text, each after a prefix. Returns false if they are to be taken from
+    /// [`Outliner::lines`]: only a new resource is not compared with anything.
+    pub(super) fn append_lines(
+        &self,
+        change: &Change,
+        operation: &Operation,
+        prefix: &str,
+        out: &mut String,
+    ) -> Result<bool, JsonError> {
+        if change.effect == Effect::Replaced || self.before(change).is_some() {
+            return Ok(false);
+        }
+        append_new(operation, prefix, out)
+    }
+
+    /// The resource that a change is compared with.
+    fn before<'c>(&'c self, change: &'c Change) -> &'c Option<Arc<dyn AnyResource>> {
+        match change.effect {
+            Effect::Replace => self.replaced.get(&change.identity()).copied().unwrap_or(&None),
+            _ => &change.before,
+        }
+    }
+}
+
+/// Appends the lines of a new resource to a text, each after a prefix. Returns whether they are simple enough.
+fn append_new(operation: &Operation, prefix: &str, out: &mut String) -> Result<bool, JsonError> {
+    let Operation::Create { spec, .. } = operation else { return Ok(false) };
+    let json = spec.to_bytes(Review::default().after())?;
+    Ok(std::str::from_utf8(&json).is_ok_and(|json| super::yaml::append(json, prefix, out)))
 }
 
 /// The changed lines of an operation. Secrets show only as "(secret)" and whether they changed.
 fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<String>, JsonError> {
+    let mut created = String::new();
+    // Most of a large plan creates.
+    if before.is_none() && append_new(operation, "+ ", &mut created)? {
+        return Ok(created.lines().map(str::to_owned).collect());
+    }
     let (old, new) = forms(before, operation)?;
     if old.is_empty() {
-        // Most of a large plan creates.
         return Ok(new.lines().map(|line| format!("+ {line}")).collect());
     }
     let diff = TextDiff::from_lines(old.as_str(), new.as_str());
@@ -223,7 +256,7 @@ fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(Str
 }
 
 /// YAML without unset values: null, "", [], {} and 0 mean unset (D14). No value is an empty text.
-fn yaml(value: Option<Value>) -> Result<String, JsonError> {
+pub(super) fn yaml(value: Option<Value>) -> Result<String, JsonError> {
     let Some(mut value) = value else { return Ok(String::new()) };
     prune_unset(&mut value);
     serde_yaml::to_string(&value).map_err(JsonError::new)

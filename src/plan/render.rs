@@ -1,12 +1,12 @@
 //! A plan as text for a terminal: each resource with its calls, one per line, and the changed lines (D30).
 
-use std::{borrow::Cow, fmt::Write};
+use std::fmt::Write;
 
 use owo_colors::OwoColorize;
 use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::{
-    Effect, Plan,
+    Change, Effect, Plan,
     outline::{Detail, Outline, OutlinedChange, Outliner},
 };
 use crate::{
@@ -55,11 +55,15 @@ pub(crate) fn stream<E: From<JsonError>>(
     let summary = match content {
         Content::Plan(plan) => {
             let outliner = Outliner::new(plan, Detail::Lines);
-            pieces(&plan.changes, |change| outliner.outline(change).map(Cow::Owned), colour, write)?;
+            pieces(&plan.changes, |change, out| write_planned(out, &outliner, change, colour), write)?;
             plan.summary()
         }
         Content::Outline(outline) => {
-            pieces(&outline.changes, |change| Ok(Cow::Borrowed(change)), colour, write)?;
+            let outlined = |change: &OutlinedChange, out: &mut String| {
+                let _ = write_change(out, change, colour);
+                Ok(())
+            };
+            pieces(&outline.changes, outlined, write)?;
             outline.summary()
         }
     };
@@ -82,24 +86,30 @@ pub(crate) fn stream<E: From<JsonError>>(
     write(&last)
 }
 
-/// Renders changes on all cores, and writes them in order.
+/// Renders changes on all cores, and writes them in order. The next ones are rendered while the last ones are written.
 fn pieces<C: Sync, E: From<JsonError>>(
     changes: &[C],
-    outline: impl for<'c> Fn(&'c C) -> Result<Cow<'c, OutlinedChange>, JsonError> + Sync,
-    colour: Colour,
+    put: impl Fn(&C, &mut String) -> Result<(), JsonError> + Sync,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
     let piece = |changes: &[C]| -> Result<String, JsonError> {
         let mut out = String::new();
-        for change in changes {
-            let shown = outline(change)?;
-            let _ = write_change(&mut out, &shown, colour);
-        }
-        Ok(out)
+        changes.iter().try_for_each(|change| put(change, &mut out)).map(|()| out)
     };
-    for together in changes.chunks(CHANGES_TOGETHER) {
-        let pieces: Result<Vec<String>, JsonError> = together.par_chunks(CHANGES_AT_ONCE).map(piece).collect();
-        pieces?.iter().try_for_each(|piece| write(piece))?;
+    let render = |together: &[C]| -> Result<Vec<String>, JsonError> {
+        together.par_chunks(CHANGES_AT_ONCE).map(piece).collect()
+    };
+    let mut groups = changes.chunks(CHANGES_TOGETHER);
+    let mut rendered = groups.next().map(&render);
+    while let Some(pieces) = rendered.take() {
+        let (pieces, following) = (pieces?, groups.next());
+        let (render, next) = (&render, &mut rendered);
+        rayon::in_place_scope(|scope| {
+            if let Some(following) = following {
+                scope.spawn(move |_| *next = Some(render(following)));
+            }
+            pieces.iter().try_for_each(|piece| write(piece))
+        })?;
     }
     Ok(())
 }
@@ -127,7 +137,31 @@ pub(crate) fn notes(change: &OutlinedChange) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
+/// Writes a change straight from the plan.
+fn write_planned(out: &mut String, outliner: &Outliner<'_>, change: &Change, colour: Colour) -> Result<(), JsonError> {
+    let _ = write_head(out, &Outliner::head(change), colour);
+    for operation in &change.operations {
+        let Some((method, path)) = operation.call() else { continue };
+        let _ = write_call(out, method, &path);
+        // Colours enclose each line.
+        if colour == Colour::Yes || !outliner.append_lines(change, operation, "      + ", out)? {
+            let _ = write_lines(out, &outliner.lines(change, operation)?, colour);
+        }
+    }
+    out.push('\n');
+    Ok(())
+}
+
 fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
+    write_head(out, change, colour)?;
+    for call in &change.calls {
+        write_call(out, &call.method, &call.path)?;
+        write_lines(out, &call.lines, colour)?;
+    }
+    writeln!(out)
+}
+
+fn write_head(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
     let tint = match change.effect {
@@ -146,20 +180,25 @@ fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> st
         put(out, colour, Tint::Yellow, &escaped(&field.to_string()))?;
         out.push('\n');
     }
-    for call in &change.calls {
-        writeln!(out, "    {} {}", escaped(&call.method), escaped(&call.path))?;
-        for line in call.lines.iter().map(|line| escaped(line)) {
-            let tint = match line.as_bytes().first() {
-                Some(b'+') => Tint::Green,
-                Some(b'-') => Tint::Red,
-                _ => Tint::Dimmed,
-            };
-            out.push_str("      ");
-            put(out, colour, tint, &line)?;
-            out.push('\n');
-        }
+    Ok(())
+}
+
+fn write_call(out: &mut String, method: &str, path: &str) -> std::fmt::Result {
+    writeln!(out, "    {} {}", escaped(method), escaped(path))
+}
+
+fn write_lines(out: &mut String, lines: &[String], colour: Colour) -> std::fmt::Result {
+    for line in lines.iter().map(|line| escaped(line)) {
+        let tint = match line.as_bytes().first() {
+            Some(b'+') => Tint::Green,
+            Some(b'-') => Tint::Red,
+            _ => Tint::Dimmed,
+        };
+        out.push_str("      ");
+        put(out, colour, tint, &line)?;
+        out.push('\n');
     }
-    writeln!(out)
+    Ok(())
 }
 
 /// The style of a text.

@@ -1,6 +1,10 @@
 //! The plan that brings back the state of an earlier revision (D78).
 
+mod owners;
+
 use std::sync::Arc;
+
+use self::owners::FormerOwners;
 
 use super::{
     Change, Effect, Plan,
@@ -23,7 +27,8 @@ const OF_STORE: CountedResources = CountedResources { of: "the store", check: "c
 /// Like any plan, it creates and changes forward through the kinds, and deletes backward.
 pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>, budget: Budget) -> Plan {
     let plan = Plan { base: current.revision, ..Plan::default() };
-    let mut planner = RevertPlanner { current, target, source, plan };
+    let owners = FormerOwners::of(current, target, source);
+    let mut planner = RevertPlanner { current, target, source, owners, plan };
     let mut wanted: Vec<&Arc<Entry>> = target.iter().filter(|entry| planner.concerns(&entry.key)).collect();
     let before = wanted.len();
     wanted.retain(|entry| !planner.is_same(entry));
@@ -47,7 +52,7 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
     }
     let owned = current.iter().filter(|entry| planner.concerns(&entry.key)).count();
     let counted = if source.is_some() { &OF_SOURCE } else { &OF_STORE };
-    let refusal = over_budget(&planner.plan, owned, budget, counted);
+    let refusal = over_budget(&planner.plan, || owned, budget, counted);
     planner.plan.refusals.extend(refusal);
     planner.plan
 }
@@ -56,6 +61,7 @@ struct RevertPlanner<'a> {
     current: &'a Snapshot,
     target: &'a Snapshot,
     source: Option<&'a str>,
+    owners: FormerOwners<'a>,
     plan: Plan,
 }
 
@@ -71,9 +77,9 @@ impl RevertPlanner<'_> {
     }
 
     fn is_same(&self, then: &Arc<Entry>) -> bool {
-        self.current
-            .get(&then.key)
-            .is_some_and(|now| Arc::ptr_eq(now, then) || (now.claim == then.claim && now.lazy_spec.same(then.spec())))
+        self.current.get(&then.key).is_some_and(|now| {
+            Arc::ptr_eq(now, then) || (now.claim == self.owners.claim(then) && now.lazy_spec.same(then.spec()))
+        })
     }
 
     fn refuse(&mut self, refusal: Diagnostic) {
@@ -103,7 +109,7 @@ impl RevertPlanner<'_> {
         let Some(entry) = now.or(then) else { return };
         let (kind, id) = (entry.key.kind, &entry.key.id);
         let message = format!("{kind} {} ({id}) {when} owned by source `{}`", self.name(entry), claim.source);
-        let help = "roll back the whole store, or exclude the resource by reconciling both sources";
+        let help = "roll back the whole store, or move the resource with `edgewright transfer` first";
         self.refuse(Diagnostic::error(Code::OwnerConflict, message).help(help));
     }
 
@@ -121,14 +127,14 @@ impl RevertPlanner<'_> {
         let (key, info) = (&then.key, then.key.kind.info());
         let mut operations = Vec::new();
         if !info.implicit {
-            let (spec, claim) = (Arc::clone(then.spec()), then.claim.clone());
+            let (spec, claim) = (Arc::clone(then.spec()), self.owners.claim(then));
             operations.push(Operation::Create { key: key.clone(), spec, claim, token: None });
         } else if !info.slots.is_empty() {
             match changes(key, (info.empty)().as_ref(), then.spec()) {
                 Ok(modules) => operations.extend(modules),
                 Err(error) => return self.refuse(error.into()),
             }
-            let claim = then.claim.clone().map(Some);
+            let claim = self.owners.claim(then).map(Some);
             operations.extend(claim.map(|claim| Operation::Claim { key: key.clone(), claim }));
         }
         self.push(then, Effect::Create, Vec::new(), None, operations);
@@ -140,13 +146,17 @@ impl RevertPlanner<'_> {
             Err(error) => return self.refuse(error.into()),
         };
         let (mut effect, mut notes) = (Effect::Change, Vec::new());
-        if now.claim != then.claim {
-            let (only, claim) = (operations.is_empty(), then.claim.clone());
-            operations.push(Operation::Claim { key: then.key.clone(), claim });
-            match (&now.claim, &then.claim) {
+        let claim = self.owners.claim(then);
+        if now.claim != claim {
+            let only = operations.is_empty();
+            operations.push(Operation::Claim { key: then.key.clone(), claim: claim.clone() });
+            match (&now.claim, &claim) {
                 (Some(old), None) => notes.push(format!("no longer owned by source `{}`", old.source)),
                 (old, Some(new)) if old.as_ref().is_none_or(|old| old.source != new.source) => {
                     notes.push(format!("owned by source `{}`", new.source));
+                    if new.is_kept_by_rollback() {
+                        notes.push("kept until its source declares it".into());
+                    }
                     effect = if only { Effect::Adopt } else { effect };
                 }
                 (Some(old), Some(new)) => {
@@ -274,5 +284,25 @@ mod tests {
         assert_eq!(codes(&revert(&taken, &then, Some("shop"), Budget::Normal)), ["ERR_EDGEWRIGHT_OWNER_CONFLICT"]);
         assert!(revert(&taken, &then, None, Budget::Normal).refusals.is_empty());
         assert_eq!(codes(&revert(&then, &then, Some("none"), Budget::Normal)), ["ERR_EDGEWRIGHT_NOT_FOUND"]);
+    }
+
+    #[test]
+    fn what_changed_hands_comes_back_with_a_promise_and_stays_so() {
+        let then = after(&Snapshot::default(), vec![create("a", claim("shop", "a", true))]);
+        let taken = Operation::Claim { key: key("a"), claim: claim("docs", "b", false) };
+        let now = after(&then, vec![taken]);
+        let plan = revert(&now, &then, None, Budget::Normal);
+        let back = after(&now, plan.operations());
+        let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
+        assert!(held.is_kept_by_rollback() && held.is_returned_by("docs") && held.prevent_destroy);
+        assert_eq!((held.source.as_str(), held.name.as_str()), ("shop", "a"));
+        assert_eq!((held.transferred_from.as_deref(), held.transferred_as.as_deref()), (Some("docs"), Some("b")));
+        assert!(revert(&back, &then, None, Budget::Normal).is_empty());
+        // An offer stays what it was.
+        let offer = claim("shop", "a", false).map(|claim| Claim { transfer_to: Some("docs".into()), ..claim });
+        let offered = after(&then, vec![Operation::Claim { key: key("a"), claim: offer }]);
+        let back = after(&now, revert(&now, &offered, None, Budget::Normal).operations());
+        let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
+        assert_eq!((held.receiver(), held.is_kept_by_rollback()), (Some("docs"), false));
     }
 }

@@ -100,10 +100,19 @@ pub(super) const OF_MANIFESTS: CountedResources =
     CountedResources { of: "the source", check: "check that the manifests are complete and belong to this source" };
 
 /// Refuses a plan that deletes more of the `owned` resources than the budget allows.
-pub(super) fn over_budget(plan: &Plan, owned: usize, budget: Budget, counted: &CountedResources) -> Option<Diagnostic> {
+pub(super) fn over_budget(
+    plan: &Plan,
+    owned: impl FnOnce() -> usize,
+    budget: Budget,
+    counted: &CountedResources,
+) -> Option<Diagnostic> {
     let deleted: Vec<_> =
         plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
-    if deleted.is_empty() || budget.allows(deleted.len(), owned) {
+    if deleted.is_empty() {
+        return None;
+    }
+    let owned = owned();
+    if budget.allows(deleted.len(), owned) {
         return None;
     }
     let mut names: Vec<String> =

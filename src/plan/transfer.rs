@@ -67,6 +67,7 @@ impl Transfer {
                 transfer_to: Some(self.to.clone()),
                 transferred_from: Some(self.from.clone()),
                 transferred_as: None,
+                returned: false,
                 ..old.clone()
             };
             let notes = transfer_notes(old, &claim);

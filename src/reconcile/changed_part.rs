@@ -7,7 +7,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Options, Planned, judging::findings, stages::try_on};
+use super::{
+    Options, Planned,
+    judging::{Before, findings},
+    stages::try_on,
+};
 use crate::{
     lint::have_same_hosts,
     manifest::{ChangedPart, ManifestFile, is_of_edge, state_of},
@@ -69,7 +73,7 @@ pub(super) fn plan_part(
     // The same holds for resources of other kinds. They have not changed, and nothing was found in them.
     let others = resolved.desired.keys().filter(|key| !is_of_edge(key.kind));
     resolved.faulty = others.cloned().collect();
-    let (found, denied) = findings(&resolved, &[], &options.lints, true, None, now);
+    let (found, denied) = findings(&resolved, &[], &options.lints, true, Before::default(), now);
     resolved.faulty.clear();
     if !found.is_empty() || !denied.is_empty() {
         return None;
@@ -145,7 +149,7 @@ mod tests {
             "unused-certificate-authority",
             "unused-module-set",
         ];
-        let of_estate = LINTS.iter().filter(|lint| lint.scope == Scope::Estate);
+        let of_estate = LINTS.iter().filter(|lint| matches!(lint.scope, Scope::Estate | Scope::Manifests));
         let mut names: Vec<&str> = of_estate.map(|lint| lint.name).collect();
         names.sort_unstable();
         assert_eq!(names, considered);

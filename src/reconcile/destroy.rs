@@ -1,6 +1,6 @@
 //! The end of a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
 
-use super::{ApplyError, Planned, apply_current, rollback::planned, token::TokenFiles};
+use super::{ApplyError, Planned, apply_current, token::TokenFiles};
 use crate::{
     model::{id::Id, operation::Author, snapshot::Snapshot},
     plan::{destroy, safety::Budget},
@@ -19,7 +19,7 @@ pub(crate) struct Destroy {
 impl Destroy {
     /// Plans the deletions. Changes nothing.
     pub(crate) fn plan(&self, current: &Snapshot) -> Planned {
-        planned(current, destroy(current, &self.source, self.budget))
+        Planned::without_manifests(current, destroy(current, &self.source, self.budget))
     }
 
     /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request

@@ -2,6 +2,7 @@
 //! recreated needs a new watch.
 
 use std::{
+    collections::HashSet,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -28,8 +29,8 @@ pub(super) struct Folders {
     paths: Vec<PathBuf>,
     /// The state of each path when its watch was created.
     watched: Vec<Watched>,
-    /// Set when a path or a parent folder is created or removed. The inode alone is not enough, because a new folder
-    /// may reuse it.
+    /// Set when a path, a parent folder or a link in a folder is created or removed. The inode alone is not enough, because a
+    /// new folder may reuse it.
     moved: Arc<AtomicBool>,
     writes: Arc<Writes>,
     changed: Arc<dyn Fn() + Send + Sync>,
@@ -106,6 +107,7 @@ fn establish(
     moved: &Arc<AtomicBool>,
 ) -> notify::Result<(RecommendedWatcher, Vec<Watched>)> {
     let whole: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
+    let links: HashSet<PathBuf> = whole.iter().flat_map(|path| links_below(path)).collect();
     let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if let Ok(event) = event {
@@ -117,7 +119,10 @@ fn establish(
                 event.kind,
                 EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
             );
-            if comes_or_goes && event.paths.iter().any(|at| whole.iter().any(|path| path.starts_with(at))) {
+            // A folder and a link to it share a watch, which ends with the link.
+            let is_link = |at: &PathBuf| links.contains(at) || at.is_symlink();
+            let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
+            if comes_or_goes && event.paths.iter().any(|at| is_above(at) || is_link(at)) {
                 moved.store(true, Ordering::Release);
             }
             // The folder above may hold logs, or anything else that changes all the time.
@@ -141,6 +146,21 @@ fn establish(
         watched.push(now);
     }
     Ok((watcher, watched))
+}
+
+/// The links below a path.
+fn links_below(path: &Path) -> Vec<PathBuf> {
+    let (mut links, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    links
 }
 
 impl Watched {
@@ -202,6 +222,28 @@ mod tests {
         assert!(folders.have_moved());
         folders.refresh("shop");
         assert!(!folders.have_moved());
+    }
+
+    #[test]
+    fn a_folder_is_watched_after_a_link_to_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        symlink("real", &link).unwrap();
+        let (sender, events) = std::sync::mpsc::channel();
+        let changed = move || {
+            let _ = sender.send(());
+        };
+        let paths = [folder.path().to_owned()];
+        let mut folders = Folders::watch(&paths, Arc::new(Writes::default()), changed).unwrap();
+        fs::remove_file(&link).unwrap();
+        while !folders.moved.load(Ordering::Acquire) {
+            events.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+        }
+        folders.refresh("shop");
+        while events.try_recv().is_ok() {}
+        fs::write(real.join("a.yaml"), "a").unwrap();
+        events.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! and not for every route that uses the set.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::LintLevels;
 use crate::{
-    lint::{self, Finding, KnownFindings, Level, Subject, World},
+    lint::{self, Finding, KnownFindings, Level, LintedChange, Subject, World},
     manifest::resolve::Resolved,
     model::{
         diagnostic::{Diagnostic, Name, Place, Severity},
@@ -29,6 +29,24 @@ type SetFinding = (&'static str, String, Path, Aim, String);
 /// A field of a subject.
 type FieldOf = (Subject, Path);
 
+/// A change of few resources, to judge only what it concerns.
+#[derive(Debug)]
+pub(super) struct JudgedChange {
+    /// The number of the findings that were made before it.
+    pub findings: u64,
+    /// The resources about which something else may be found, or shown.
+    pub changed: BTreeSet<Key>,
+}
+
+/// What the lints found before.
+#[derive(Default)]
+pub(super) struct Before<'a> {
+    /// The findings of the last run on the source.
+    pub known: Option<&'a KnownFindings>,
+    /// What has changed since, if that is known.
+    pub change: Option<&'a JudgedChange>,
+}
+
 /// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
 /// in this order. Also returns the resources with findings at level `deny`. `is_whole` states that the resources are all
 /// there are; `now` is the time that they are judged at.
@@ -37,13 +55,12 @@ pub(super) fn findings(
     others: &[Arc<Entry>],
     lints: &LintLevels,
     is_whole: bool,
-    known: Option<&KnownFindings>,
+    before: Before<'_>,
     now: Timestamp,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
-    let judged = resolved.judged();
     let world = World {
         desired: &resolved.desired,
-        judged: &judged,
+        judged: &[],
         is_whole,
         others,
         manifests: &resolved.facts,
@@ -53,7 +70,20 @@ pub(super) fn findings(
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());
     let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
-    let mut found = lint::run(&world, known);
+    // What a server keeps must not depend on the levels, which can change.
+    let skipped = if before.known.is_some() { Vec::new() } else { allowed_everywhere(resolved, lints) };
+    let may_show = |finding: &Finding| may_show(resolved, lints, finding);
+    let again = || {
+        let change = before.change.filter(|_| resolved.faulty.is_empty())?;
+        let JudgedChange { findings, changed } = change;
+        let change = LintedChange { findings: *findings, changed, may_show: &may_show };
+        lint::run_again(&world, before.known?, &change)
+    };
+    let mut found = again().unwrap_or_else(|| {
+        let judged = resolved.judged();
+        lint::run(&World { judged: &judged, ..world }, before.known, &skipped)
+    });
+    found.retain(|finding| !resolved.is_unjudged(finding.lint, &finding.subject, &finding.path));
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
         if let Some(set) = set_of(resolved, &finding) {
@@ -83,6 +113,17 @@ pub(super) fn findings(
     (shown, denied)
 }
 
+/// The lints whose findings are allowed in every resource: some of them find something in most.
+fn allowed_everywhere(resolved: &Resolved, lints: &LintLevels) -> Vec<&'static str> {
+    let level = |lint: &lint::Lint| lints.levels.get(lint.name).copied().unwrap_or(lint.default);
+    let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow);
+    let mut allowed: Vec<&'static str> = allowed.map(|lint| lint.name).collect();
+    for levels in resolved.all_levels().filter(|levels| !levels.is_empty()) {
+        allowed.retain(|name| levels.get(*name).is_none_or(|level| *level == Level::Allow));
+    }
+    allowed
+}
+
 /// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
 /// same place, or each is related to the place of the other.
 fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Finding>) {
@@ -104,6 +145,15 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Findi
         let better = better.get(&(lint, place(finding), related(finding)));
         better.is_none_or(|better| level(finding).is_some_and(|own| *better > own))
     });
+}
+
+/// Whether the level of a finding about a resource, or of one in the module set that causes it, is not `allow`.
+fn may_show(resolved: &Resolved, lints: &LintLevels, finding: &Finding) -> bool {
+    let of_set = || {
+        let set = Subject::ModuleSet(set_of(resolved, finding)?);
+        severity(resolved, lints, &set, finding.lint)
+    };
+    severity(resolved, lints, &finding.subject, finding.lint).is_some() || of_set().is_some()
 }
 
 /// The module set that alone causes a finding.
@@ -173,4 +223,42 @@ fn diagnostic(
     let cure = || lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
     let help = finding.help.unwrap_or_else(cure);
     Diagnostic { severity, related, ..Diagnostic::error(Name::Lint(finding.lint), message).help(help).at(place) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::{
+            load,
+            resolve::resolve_offline,
+            tree::{Sent, SentFile},
+        },
+        model::snapshot::Snapshot,
+    };
+
+    #[test]
+    fn lints_run_if_their_findings_are_seen_anywhere() {
+        let skipped = |annotation: &str, lints: &LintLevels| {
+            let annotation = format!("{{edgewright/lint.{annotation}}}");
+            let metadata = format!("{{name: a, annotations: {annotation}}}");
+            let text = format!(
+                "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {metadata}\nspec: {{hostports: ['a.example.com:443']}}\n"
+            );
+            let tree = Sent::new(vec![SentFile { name: "a.yaml".into(), text, values: Vec::new() }], None);
+            let resolved = resolve_offline(&load(&tree), &Snapshot::default(), "shop");
+            allowed_everywhere(&resolved, lints)
+        };
+        let default = LintLevels::default();
+        let weak_key = skipped("weak-key: deny", &default);
+        assert!(weak_key.contains(&"unprotected-route") && !weak_key.contains(&"weak-key"), "{weak_key:?}");
+        assert_eq!(skipped("unprotected-route: allow", &default), weak_key);
+        assert!(!skipped("unprotected-route: warn", &default).contains(&"unprotected-route"));
+        let levels = [("unprotected-route", Level::Deny), ("weak-key", Level::Allow)];
+        let levels = levels.into_iter().map(|(name, level)| (name.to_owned(), level)).collect();
+        let configured = LintLevels { levels, ..LintLevels::default() };
+        assert!(skipped("open-login: allow", &configured).contains(&"weak-key"));
+        assert!(!skipped("weak-key: warn", &configured).contains(&"weak-key"));
+        assert!(!skipped("weak-key: warn", &configured).contains(&"unprotected-route"));
+    }
 }

@@ -19,6 +19,7 @@ mod interrupted;
 mod judging;
 #[cfg(test)]
 mod laws;
+mod moved_again;
 mod news;
 mod options;
 #[cfg(test)]

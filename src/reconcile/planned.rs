@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{ApplyError, token};
+use super::{
+    ApplyError,
+    stages::{about, try_on},
+    token,
+};
 use crate::{
     manifest::{ManifestFile, Origins},
     model::{
@@ -13,6 +17,7 @@ use crate::{
         diagnostic::{Diagnostic, Severity},
         fault::{Aim, Path},
         key::Key,
+        snapshot::Snapshot,
     },
     plan::{
         Plan,
@@ -46,6 +51,27 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
+    pub(super) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
+        let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
+            let refused = refusal.faults.iter().map(|fault| {
+                let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
+                Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
+            });
+            plan.refusals.extend(refused);
+            None
+        });
+        Self {
+            diagnostics: Vec::new(),
+            plan: Some(plan),
+            desired: Arc::default(),
+            left_out: Vec::new(),
+            files: Vec::new(),
+            origins: Arc::default(),
+            tried,
+        }
+    }
+
     /// Returns the error that writing the token of a new API key would cause, at the line of its `token_file`. Only the
     /// process that writes the file can check this, not a server.
     pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {

@@ -1,16 +1,9 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
-use std::sync::Arc;
-
-use super::{
-    ApplyError, Planned, apply_current,
-    stages::{about, try_on},
-    token::TokenFiles,
-    unseen::with_secrets_of_state,
-};
+use super::{ApplyError, Planned, apply_current, token::TokenFiles, unseen::with_secrets_of_state};
 use crate::{
-    model::{diagnostic::Diagnostic, id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
-    plan::{Plan, revert, safety::Budget},
+    model::{id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
+    plan::{revert, safety::Budget},
     store::{CommitError, Store},
 };
 
@@ -28,7 +21,7 @@ pub(crate) struct Rollback {
 impl Rollback {
     /// Plans the changes from `current` to `target`, the state of the revision. Changes nothing.
     pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> Planned {
-        planned(current, revert(current, target, self.source.as_deref(), self.budget))
+        Planned::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
     /// The same for a reader who does not see the secrets of both states: the plan changes none.
@@ -73,26 +66,5 @@ impl Rollback {
             Some((key, owner)) => author.through(key.clone(), owner.clone()),
             None => author,
         }
-    }
-}
-
-/// Tries a plan without manifests, and adds what a commit would refuse.
-pub(super) fn planned(current: &Snapshot, mut plan: Plan) -> Planned {
-    let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
-        let refused = refusal.faults.iter().map(|fault| {
-            let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-            Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
-        });
-        plan.refusals.extend(refused);
-        None
-    });
-    Planned {
-        diagnostics: Vec::new(),
-        plan: Some(plan),
-        desired: Arc::default(),
-        left_out: Vec::new(),
-        files: Vec::new(),
-        origins: Arc::default(),
-        tried,
     }
 }

@@ -12,10 +12,12 @@ use super::{
     drift::{HeldChanges, hold, tell},
     health::Reason,
     measure,
+    moved_again::only_declares,
     status::RunFindings,
     token::TokenFiles,
 };
 use crate::{
+    manifest::tree::is_of_context,
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
@@ -162,6 +164,8 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
         None => not_applied(planned),
         Some(_) if planned.has_errors() => not_applied(planned),
         Some((_, _, refusals)) if !refusals.is_empty() => RunReport::Failed(refusals),
+        // Once it is resumed, the next run says what a rollback left.
+        Some((true, ..)) if is_undone(&prepared.options.source, &snapshot, &planned) => RunReport::Suspended(planned),
         Some((true, unchanged, _)) => {
             settled(&planned, snapshot.revision);
             RunReport::InSync { unchanged, revision: snapshot.revision }
@@ -219,6 +223,10 @@ fn look(
         findings = RunFindings::of(&planned, snapshot);
         match &planned.plan {
             Some(plan) if !plan.is_empty() && is_left(store, &author, snapshot, &planned)? => {
+                return Err(RunStop::RolledBack);
+            }
+            // Nothing to do, because a rollback gave resources to another source, or back to this one.
+            Some(plan) if plan.is_empty() && is_undone(&prepared.options.source, snapshot, &planned) => {
                 return Err(RunStop::RolledBack);
             }
             None => return Err(RunStop::Invalid(Box::new(planned))),
@@ -334,6 +342,9 @@ fn accepted(store: &Store, author: &Author, base: u64, may_apply: &dyn Fn() -> b
 /// Whether a rollback left what the manifests declare (D78).
 fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned) -> Result<bool, ApplyError> {
     let Author::Source { source, commit, .. } = author else { return Ok(false) };
+    if planned.plan.as_ref().is_some_and(|plan| only_declares(plan, current, source)) {
+        return Ok(false);
+    }
     // A plan that is refused was not tried.
     let refused =
         planned.plan.as_ref().filter(|plan| !plan.refusals.is_empty() && !current.rejected(source).is_empty());
@@ -341,6 +352,12 @@ fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned
     let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
     let left = store.is_rejected(current, source, commit.as_deref(), after);
     left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
+}
+
+/// Whether manifests are still those from after a transfer that a rollback undid.
+fn is_undone(source: &str, current: &Snapshot, planned: &Planned) -> bool {
+    let is_told = |it: &Diagnostic| it.code == Name::Code(Code::RolledBack);
+    !planned.has_errors() && !current.rejected(source).is_empty() && planned.diagnostics.iter().any(is_told)
 }
 
 impl RunReport {
@@ -396,7 +413,11 @@ impl RunReport {
             RunReport::InSync { unchanged, .. } => (Reason::InSync, format!("{unchanged} unchanged")),
             RunReport::Unfetched { failure, .. } => (Reason::FetchFailed, failure.message.clone()),
             RunReport::Invalid(planned) => unread(planned).unwrap_or_else(|| (Reason::Invalid, errors(planned))),
-            RunReport::Partly(planned) => unread(planned).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned))),
+            RunReport::Partly(planned) => {
+                // Without its context, a part of the source was applied nevertheless.
+                let is_unread = |(reason, _): &(Reason, String)| *reason != Reason::Failed || planned.own_files() == 0;
+                unread(planned).filter(is_unread).unwrap_or_else(|| (Reason::PartlyApplied, errors(planned)))
+            }
             RunReport::Suspended(planned) => {
                 let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
                 (Reason::Suspended, format!("suspended, not applied: {summary}"))
@@ -440,9 +461,13 @@ impl RunReport {
 
 /// The report of manifests with errors. If there was nothing to read, such as a branch or folder that does not exist, the
 /// run has failed, and nothing is known about the manifests.
-fn not_applied(planned: Planned) -> RunReport {
+fn not_applied(mut planned: Planned) -> RunReport {
     match unread(&planned) {
-        Some((Reason::Failed, _)) => RunReport::Failed(planned.diagnostics),
+        Some((Reason::Failed, message)) => {
+            // The first diagnostic becomes the message of the condition.
+            planned.diagnostics.sort_by_key(|found| found.message != message);
+            RunReport::Failed(planned.diagnostics)
+        }
         _ => RunReport::Invalid(planned),
     }
 }
@@ -453,7 +478,7 @@ fn unread(planned: &Planned) -> Option<(Reason, String)> {
         let reason = match found.code {
             Name::Code(Code::FetchFailed) => Reason::FetchFailed,
             Name::Code(Code::UnverifiedCommit) => Reason::Refused,
-            Name::Code(Code::Unreadable) if planned.files.is_empty() => Reason::Failed,
+            Name::Code(Code::Unreadable) if planned.own_files() == 0 || is_of_context(found) => Reason::Failed,
             _ => return None,
         };
         Some((reason, found.message.clone()))

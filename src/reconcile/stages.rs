@@ -3,6 +3,8 @@
 //! Loading returns [`Prepared`]. All later stages depend on a Snapshot, and can be repeated on another one without
 //! reading the manifests again.
 
+mod changes_from;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,7 +15,7 @@ use jiff::Timestamp;
 use super::{
     LintLevels, Options, Planned,
     clock::Clock,
-    judging::findings,
+    judging::{Before, JudgedChange, findings},
     spans::stage,
     unseen::{Sees, without_unseen},
 };
@@ -21,8 +23,8 @@ use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
         self, Loaded, ParsedFiles,
-        again::LastResolved,
-        resolve::{Resolved, resolve, resolve_offline},
+        again::{LastResolved, Lasting},
+        resolve::{Resolved, resolve_offline, resolve_seen},
         tree::Tree,
     },
     model::{
@@ -55,11 +57,27 @@ struct SourceMemory {
     findings: KnownFindings,
     /// The last run without a fault.
     resolved: Mutex<Option<LastResolved>>,
+    /// What the last run no longer needs. It is freed when nobody waits.
+    former: Mutex<Vec<Arc<Loaded>>>,
+}
+
+/// A source that was resolved.
+struct ResolvedSource {
+    resolved: Resolved,
+    /// The resources that may differ from those in the store, if they are known.
+    may_differ: Option<BTreeSet<Key>>,
+    lasting: Lasting,
+    /// What has changed since the lints ran, if that is known.
+    change: Option<JudgedChange>,
 }
 
 impl SourceMemory {
     fn resolved(&self) -> MutexGuard<'_, Option<LastResolved>> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn former(&self) -> MutexGuard<'_, Vec<Arc<Loaded>>> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +109,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
     let others = others(&context, source, &resolved.desired);
-    judge(loaded, resolved, &others, lints, None, mint::now()).capped().planned(loaded, None)
+    judge(loaded, resolved, &others, lints, Before::default(), mint::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -122,10 +140,22 @@ impl Prepared {
         let tree = options.tree.as_ref();
         let (loaded, memory) = stage("load", || match last {
             Some(last) => (manifest::load_again(tree, &last.loaded), last.memory),
-            None => (Loaded::load(tree), None),
+            None => (Loaded::load(tree, None), None),
         });
         let memory = Some(memory.unwrap_or_default());
         Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default(), sees: None }
+    }
+
+    /// Reads the manifests of a source that is followed from now on, with a cache of parsed files, which is only read.
+    pub(crate) fn load_first(options: Options, parsed: Option<&ParsedFiles>) -> Self {
+        let loaded = stage("load", || Loaded::load(options.tree.as_ref(), parsed));
+        let memory = Some(Arc::<SourceMemory>::default());
+        Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default(), sees: None }
+    }
+
+    /// The manifests.
+    pub(super) fn loaded(&self) -> Arc<Loaded> {
+        Arc::clone(&self.loaded)
     }
 
     /// The state of a store that has only the resources of the context.
@@ -151,19 +181,34 @@ impl Prepared {
         Self { options, loaded, memory: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
     }
 
-    /// Resolves the manifests: what has changed since the last run, if that keeps all names. Also returns the resources
-    /// that may differ from those in the store, if they are known.
-    fn resolve(&self, snapshot: &Snapshot) -> (Resolved, Option<BTreeSet<Key>>) {
+    /// Resolves the manifests: what has changed since the last run, if that keeps all names.
+    fn resolve(&self, snapshot: &Snapshot) -> ResolvedSource {
         let (source, prune) = (self.options.source.as_str(), self.options.prune);
         if let Some(memory) = &self.memory {
             let mut last = memory.resolved();
             let concerned = last.as_ref().and_then(|last| last.concerned(&self.loaded, snapshot, source, prune));
             if let (Some(concerned), Some(last)) = (concerned, last.take()) {
-                let may_differ = concerned.may_differ.clone();
-                return (last.resolved(concerned), Some(may_differ));
+                let (may_differ, lasting) = (Some(concerned.may_differ.clone()), last.lasting.clone());
+                let findings = last.findings;
+                let change = concerned.judged_again().map(|changed| JudgedChange { findings, changed });
+                let (resolved, former) = last.resolved(concerned);
+                memory.former().push(former);
+                return ResolvedSource { resolved, may_differ, lasting, change };
             }
         }
-        (resolve(&self.loaded, snapshot, source, prune), None)
+        let resolved = resolve_seen(&self.loaded, snapshot, source, prune, self.sees.as_deref());
+        let lasting = Lasting::new(Arc::new(others(snapshot, source, &resolved.desired)));
+        ResolvedSource { resolved, may_differ: None, lasting, change: None }
+    }
+
+    /// Frees what the last run no longer needs, and makes what the next one needs. Both take as long as the source is
+    /// large, so this is for a time when nobody waits.
+    pub(super) fn tidy(&self) {
+        let Some(memory) = &self.memory else { return };
+        drop(std::mem::take(&mut *memory.former()));
+        if let Some(last) = memory.resolved().as_ref() {
+            last.prepare();
+        }
     }
 
     /// Whether all names are as in the last run, so that only what a change concerns is resolved.
@@ -174,6 +219,12 @@ impl Prepared {
         self.memory.as_ref().is_some_and(|memory| memory.resolved().as_ref().is_some_and(concerned))
     }
 
+    /// The number of the findings of the lints: it grows by one if only a change was judged, and by more otherwise.
+    #[cfg(test)]
+    pub(super) fn findings(&self) -> u64 {
+        self.memory.as_ref().map(|memory| memory.findings.number()).unwrap_or_default()
+    }
+
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
     pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         let (options, loaded) = (&self.options, &self.loaded);
@@ -181,19 +232,22 @@ impl Prepared {
         if stops() {
             return Judged::nothing().planned(loaded, None).given_up();
         }
-        let (resolved, may_differ) = stage("resolve", || self.resolve(snapshot));
+        let source = stage("resolve", || self.resolve(snapshot));
+        let ResolvedSource { resolved, may_differ, lasting, change } = source;
         let keeps = may_differ.is_some() || resolved.keeps_all_names();
-        let others = others(snapshot, &options.source, &resolved.desired);
+        let others = Arc::clone(&lasting.others);
         let known = self.memory.as_ref().map(|memory| &memory.findings);
-        let now = self.clock.time();
-        let judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, known, now));
+        let (before, now) = (Before { known, change: change.as_ref() }, self.clock.time());
+        let judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, before, now));
         let keep = |mut judged: Judged, pending: Option<BTreeSet<Key>>, end: &dyn Fn(Judged) -> Planned| {
             let facts = std::mem::take(&mut judged.resolved.facts);
             let planned = end(judged);
             if let (true, Some(memory), Some(pending)) = (keeps, &self.memory, pending) {
                 let (desired, origins) = (Arc::clone(&planned.desired), Arc::clone(&planned.origins));
-                let (loaded, snapshot) = (Arc::clone(loaded), snapshot.clone());
-                *memory.resolved() = Some(LastResolved { loaded, snapshot, desired, origins, facts, pending });
+                let (loaded, snapshot, lasting) = (Arc::clone(loaded), snapshot.clone(), lasting.clone());
+                let findings = memory.findings.number();
+                let last = LastResolved { loaded, snapshot, desired, origins, facts, pending, findings, lasting };
+                *memory.resolved() = Some(last);
             }
             planned
         };
@@ -272,7 +326,7 @@ fn judge(
     mut resolved: Resolved,
     others: &[Arc<Entry>],
     lints: &LintLevels,
-    known: Option<&KnownFindings>,
+    before: Before<'_>,
     now: Timestamp,
 ) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
@@ -280,7 +334,7 @@ fn judge(
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !judged.has_errors();
     judged.resolved.spread_faults();
-    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, known, now);
+    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, before, now);
     judged.diagnostics.extend(found);
     judged.resolved.faulty.extend(denied);
     judged
@@ -291,7 +345,7 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels, now: T
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&judged.resolved, others, lints, true, None, now);
+    let (found, denied) = findings(&judged.resolved, others, lints, true, Before::default(), now);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());

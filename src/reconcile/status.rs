@@ -121,7 +121,8 @@ impl RunFindings {
 
     /// Whether something was found that ends when another source changes.
     pub(super) fn waits_for_others(&self) -> bool {
-        let codes = [Code::TransferPending, Code::NotDelegated, Code::OwnerConflict].map(|code| code.to_string());
+        let codes = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict];
+        let codes = codes.map(|code| code.to_string());
         self.diagnostics.iter().any(|it| codes.contains(&it.code))
     }
 

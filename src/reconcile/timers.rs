@@ -41,6 +41,8 @@ const PANICS: &str = "panics";
 struct ScriptedTree {
     text: Mutex<String>,
     reads: Mutex<Vec<u64>>,
+    /// When it was read in full.
+    full_reads: Mutex<Vec<u64>>,
     paused: Arc<PausedTime>,
 }
 
@@ -56,6 +58,13 @@ impl Tree for ScriptedTree {
         let text = self.text.lock().unwrap().clone();
         assert_ne!(text, PANICS, "on purpose");
         Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None).manifests()
+    }
+
+    fn manifests_again(&self, in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        if in_full {
+            self.full_reads.lock().unwrap().push(self.paused.passed().as_secs());
+        }
+        self.manifests()
     }
 
     fn commit(&self) -> Option<String> {
@@ -78,6 +87,8 @@ struct Simulation {
 struct Simulated {
     /// When the manifests were read, in seconds.
     reads: Vec<u64>,
+    /// When they were read in full.
+    full_reads: Vec<u64>,
     /// When which result was reported.
     reports: Vec<(u64, Reason)>,
 }
@@ -100,8 +111,12 @@ impl Simulation {
 fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simulation)) -> Simulated {
     let paused = Arc::new(PausedTime::new(began.parse().unwrap()));
     let clock = Clock { paused: Some(Arc::clone(&paused)) };
-    let tree = ScriptedTree { text: Mutex::new(text.to_owned()), reads: Mutex::default(), paused: Arc::clone(&paused) };
-    let tree = Arc::new(tree);
+    let tree = Arc::new(ScriptedTree {
+        text: Mutex::new(text.to_owned()),
+        reads: Mutex::default(),
+        full_reads: Mutex::default(),
+        paused: Arc::clone(&paused),
+    });
     let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
     let source = FollowedSource {
         options,
@@ -127,8 +142,9 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     let (looked, _first) = oneshot::channel();
     watch.run(&received, looked);
     let reads = tree.reads.lock().unwrap().clone();
+    let full_reads = tree.full_reads.lock().unwrap().clone();
     let reports = reports.lock().unwrap().clone();
-    Simulated { reads, reports }
+    Simulated { reads, full_reads, reports }
 }
 
 fn edge(description: &str) -> String {
@@ -205,4 +221,17 @@ fn the_pauses_after_panics_grow_and_end_with_the_panics() {
     });
     assert_eq!(simulated.reads, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 273]);
     assert_eq!(simulated.reports, [(0, Reason::Panicked), (243, Reason::Applied)]);
+}
+
+#[test]
+fn a_look_without_an_event_reads_all_files_and_so_does_one_of_many_with_an_event() {
+    let second = Duration::from_secs(1);
+    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 5 * MINUTE, |simulation| {
+        simulation.act(10 * second, Following::look);
+        for after in (100..=280).step_by(20) {
+            simulation.act(after * second, Following::look);
+        }
+    });
+    assert_eq!(simulated.full_reads, [0, 40, 70, 140, 200, 260]);
+    assert_eq!(simulated.reads, [0, 10, 40, 70, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280]);
 }

@@ -1,12 +1,6 @@
 //! A transfer: resources move from one source to another as one revision, through the same checks as any plan (D104).
 
-use std::sync::Arc;
-
-use super::{
-    ApplyError, Planned, apply_current,
-    stages::{about, try_on},
-    token::TokenFiles,
-};
+use super::{ApplyError, Planned, apply_current, token::TokenFiles};
 use crate::{
     manifest::not_admitted,
     model::{
@@ -24,28 +18,11 @@ const MOST_WARNINGS: usize = 10;
 
 /// Plans a transfer. Changes nothing.
 pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned {
-    let mut plan = transfer.plan(current);
-    let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
-        let refused = refusal.faults.iter().map(|fault| {
-            let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-            Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
-        });
-        plan.refusals.extend(refused);
-        None
-    });
-    let diagnostics = match &tried {
-        Some(tried) => not_delegated(transfer, &plan, tried.after()),
-        None => Vec::new(),
-    };
-    Planned {
-        diagnostics,
-        plan: Some(plan),
-        desired: Arc::default(),
-        left_out: Vec::new(),
-        files: Vec::new(),
-        origins: Arc::default(),
-        tried,
+    let mut planned = Planned::without_manifests(current, transfer.plan(current));
+    if let (Some(plan), Some(tried)) = (&planned.plan, &planned.tried) {
+        planned.diagnostics = not_delegated(transfer, plan, tried.after());
     }
+    planned
 }
 
 /// The warnings about routes that the new source must not declare, because their edge stays with a source that does not

@@ -1,6 +1,7 @@
 //! The loop that reconciles a store with a source: an event only triggers a run, and a timer covers lost events.
 
 mod look;
+mod parsed;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -30,7 +31,10 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    manifest::tree::{Recorder, Tree},
+    manifest::{
+        ParsedFiles,
+        tree::{Recorder, Tree},
+    },
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::{Store, background::lower_priority},
 };
@@ -126,10 +130,13 @@ impl WatchedSource {
             reported: None,
             settled: None,
             prepared: None,
+            parsed: None,
             repairs: Repairs::default(),
             following,
             stillness,
             searched: None,
+            read_in_full: None,
+            reason: LookReason::Time,
             clock,
         };
         (new, received)
@@ -148,6 +155,8 @@ pub(super) struct Loop<F> {
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
+    /// Where the first reading is to be kept.
+    parsed: Option<ParsedFiles>,
     /// What was put back lately.
     repairs: Repairs,
     following: Arc<Following>,
@@ -155,7 +164,20 @@ pub(super) struct Loop<F> {
     stillness: Stillness,
     /// The revision at which the history was searched for the manifests that are in effect.
     searched: Option<u64>,
+    /// When a look last read all files.
+    read_in_full: Option<Instant>,
+    /// Why the loop looks now.
+    reason: LookReason,
     clock: Clock,
+}
+
+/// Why the loop looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LookReason {
+    /// There was an event, or it waited for a file.
+    Event,
+    /// It is time, or the paths lead elsewhere. An event may be missing.
+    Time,
 }
 
 /// How a turn of the loop ended.
@@ -186,19 +208,22 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 TurnEnd::Looked | TurnEnd::Waits(_) => None,
             };
             // What waits for a file has not looked at the source.
-            if !matches!(end, TurnEnd::Waits(_))
-                && let Some(looked) = looked.take()
-            {
-                let _ = looked.send(());
+            if !matches!(end, TurnEnd::Waits(_)) {
+                if let Some(looked) = looked.take() {
+                    let _ = looked.send(());
+                }
+                self.keep_parsed();
             }
-            if self.following.is_stopping() || !self.wait(received, &end) {
+            if self.following.is_stopping() {
                 return;
             }
+            let Some(reason) = self.wait(received, &end) else { return };
+            self.reason = reason;
         }
     }
 
-    /// Waits for the next look. Returns false if the loop should stop.
-    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> bool {
+    /// Waits for the next look, and returns its reason. Returns none if the loop should stop.
+    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> Option<LookReason> {
         let (now, patience) = (self.clock.now(), self.patience());
         let mut schedule = match *end {
             TurnEnd::Looked => Schedule::within(now, patience),
@@ -206,14 +231,32 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             TurnEnd::Rests(time) => Schedule::rest(now, time),
         };
         loop {
-            let NextStep::Wait(time) = schedule.next(self.clock.now()) else { return true };
+            let NextStep::Wait(time) = schedule.next(self.clock.now()) else {
+                let is_timely = matches!(end, TurnEnd::Looked) && schedule.is_idle();
+                return Some(if is_timely { LookReason::Time } else { LookReason::Event });
+            };
             match self.clock.wait(received, time) {
                 Ok(Signal::Look) => schedule.event(self.clock.now()),
-                Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => return true,
+                Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => {
+                    return Some(LookReason::Time);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
+    }
+
+    /// Begins to read the files. Those that seem not to have changed are read when it is time to look, and if that has
+    /// not been the case for long because there is always an event: a file system may not show every change (D74).
+    fn begin_reading(&mut self) {
+        let now = self.clock.now();
+        let longest = 2 * self.following.interval;
+        let is_overdue = |last: Instant| now.saturating_duration_since(last) >= longest;
+        let in_full = self.reason == LookReason::Time || self.read_in_full.is_none_or(is_overdue);
+        if in_full {
+            self.read_in_full = Some(now);
+        }
+        self.recorder.begin_look(in_full);
     }
 
     /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server.

@@ -29,7 +29,7 @@ use crate::model::{
 /// How the records of resources start in the one tree that everything is in.
 pub(super) const RECORD: &str = "r/";
 /// How tombstones start: all that is kept of a deleted resource is its place in lists.
-const DELETED: &str = "d/";
+pub(super) const DELETED: &str = "d/";
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";
 
@@ -59,7 +59,7 @@ fn decode_deleted(record: &[u8], value: &[u8], revision: u64) -> Result<(Key, To
     Ok((decode_key(DELETED, record)?, Tombstone { order, revision: since.unwrap_or(revision) }))
 }
 
-fn encode_deleted(tombstone: Tombstone) -> Vec<u8> {
+pub(super) fn encode_deleted(tombstone: Tombstone) -> Vec<u8> {
     format!("{} {}", tombstone.order, tombstone.revision).into_bytes()
 }
 
@@ -74,12 +74,19 @@ const MANY_CHANGES: usize = 1_000;
 pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
     let changes = state.batches.iter().flat_map(|batch| &batch.changes).filter(|(key, _)| is_state(key)).count();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
-    let State { tip, records, batches, .. } = if many { merged(state) } else { state };
-    let records = records.into_iter().filter(|(key, _)| is_state(key));
-    let (rejected, records): (Vec<_>, Vec<_>) = records.partition(|(key, _)| key.starts_with(REJECTED));
-    let (deleted, records): (Vec<_>, Vec<_>) = records.into_iter().partition(|(key, _)| key.starts_with(DELETED));
-    let entry = |(key, value): (ByteString, Bytes)| record::decode_in_place(key.as_bytes(), &value, keyring);
-    let entries: Result<Vec<_>, String> = records.into_par_iter().map(entry).collect();
+    let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
+    // Nearly all records are those of resources, and stay where they are.
+    let is_other = |key: &str| !is_state(key) || key.starts_with(REJECTED) || key.starts_with(DELETED);
+    let others = records.extract_if(.., |(key, _)| is_other(key)).filter(|(key, _)| is_state(key));
+    let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
+    // An entry is made where it stays: it is larger than the pointer to it, and moving it costs as much as reading it.
+    let entry = |parent: &mut Option<Id>, (key, value): (ByteString, Bytes)| -> Result<Arc<Entry>, String> {
+        let mut entry = record::decode_in_place(key.as_bytes(), &value, keyring)?;
+        share(parent, &mut entry.key.parent);
+        Ok(Arc::new(entry))
+    };
+    let entries = records.into_par_iter().with_min_len(64).map_init(|| None, entry);
+    let entries = entries.collect::<Result<Vec<Arc<Entry>>, String>>();
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
     let mut snapshot =
@@ -88,6 +95,15 @@ pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
         set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
     }
     batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch, keyring))
+}
+
+/// Replaces an ID by the last one if both are the same, so that the children of a parent share its text.
+fn share(last: &mut Option<Id>, id: &mut Option<Id>) {
+    if last == id {
+        id.clone_from(last);
+    } else {
+        last.clone_from(id);
+    }
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.
@@ -101,7 +117,8 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
 pub(super) fn merged(state: State) -> State {
     let State { mut tip, root_secret, records, batches } = state;
-    let mut records: HashMap<ByteString, Bytes> = records.into_iter().collect();
+    // In the order of their keys, siblings can share, and entries hardly need to be sorted.
+    let mut records: BTreeMap<ByteString, Bytes> = records.into_iter().collect();
     for batch in batches {
         tip = Tip::after(&batch);
         for (key, value) in batch.changes.into_iter().filter(|(key, _)| is_state(key)) {
@@ -144,28 +161,6 @@ pub(super) fn resource_changes(changes: &[RecordChange]) -> impl Iterator<Item =
 pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
     let keys = resource_changes(&batch.changes).map(|(key, _)| decode_key(RECORD, key.as_bytes()));
     keys.collect::<Result<_, String>>().map_err(damaged)
-}
-
-/// What a commit changes in the state.
-pub(super) fn changes(
-    next: &Snapshot,
-    changed: &BTreeSet<Key>,
-    keyring: Option<&Keyring>,
-) -> Result<Vec<RecordChange>, StoreError> {
-    let encoded: Result<Vec<[RecordChange; 2]>, StoreError> = changed
-        .iter()
-        .collect::<Vec<_>>()
-        .into_par_iter()
-        .with_min_len(256)
-        .map(|key| {
-            let (name, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
-            Ok(match next.get(key) {
-                Some(entry) => [(name, Some(record::encode(entry, keyring)?)), (deleted, None)],
-                None => [(name, None), (deleted, next.tombstone(key).map(encode_deleted))],
-            })
-        })
-        .collect();
-    Ok(encoded?.into_iter().flatten().collect())
 }
 
 /// The changes of the manifests that rollbacks left.
@@ -308,12 +303,17 @@ pub(super) fn keys_in(changes: &[RecordChange]) -> impl Iterator<Item = KeyId> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use jiff::Timestamp;
 
+    use super::super::{history::Places, written::written};
     use super::*;
-    use crate::model::{kind::https_edge::HttpsEdge, operation::Operation};
+    use crate::model::{
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        lazy_spec::LazySpec,
+        operation::Operation,
+    };
 
     #[test]
     fn many_batches_restore_what_one_after_another_does() {
@@ -334,7 +334,7 @@ mod tests {
                 next_order: next.next_order(),
                 record: Arc::from(b"{}".as_slice()),
                 hash: [0; 32],
-                changes: changes(&next, &changed, None).unwrap(),
+                changes: written(&now, &next, &changed, &Places::default(), &[0; 32], None).unwrap().changes,
             });
             now = next;
         }
@@ -354,5 +354,26 @@ mod tests {
             assert_eq!(listed(found), listed(&now));
         }
         assert_eq!((restored.len(), restored.tombstones().count()), (900, 600));
+    }
+
+    #[test]
+    fn the_children_of_a_parent_share_its_id() {
+        let route = |at: u64| Entry {
+            key: Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{at}"))),
+            lazy_spec: LazySpec::new(Arc::new(HttpsEdgeRoute::default())),
+            created_at: Timestamp::UNIX_EPOCH,
+            order: at,
+            claim: None,
+            token: None,
+            rendered: Arc::default(),
+        };
+        let state = Snapshot::restore(1, 0, [], (0..50).map(route));
+        let written = records(&state, None).unwrap().into_iter().map(|(key, value)| (key.into(), value.into()));
+        let restored = restore(State { records: written.collect(), ..State::default() }, None).unwrap();
+        let keys = |of: &Snapshot| of.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
+        assert_eq!(keys(&restored), keys(&state));
+        let parents: Vec<&str> = restored.iter().filter_map(|it| Some(it.key.parent.as_ref()?.as_str())).collect();
+        assert_eq!(parents.len(), 50);
+        assert!(parents.iter().all(|it| std::ptr::eq(*it, parents[0])), "each has a text of its own");
     }
 }

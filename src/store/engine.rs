@@ -155,9 +155,21 @@ pub trait Engine: Send + Sync {
     /// Returns at most `limit` history records before a position, newest first, in their canonical form.
     fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError>;
 
+    /// Returns the positions of the records that [`Engine::history`] returns, without reading the records; none if only
+    /// reading them tells.
+    fn positions(&self, _query: &Query, _before: u64, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        Ok(None)
+    }
+
     /// Whether the records of one resource are found without reading those of all others.
     fn finds_by_resource(&self) -> bool {
         true
+    }
+
+    /// Returns the file and line that declared a resource, by the path of its key, when a source last changed it. None if
+    /// only the records tell, which can be large.
+    fn declared_at(&self, _path: &str, _source: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
     }
 
     /// Visits all records that are kept, oldest first.

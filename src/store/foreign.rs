@@ -151,7 +151,7 @@ impl Store {
             for key in keys {
                 let path = key.path();
                 let (mut search, mut read) = (ForeignSearch::default(), 0);
-                self.each_record(&path, |head, bytes| {
+                self.each_record_since_large(&path, source, upto, |head, bytes| {
                     if head.revision.is_none_or(|revision| revision > upto) {
                         return Ok(Search::GoesOn);
                     }
@@ -262,19 +262,53 @@ impl Store {
     fn each_record(
         &self,
         path: &str,
+        visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_record_before(path, |_| false, visit)
+    }
+
+    /// Visits the records of a resource, newest first, up to a large one of a source that made a revision up to `upto`. It
+    /// may visit that one, too.
+    fn each_record_since_large(
+        &self,
+        path: &str,
+        source: &str,
+        upto: u64,
+        visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_record_before(path, |position| self.large.is_of(position, source, upto), visit)
+    }
+
+    /// Visits the records of a resource, newest first, up to one that ends the search by its position. That one is not
+    /// read.
+    fn each_record_before(
+        &self,
+        path: &str,
+        is_end: impl Fn(u64) -> bool,
         mut visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
     ) -> Result<(), StoreError> {
+        let query = Query::Resource(path.to_owned());
         let (mut before, mut limit) = (u64::MAX, if self.engine.finds_by_resource() { 1 } else { MOST_SCANNED });
         loop {
-            let records = self.engine.history(&Query::Resource(path.to_owned()), before, limit)?;
+            let positions = self.engine.positions(&query, before, limit)?.unwrap_or_default();
+            let end = positions.iter().position(|position| is_end(*position));
+            let records = match (end, positions.first()) {
+                (Some(0), _) => return Ok(()),
+                // A record that is added meanwhile is not among them.
+                (Some(count), Some(newest)) => self.engine.history(&query, newest + 1, count)?,
+                _ => self.engine.history(&query, before, limit)?,
+            };
             for bytes in &records {
                 let head = RecordHead::read(bytes)?;
                 before = head.position;
+                if let Some(revision) = head.revision.filter(|_| bytes.len() > LARGE) {
+                    self.large.note(head.position, revision, &head.author);
+                }
                 if visit(&head, bytes)? == Search::Ends {
                     return Ok(());
                 }
             }
-            if records.len() < limit {
+            if end.is_some() || records.len() < limit {
                 return Ok(());
             }
             limit = (limit * 4).min(MOST_RECORDS);

@@ -19,17 +19,17 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
     engine::{Batch, RecordChange, Tip},
     history::{Outcome, Record, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
-    touched::touched,
     tried::NextState,
+    written::{WrittenResources, digest_of, written},
 };
 use crate::model::{code::Code, key::Key, operation::Author, snapshot::Snapshot};
 
-/// The changes of a revision from which on freeing the one before it takes long.
+/// The changes of a revision from which on freeing the one before it, and writing the revision, take long.
 const LARGE_CHANGE: usize = 1000;
 /// How long a reader may use a revision that was replaced before its memory is left to that reader.
 const LONGEST_USE: Duration = Duration::from_secs(10);
@@ -93,8 +93,8 @@ struct MadeRevision {
 struct PreparedBatch {
     /// Without the resources.
     record: Record,
-    /// Each as JSON.
-    resources: Vec<Vec<u8>>,
+    /// Those of the resources, as pieces of JSON.
+    descriptions: Vec<Vec<u8>>,
     changes: Vec<RecordChange>,
     made: Option<MadeRevision>,
 }
@@ -112,6 +112,14 @@ struct Ticket {
     turn: Receiver<Turn>,
     leads: bool,
     prepared: Sender<Result<Unchained, StoreError>>,
+}
+
+/// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
+#[must_use]
+pub(crate) struct Entered<E> {
+    ticket: Ticket,
+    outcome: Result<Arc<Snapshot>, Declined<E>>,
+    began: Instant,
 }
 
 /// What a commit does to the state.
@@ -169,84 +177,93 @@ impl Store {
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
     ) -> Result<Committed, Declined<E>> {
-        let began = Instant::now();
-        let committed = self.enter_and_wait(attempt, make);
-        measured::commit(&committed, began);
-        committed
+        let entered = self.enter(attempt, make)?;
+        self.settle(entered)
     }
 
-    fn enter_and_wait<E>(
+    /// Puts a commit into the queue, without waiting until it is durable.
+    pub(crate) fn enter<E>(
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
-    ) -> Result<Committed, Declined<E>> {
-        let failed = |error| Declined::Commit(CommitError::Failed(error));
-        self.health().map_err(failed)?;
+    ) -> Result<Entered<E>, Declined<E>> {
+        let began = Instant::now();
+        if let Err(error) = self.health() {
+            let failed = Err(Declined::Commit(CommitError::Failed(error)));
+            measured::commit(&failed, began);
+            return failed;
+        }
         let mut line = self.queue.line_to_enter();
         let before = Arc::clone(&line.tip);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
-        let (durable, outcome) = match make(&before) {
-            Err(error) => (self.wait(line.enter(false, None), line), Err(Declined::Declined(error))),
-            Ok(proposed) if proposed.is_empty() => (self.wait(line.enter(false, None), line), Ok(before)),
+        let (ticket, outcome) = match make(&before) {
+            Err(error) => (line.enter(false, None), Err(Declined::Declined(error))),
+            Ok(proposed) if proposed.is_empty() => (line.enter(false, None), Ok(before)),
             Ok(proposed) => {
                 let attempt = proposed.dated(attempt);
                 match proposed.next(&before, attempt.at) {
                     Ok((next, changed)) => {
                         let after = next.without_tombstones(std::mem::take(&mut line.forget));
-                        let after = Arc::new(after.committed_by(&attempt.author));
+                        let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
+                        let after = Arc::new(after);
                         let applied = Applied { before, after: Arc::clone(&after), changed };
                         let ticket = line.enter(true, Some(Arc::clone(&after)));
-                        let prepare = || self.applied(&attempt, proposed.into_calls(), &applied);
-                        (self.prepare_and_wait(ticket, line, prepare), Ok(after))
+                        prepare(&ticket, line, || self.applied(&attempt, proposed.into_calls(), &applied));
+                        (ticket, Ok(after))
                     }
                     Err(refusal) => {
                         let message = CommitError::Refused(refusal.clone()).to_string();
                         let ticket = line.enter(true, None);
-                        let prepare = || Self::unchanged(&attempt, Outcome::Refused, message, proposed.into_calls());
-                        (
-                            self.prepare_and_wait(ticket, line, prepare),
-                            Err(Declined::Commit(CommitError::Refused(refusal))),
-                        )
+                        prepare(&ticket, line, || {
+                            Self::unchanged(&attempt, Outcome::Refused, message, proposed.into_calls())
+                        });
+                        (ticket, Err(Declined::Commit(CommitError::Refused(refusal))))
                     }
                 }
             }
         };
-        match (durable, outcome) {
+        Ok(Entered { ticket, outcome, began })
+    }
+
+    /// Waits until a commit in the queue is durable.
+    pub(crate) fn settle<E>(&self, entered: Entered<E>) -> Result<Committed, Declined<E>> {
+        let Entered { ticket, outcome, began } = entered;
+        let committed = match (self.settled(ticket), outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
-            (Err(error), Ok(_)) => Err(failed(error)),
+            (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),
             (_, Err(error)) => Err(error),
-        }
+        };
+        measured::commit(&committed, began);
+        committed
     }
 
     pub(super) fn note_in_group(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.health()?;
         let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
-        self.prepare_and_wait(ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()))
+        prepare(&ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()));
+        self.settled(ticket)
     }
 
     /// The record and changes of a commit that makes a revision.
     fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
         let Applied { before, after, changed } = applied;
         let keyring = self.keyring.as_deref();
-        let mut changes = codec::changes(after, changed, keyring)?;
+        let WrittenResources { mut changes, descriptions } =
+            written(before, after, changed, &attempt.places, &self.digest_key, keyring)?;
         changes.extend(codec::rejections(before, after)?);
         let mut record = record(attempt, Outcome::Applied, attempt.note.clone(), calls);
         record.revision = Some(after.revision);
-        let resources = touched(before, after, changed, &attempt.places, &self.digest_key)
-            .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
-        let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
-        for (key, value) in &changes {
-            for part in [key.as_bytes(), value.as_deref().unwrap_or_default()] {
-                hasher.update(&(part.len() as u64).to_le_bytes());
-                hasher.update(part);
-            }
-        }
-        record.changes = hasher.finalize().to_hex().to_string();
-        changes.extend(codec::undo(before, changed, keyring)?);
-        let changed = changed_resources(before, after, changed);
+        let digest = || digest_of(&changes, &self.digest_key);
+        let others = || (codec::undo(before, changed, keyring), changed_resources(before, after, changed));
+        let (digest, (undo, changed)) = match changed.len() < LARGE_CHANGE {
+            true => (digest(), others()),
+            false => rayon::join(digest, others),
+        };
+        record.changes = digest;
+        changes.extend(undo?);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
-        Ok(PreparedBatch { record, resources, changes, made: Some(made) })
+        Ok(PreparedBatch { record, descriptions, changes, made: Some(made) })
     }
 
     fn unchanged(
@@ -256,33 +273,7 @@ impl Store {
         calls: Vec<String>,
     ) -> Result<PreparedBatch, StoreError> {
         let record = record(attempt, outcome, message, calls);
-        Ok(PreparedBatch { record, resources: Vec::new(), changes: Vec::new(), made: None })
-    }
-
-    /// Prepares the batch of a ticket outside the lock, and waits until it is settled.
-    fn prepare_and_wait(
-        &self,
-        ticket: Ticket,
-        line: MutexGuard<'_, Line>,
-        prepare: impl FnOnce() -> Result<PreparedBatch, StoreError>,
-    ) -> Result<(), StoreError> {
-        let position = line.position;
-        drop(line);
-        let prepared = catch_unwind(AssertUnwindSafe(|| {
-            let PreparedBatch { record, resources, changes, made } = prepare()?;
-            let record = Record { position, ..record }.into_bytes_with(&resources)?.into();
-            Ok(Unchained { record, changes, made })
-        }));
-        // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
-        let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-        let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
-        self.settled(ticket)
-    }
-
-    /// Waits for the commits that are in the queue.
-    fn wait(&self, ticket: Ticket, line: MutexGuard<'_, Line>) -> Result<(), StoreError> {
-        drop(line);
-        self.settled(ticket)
+        Ok(PreparedBatch { record, descriptions: Vec::new(), changes: Vec::new(), made: None })
     }
 
     /// Waits until a ticket is settled, and leads when it is its turn.
@@ -385,15 +376,24 @@ impl Store {
         if !batches.is_empty() {
             measured::group(batches.len(), appended.is_ok(), began);
         }
+        if self.stay == Stay::Brief {
+            // The process ends soon. Freeing the changes of a large commit one by one takes longer than hashing them.
+            std::mem::forget(batches);
+        }
         (writers, appended)
     }
 
     fn publish(&self, revision: Revision, bytes: usize) {
         let mut freed = revision.changed.len();
         let replaced = self.current.swap(Arc::clone(&revision.snapshot));
+        let is_of_source = matches!(revision.author, Author::Source { .. });
+        if is_of_source {
+            self.declared.forget(&revision.changed);
+        }
         {
             let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-            subscribers.retain(|subscriber| subscriber.send(revision.clone()).is_ok());
+            let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
+            subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
         }
         let mut evicted = self.recent.push(revision, bytes);
         freed += evicted.replaced;
@@ -402,6 +402,20 @@ impl Store {
             free_later(evicted.snapshots);
         }
     }
+}
+
+/// Prepares the batch of a ticket outside the lock.
+fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce() -> Result<PreparedBatch, StoreError>) {
+    let position = line.position;
+    drop(line);
+    let prepared = catch_unwind(AssertUnwindSafe(|| {
+        let PreparedBatch { record, descriptions, changes, made } = prepare()?;
+        let record = Record { position, ..record }.into_bytes_with(&descriptions)?;
+        Ok(Unchained { record, changes, made })
+    }));
+    // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
+    let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+    let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
 }
 
 /// Keeps revisions until nobody else uses them. If the last reader freed one, all other requests of its thread would

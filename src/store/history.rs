@@ -1,6 +1,6 @@
 //! History: a record of every attempt to change the store, in a hash chain that reveals changes to it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -12,6 +12,9 @@ use super::{
     recent::ChangeEvent,
 };
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
+
+/// From this size on, a record is hashed on all cores.
+const LARGE_RECORD: usize = 1 << 20;
 
 /// How much history is kept. Older records are dropped, together with the tombstones of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,25 +117,28 @@ impl Record {
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
     }
 
-    /// Returns the canonical form of this record with the given resources, each as the JSON of a [`Touched`].
-    pub(super) fn into_bytes_with(self, resources: &[Vec<u8>]) -> Result<Vec<u8>, StoreError> {
+    /// Returns the canonical form of this record with the given resources: JSON of [`Touched`], which only lacks the commas
+    /// between the pieces. All of it is in memory once, apart from the pieces.
+    pub(super) fn into_bytes_with(self, resources: &[Vec<u8>]) -> Result<Arc<[u8]>, StoreError> {
         let changes = json::bytes(&self.changes, Secrets::Masked)
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))?;
         let is_changed = !self.changes.is_empty();
-        let mut bytes = Self { resources: Vec::new(), changes: String::new(), ..self }.to_bytes()?;
-        bytes.reserve_exact(resources.iter().map(|resource| resource.len() + 1).sum::<usize>() + 128);
-        bytes.pop();
+        let mut head = Self { resources: Vec::new(), changes: String::new(), ..self }.to_bytes()?;
+        head.pop();
+        let mut parts: Vec<&[u8]> = vec![head.as_slice()];
         for (number, resource) in resources.iter().enumerate() {
-            bytes.extend_from_slice(if number == 0 { br#","resources":["# } else { b"," });
-            bytes.extend_from_slice(resource);
+            parts.push(if number == 0 { br#","resources":["# } else { b"," });
+            parts.push(resource);
         }
-        bytes.extend_from_slice(if resources.is_empty() { b"" } else { b"]" });
+        if !resources.is_empty() {
+            parts.push(b"]");
+        }
         if is_changed {
-            bytes.extend_from_slice(br#","changes":"#);
-            bytes.extend_from_slice(&changes);
+            parts.push(br#","changes":"#);
+            parts.push(&changes);
         }
-        bytes.push(b'}');
-        Ok(bytes)
+        parts.push(b"}");
+        Ok(joined(&parts))
     }
 
     /// Returns whether a query asks for this record.
@@ -150,6 +156,20 @@ impl Record {
         serde_json::from_slice(bytes)
             .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
     }
+}
+
+/// Joins parts without a second copy of them, which the conversion of a vector would make.
+fn joined(parts: &[&[u8]]) -> Arc<[u8]> {
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+    let mut rest = Arc::get_mut(&mut bytes).unwrap_or_default();
+    for part in parts {
+        // The parts fit exactly.
+        let Some((place, following)) = rest.split_at_mut_checked(part.len()) else { break };
+        place.copy_from_slice(part);
+        rest = following;
+    }
+    bytes
 }
 
 /// A record of a revision without the fields of its resources: those of a first commit do not belong in memory.
@@ -198,7 +218,11 @@ impl TouchedOutline {
 pub(crate) fn chain(before: &Hash, record: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 history chain");
     hasher.update(before);
-    hasher.update(record);
+    if record.len() < LARGE_RECORD {
+        hasher.update(record)
+    } else {
+        hasher.update_rayon(record)
+    };
     hasher.finalize().into()
 }
 
@@ -272,7 +296,10 @@ mod tests {
                 };
                 let resources = record.resources.iter().map(|it| json::bytes(it, Secrets::Masked).unwrap());
                 let written = record.clone().into_bytes_with(&resources.collect::<Vec<_>>()).unwrap();
-                assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(record.to_bytes().unwrap()).unwrap());
+                assert_eq!(
+                    std::str::from_utf8(&written).unwrap(),
+                    String::from_utf8(record.to_bytes().unwrap()).unwrap()
+                );
             }
         }
     }

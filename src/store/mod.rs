@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod codec;
 pub(crate) mod commits;
+mod declared;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod fault;
@@ -15,6 +16,7 @@ pub(crate) mod folder;
 mod foreign;
 mod group;
 pub(crate) mod history;
+mod large_records;
 pub(crate) mod masked;
 pub(crate) mod measured;
 pub(crate) mod memory;
@@ -29,6 +31,7 @@ pub(crate) mod seal;
 pub(crate) mod select;
 mod touched;
 mod tried;
+mod written;
 
 use std::{
     fmt,
@@ -58,12 +61,15 @@ use crate::model::{
     operation::{Author, Operation},
     snapshot::{Refusal, Snapshot},
 };
+use declared::DeclaredPlaces;
 use engine::OnDisk;
 use engine::{Engine, Hash, Query, Statistics, Tip};
 use folder::{FolderEngine, FolderReader, forget_runs};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
+pub(crate) use group::Entered;
 use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
+use large_records::LargeRecords;
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
 use seal::{Keyring, MasterKeySource, NewMaster};
@@ -85,9 +91,11 @@ pub struct Store {
     engine: Arc<dyn Engine>,
     current: ArcSwap<Snapshot>,
     queue: Queue,
-    subscribers: Mutex<Vec<mpsc::Sender<Revision>>>,
+    subscribers: Mutex<Vec<Subscriber>>,
     recent: Recent,
+    declared: DeclaredPlaces,
     past: PastStates,
+    large: LargeRecords,
     retention: Retention,
     root_secret: [u8; 32],
     /// The keys that encrypt secrets, unless the engine keeps them as they are.
@@ -159,6 +167,13 @@ pub struct Revision {
     pub author: Author,
     /// The time of the commit.
     pub at: Timestamp,
+}
+
+/// Who is told of new revisions.
+struct Subscriber {
+    sender: mpsc::Sender<Revision>,
+    /// Whether only those of sources matter.
+    only_sources: bool,
 }
 
 /// An error of a commit that changed nothing.
@@ -279,7 +294,9 @@ impl Store {
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
             recent,
+            declared: DeclaredPlaces::default(),
             past: PastStates::default(),
+            large: LargeRecords::default(),
             retention,
             root_secret,
             keyring,
@@ -336,8 +353,17 @@ impl Store {
 
     /// Returns a channel of all later revisions, in order.
     pub fn subscribe(&self) -> mpsc::Receiver<Revision> {
+        self.subscribe_to(false)
+    }
+
+    /// Returns a channel of all later revisions that sources make, in order. Others do not wake who waits for it.
+    pub(crate) fn subscribe_to_sources(&self) -> mpsc::Receiver<Revision> {
+        self.subscribe_to(true)
+    }
+
+    fn subscribe_to(&self, only_sources: bool) -> mpsc::Receiver<Revision> {
         let (sender, receiver) = mpsc::channel();
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Subscriber { sender, only_sources });
         receiver
     }
 

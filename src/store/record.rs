@@ -17,7 +17,7 @@ use super::{
 use crate::model::{
     code::Code,
     json::{self, JsonError},
-    lazy_spec::{LazySpec, StoredSecrets, StoredText},
+    lazy_spec::{LazySpec, SpecForm, StoredSecrets, StoredText},
     operation::Claim,
     secret::{MASK, Secret, Secrets},
     snapshot::Entry,
@@ -93,23 +93,38 @@ struct OpenedRecord {
 
 /// Writes a record's value. Without a keyring, secrets are written as they are.
 pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>, StoreError> {
-    let unstorable =
-        |reason: &str| StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key));
-    let failed = |error: JsonError| unstorable(&error.to_string());
-    let Some(keyring) = keyring else {
-        let spec = entry.lazy_spec.stored().map_err(failed)?;
-        return to_bytes(entry, spec, entry.token.as_ref(), None).map_err(failed);
-    };
-    let spec = entry.lazy_spec.with_known_secrets();
-    let text = spec.stored().map_err(failed)?;
-    let StoredSecrets::At(places) = spec.secrets().map_err(failed)? else {
-        return Err(unstorable("its secrets are lost"));
-    };
+    with_form(entry, keyring, |form| encode_form(entry, form, keyring))
+}
+
+/// Makes something of the form of a Spec. With a keyring, its secrets are known.
+pub(super) fn with_form<R>(
+    entry: &Entry,
+    keyring: Option<&Keyring>,
+    make: impl FnOnce(&SpecForm<'_>) -> Result<R, StoreError>,
+) -> Result<R, StoreError> {
+    let spec = if keyring.is_some() { entry.lazy_spec.with_known_secrets() } else { entry.lazy_spec.clone() };
+    make(&spec.form_once().map_err(|error| unstorable(entry, &error.to_string()))?)
+}
+
+fn unstorable(entry: &Entry, reason: &str) -> StoreError {
+    StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key))
+}
+
+/// Like [`encode`], from the form of the Spec.
+pub(super) fn encode_form(
+    entry: &Entry,
+    form: &SpecForm<'_>,
+    keyring: Option<&Keyring>,
+) -> Result<Vec<u8>, StoreError> {
+    let failed = |error: JsonError| unstorable(entry, &error.to_string());
+    let text = form.text();
+    let Some(keyring) = keyring else { return to_bytes(entry, text, entry.token.as_ref(), None).map_err(failed) };
+    let places = form.secrets().ok_or_else(|| unstorable(entry, "its secrets are lost"))?;
     if places.is_empty() && entry.token.is_none() {
         return to_bytes(entry, text, None, None).map_err(failed);
     }
     let split = split(text, places, entry.token.as_ref());
-    let (public, at, secrets) = split.ok_or_else(|| unstorable("its secrets are not where they should be"))?;
+    let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are not where they should be"))?;
     let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
     let digests = digests_of(&name, &secrets, keyring).unwrap_or_default();
     let places = places_of(&at, token, &digests);
@@ -209,13 +224,14 @@ fn decode_with(
     lost: Lost<'_>,
     keep: impl FnOnce(&str) -> StoredText,
 ) -> Result<Entry, String> {
-    let name = String::from_utf8_lossy(key);
+    let name = || String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
+        let name = name();
         format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
-    let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name, read.spec.get(), keyring, lost)).transpose()?;
+    let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
     let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
     let (text, token, secrets) = match opened {
         Some(OpenedRecord { text, token, secrets }) => (StoredText::from(text.as_str()), token, secrets),

@@ -159,7 +159,7 @@ impl Store {
             for manifests in current.rejected(&source) {
                 let wanted = self.digest_of(target, &source, &Apart::from(manifests.apart.as_slice()))?;
                 if manifests.digest != wanted {
-                    left.push(manifests.clone());
+                    left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
                 }
             }
             let (mut apart, mut live, mut wanted) = (Apart::default(), String::new(), String::new());
@@ -174,7 +174,8 @@ impl Store {
             if live != wanted {
                 let mut leave = |commit: Option<String>, digest: String| {
                     let apart = apart.paths();
-                    let manifests = RejectedManifests { source: source.clone(), commit, digest, apart };
+                    let (source, moved_again) = (source.clone(), Vec::new());
+                    let manifests = RejectedManifests { source, commit, digest, apart, moved_again };
                     if !left.contains(&manifests) {
                         left.push(manifests);
                     }
@@ -249,7 +250,8 @@ impl Store {
                 hasher.update(part);
             }
             // An offer is part of what a rollback undoes (D104). The digests of all other resources are as they always were.
-            if let Some(to) = &claim.transfer_to {
+            // What a rollback keeps beside that is no content of the state that it brings back.
+            if let Some(to) = claim.transfer_to.as_ref().filter(|_| !claim.is_kept_by_rollback()) {
                 hasher.update(b"transfer_to").update(&(to.len() as u64).to_le_bytes()).update(to.as_bytes());
             }
         }

@@ -1,14 +1,12 @@
 //! What a commit did to each resource, for the history.
 
-use std::collections::BTreeSet;
-
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde_json::{Map, Value};
 
 use super::history::{Places, Touched};
 use crate::model::{
     json::{self, JsonError},
     key::Key,
+    lazy_spec::SpecForm,
     secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
@@ -16,64 +14,76 @@ use crate::model::{
 /// The field with the claim of a source.
 pub(super) const OWNED_BY: &str = "(owned by)";
 
-/// Describes the resources that differ between two revisions, each as the JSON of a [`Touched`]. Secrets are digests with
-/// the given key.
-pub(super) fn touched(
-    before: &Snapshot,
-    after: &Snapshot,
-    changed: &BTreeSet<Key>,
-    places: &Places,
-    digest_key: &[u8; 32],
-) -> Result<Vec<Vec<u8>>, JsonError> {
-    let describe = |key: &Key| {
-        let (old, new) = (before.get(key), after.get(key));
+/// Describes resources that differ between two revisions, each as the JSON of a [`Touched`].
+pub(super) struct Describer<'c> {
+    pub(super) before: &'c Snapshot,
+    pub(super) after: &'c Snapshot,
+    /// The file of each resource.
+    pub(super) places: &'c Places,
+    /// Secrets are digests with this key.
+    pub(super) digest_key: &'c [u8; 32],
+}
+
+impl Describer<'_> {
+    /// Appends the description of a resource. `form` is the one of its Spec after the change, if it exists then.
+    pub(super) fn describe(&self, key: &Key, form: Option<&SpecForm<'_>>, out: &mut Vec<u8>) -> Result<(), JsonError> {
+        let (old, new) = (self.before.get(key), self.after.get(key));
         let claim = new.or(old).and_then(|entry| entry.claim.as_ref());
         let mut touched = Touched {
             kind: key.kind,
             path: key.path(),
             name: claim.map(|claim| claim.name.clone()),
             source: claim.map(|claim| claim.source.clone()),
-            declared_at: places.get(key).cloned(),
+            declared_at: self.places.get(key).cloned(),
             before: None,
             after: None,
         };
         match (old, new) {
-            (Some(old), None) => with_state(&touched, "before", old, digest_key),
-            (None, Some(new)) => with_state(&touched, "after", new, digest_key),
-            (None, None) => json::bytes(&touched, Secrets::Masked),
+            (Some(old), None) => self.with_state(&touched, "before", old, None, out),
+            (None, Some(new)) => self.with_state(&touched, "after", new, form, out),
+            (None, None) => json::append(&touched, Secrets::Masked, out),
             (Some(old), Some(new)) => {
-                let (mut was, mut is) = (fields(old, digest_key)?, fields(new, digest_key)?);
+                let (mut was, mut is) = (fields(old, self.digest_key)?, fields(new, self.digest_key)?);
                 let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
                 for field in same {
                     was.remove(&field);
                     is.remove(&field);
                 }
                 (touched.before, touched.after) = (Some(Value::Object(was)), Some(Value::Object(is)));
-                json::bytes(&touched, Secrets::Masked)
+                json::append(&touched, Secrets::Masked, out)
             }
         }
-    };
-    let keys: Vec<&Key> = changed.iter().collect();
-    keys.into_par_iter().with_min_len(256).map(describe).collect()
-}
-
-/// Adds the whole state of a resource that was created or deleted. Its fields are written straight to JSON: a first
-/// commit has more of them than should be in memory as values.
-fn with_state(touched: &Touched, side: &str, entry: &Entry, digest_key: &[u8; 32]) -> Result<Vec<u8>, JsonError> {
-    let mut bytes = json::bytes(touched, Secrets::Masked)?;
-    let state = entry.spec().to_bytes(Secrets::Digested(digest_key))?;
-    bytes.pop();
-    bytes.extend_from_slice(format!(",\"{side}\":").as_bytes());
-    bytes.extend_from_slice(&state);
-    if let Some(claim) = &entry.claim {
-        bytes.pop();
-        bytes.extend_from_slice(if state == b"{}" { b"" } else { b"," });
-        bytes.extend_from_slice(format!("\"{OWNED_BY}\":").as_bytes());
-        bytes.extend_from_slice(&json::bytes(claim, Secrets::Masked)?);
-        bytes.push(b'}');
     }
-    bytes.push(b'}');
-    Ok(bytes)
+
+    /// Appends the description with the whole state of a resource that was created or deleted. Its fields are written
+    /// straight to JSON: a first commit has more of them than should be in memory as values.
+    fn with_state(
+        &self,
+        touched: &Touched,
+        side: &str,
+        entry: &Entry,
+        form: Option<&SpecForm<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), JsonError> {
+        json::append(touched, Secrets::Masked, out)?;
+        out.pop();
+        out.extend_from_slice(format!(",\"{side}\":").as_bytes());
+        let start = out.len();
+        match form.and_then(SpecForm::public_text) {
+            Some(text) => out.extend_from_slice(text.as_bytes()),
+            None => out.extend_from_slice(&entry.spec().to_bytes(Secrets::Digested(self.digest_key))?),
+        }
+        if let Some(claim) = &entry.claim {
+            let is_empty = out.get(start..) == Some(b"{}".as_slice());
+            out.pop();
+            out.extend_from_slice(if is_empty { b"" } else { b"," });
+            out.extend_from_slice(format!("\"{OWNED_BY}\":").as_bytes());
+            json::append(claim, Secrets::Masked, out)?;
+            out.push(b'}');
+        }
+        out.push(b'}');
+        Ok(())
+    }
 }
 
 /// The fields of a resource, with its ownership.
@@ -110,7 +120,7 @@ mod tests {
             let (spec, claim) = (Arc::new(spec.clone()), claim.clone());
             let create = Operation::Create { key: key.clone(), spec, claim: claim.clone(), token: None };
             let before = Snapshot::default();
-            let (after, changed) = before.apply(&[create], Timestamp::UNIX_EPOCH).unwrap();
+            let (after, _) = before.apply(&[create], Timestamp::UNIX_EPOCH).unwrap();
             let state = Value::Object(fields(after.get(&key).unwrap(), &[1; 32]).unwrap());
             let expected = |created: bool| Touched {
                 kind: key.kind,
@@ -122,8 +132,14 @@ mod tests {
                 after: created.then(|| state.clone()),
             };
             for (created, from, to) in [(true, &before, &after), (false, &after, &before)] {
-                let written = touched(from, to, &changed, &Places::new(), &[1; 32]).unwrap();
-                assert_eq!(written, [json::bytes(&expected(created), Secrets::Masked).unwrap()]);
+                let expected = json::bytes(&expected(created), Secrets::Masked).unwrap();
+                let describer = Describer { before: from, after: to, places: &Places::new(), digest_key: &[1; 32] };
+                let form = to.get(&key).map(|entry| entry.lazy_spec.form_once().unwrap());
+                for form in [None, form.as_ref()] {
+                    let mut written = Vec::new();
+                    describer.describe(&key, form, &mut written).unwrap();
+                    assert_eq!(written, expected);
+                }
             }
         }
     }

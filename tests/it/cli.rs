@@ -116,17 +116,31 @@ impl Folder {
 
     /// The same with a limit of open files.
     pub(crate) fn serve_with_files(&self, files: u32, options: &str) -> Serve {
-        let serve = self.command(&serve_line(options));
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        let served = self.serve_in_shell(&script, Stdio::null(), &serve_line(options), &[]);
+        served.unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+    }
+
+    /// Serves from a shell, whose script ends with running the program.
+    pub(crate) fn serve_in_shell(
+        &self,
+        script: &str,
+        input: impl Into<Stdio>,
+        line: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Serve, Run> {
+        let mut serve = self.command(line);
+        serve.envs(variables.iter().copied());
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\"")).arg(PROGRAM).args(serve.get_args());
+        shell.arg("-c").arg(script).arg(PROGRAM).args(serve.get_args());
         for (name, value) in serve.get_envs() {
             match value {
                 Some(value) => shell.env(name, value),
                 None => shell.env_remove(name),
             };
         }
-        shell.current_dir(self.root.path()).stdin(Stdio::null());
-        self.started(shell).unwrap_or_else(|run| panic!("serve {options} ended:\n{}", run.all()))
+        shell.current_dir(self.root.path()).stdin(input);
+        self.started(shell)
     }
 
     fn started(&self, mut command: Command) -> Result<Serve, Run> {

@@ -57,7 +57,7 @@ fn an_empty_variable_is_as_unset() {
 }
 
 /// A server that answers a request line with a status and a body, or closes the connection. Returns its URL.
-fn server(answer: fn(&str) -> Option<(u16, &'static str)>) -> String {
+pub(crate) fn server(answer: fn(&str) -> Option<(u16, &'static str)>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -5,6 +5,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use edgewright::Store;
@@ -46,9 +48,16 @@ impl Disk {
     }
 
     fn unmount(&mut self) {
-        if let Some(at) = self.mounted.pop() {
-            assert!(run("umount", &[&at.display().to_string()]), "{} stays mounted", at.display());
-        }
+        let Some(at) = self.mounted.pop() else { return };
+        // A program that another test starts has our open files until it is executed: the disk is in use for a moment.
+        let unmounted = (0..100).any(|_| {
+            let unmounted = run("umount", &[&at.display().to_string()]);
+            if !unmounted {
+                thread::sleep(Duration::from_millis(100));
+            }
+            unmounted
+        });
+        assert!(unmounted, "{} stays mounted", at.display());
     }
 
     /// Where a store on the disk is.

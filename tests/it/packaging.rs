@@ -77,6 +77,26 @@ fn the_unit_runs_the_packaged_program_with_the_packaged_configuration() {
     }
 }
 
+#[test]
+fn the_socket_unit_opens_the_packaged_address_and_every_script_knows_it() {
+    let unit = read("examples/systemd/edgewright.socket");
+    let addresses = settings(&unit, "ListenStream");
+    let configuration = read("examples/systemd/edgewright.yaml");
+    let configured = configuration.lines().find_map(|line| line.trim_start().strip_prefix("listen: ")).unwrap();
+    assert_eq!(addresses, [configured]);
+    assert_eq!(settings(&unit, "WantedBy"), ["sockets.target"]);
+    // The default is one listening socket for one process.
+    assert!(settings(&unit, "Accept").is_empty());
+    let target = "usr/lib/systemd/system/";
+    assert!(assets().iter().any(|(from, to)| from == "examples/systemd/edgewright.socket" && to == target));
+    for script in ["postinst", "prerm", "postrm"] {
+        assert!(read(&format!(".ci/debian/{script}")).contains("edgewright.socket"), "{script}");
+    }
+    // The service starts without the socket, too.
+    let service = read("examples/systemd/edgewright.service");
+    assert!(!service.contains("Requires=") && !service.contains("Also="));
+}
+
 /// Removes the marks of comments before what could be configuration.
 fn uncommented(text: &str) -> String {
     let is_configuration = |line: &str| {
@@ -112,10 +132,13 @@ fn the_packaged_configuration_is_valid_and_so_are_its_examples() {
 #[test]
 fn the_container_file_copies_what_exists_and_sets_what_is_known() {
     let text = read("examples/container/Containerfile");
+    let context = read(".dockerignore");
     for line in text.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from=")) {
         let words: Vec<&str> = line.split(' ').collect();
         for source in &words[1..words.len() - 1] {
             assert!(Path::new(REPOSITORY).join(source).exists(), "{line}");
+            let is_sent = context.lines().any(|line| line.strip_prefix('!') == Some(*source));
+            assert!(is_sent, "{source} is not in the context of the build");
         }
     }
     let help = help_of_serve();
@@ -128,6 +151,11 @@ fn the_container_file_copies_what_exists_and_sets_what_is_known() {
     let user = text.lines().filter_map(|line| line.strip_prefix("USER ")).next_back().unwrap();
     let (user, _) = user.split_once(':').unwrap();
     assert!(user.parse::<u32>().unwrap() > 0);
+    // The image has no zlib, and the build fails if another library is missing.
+    assert!(text.contains("\nRUN LIBZ_SYS_STATIC=1 cargo build "), "{text}");
+    assert!(text.contains("\nRUN [\"/usr/bin/edgewright\", \"--version\"]\n"), "{text}");
+    // Images in the OCI format have no health check.
+    assert!(read("examples/container/README.md").contains("podman build --format docker "));
     let check = text.lines().find(|line| line.starts_with("HEALTHCHECK ")).unwrap();
     assert!(check.ends_with(r#"CMD ["/usr/bin/edgewright", "healthcheck"]"#), "{check}");
     assert_eq!(run_in_repository("healthcheck --help").code, 0);

@@ -4,9 +4,10 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
-use crate::cli::{Folder, Run, finish};
+use crate::cli::{Folder, Run, finish, until};
 
 /// The cache beside the store.
 const BESIDE: &str = "store/parsed";
@@ -163,4 +164,30 @@ fn no_secret_of_a_manifest_is_kept() {
         assert!(!bytes.windows(6).any(|window| window == b"canary"));
     }
     same(&run, &run_in(&folder, "validate --allow-outside-files m", &caches));
+}
+
+#[test]
+fn a_server_keeps_what_it_parses_and_reads_it_at_its_next_start() {
+    let folder = with_manifests();
+    let beside = folder.path(BESIDE);
+    let serve = folder.serve("--manifests m");
+    // They are written after the first look.
+    let is_whole = |path: &PathBuf| path.extension().is_none();
+    until("three entries", || (entries(&beside).iter().filter(|path| is_whole(path)).count() == 3).then_some(()));
+    assert_eq!(serve.stop().code, 0);
+    let _ = fs::remove_file(folder.path("store/remembered"));
+    // An entry that is used is marked, at most once a day.
+    let long_ago = SystemTime::now() - Duration::from_secs(2 * 24 * 3600);
+    for path in entries(&beside) {
+        fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
+    }
+    let serve = folder.serve("--manifests m");
+    assert_eq!(serve.get("/readyz").status, 200);
+    let edges = serve.get("/edges/https").json();
+    assert_eq!(edges["https_edges"].as_array().unwrap().len(), 3);
+    for path in entries(&beside) {
+        let used = fs::metadata(&path).unwrap().modified().unwrap();
+        assert!(used > long_ago + Duration::from_secs(3600), "{} was not read", path.display());
+    }
+    assert_eq!(serve.stop().code, 0);
 }

@@ -46,7 +46,7 @@ pub(crate) fn apply(folder: &Folder, source: &str) -> Run {
 }
 
 /// The paths of all resources with their owners.
-fn owners(folder: &Folder) -> BTreeMap<String, String> {
+pub(crate) fn owners(folder: &Folder) -> BTreeMap<String, String> {
     let snapshot = folder.snapshot("store");
     let owned = snapshot.iter().filter_map(|entry| Some((entry.key.path(), entry.claim.as_ref()?.source.clone())));
     owned.collect()

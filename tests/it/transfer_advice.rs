@@ -6,6 +6,7 @@ use crate::{
     cli::until,
     sources::{CONFIG, edge, status},
     transfer::{apply, owner, revision, shop, two_folders},
+    transfer_content::restriction,
 };
 
 #[test]
@@ -76,4 +77,39 @@ fn the_status_says_what_a_rollback_undid() {
         let told = status(&serve, "a").to_string();
         told.contains("a rollback undid what the manifests declare; nothing is applied").then_some(())
     });
+}
+
+#[test]
+fn what_both_sources_created_says_how_to_delete_it() {
+    let folder = two_folders();
+    // In a new store, the receiver can be first.
+    folder.write("b/office.yaml", &restriction(", transfer_from: a", "agent"));
+    apply(&folder, "b");
+    for markers in ["", ", transfer_to: b"] {
+        folder.write("a/office.yaml", &restriction(markers, "api"));
+        apply(&folder, "a");
+    }
+    std::fs::remove_file(folder.path("a/office.yaml")).unwrap();
+    let kept = apply(&folder, "a");
+    assert!(kept.err.contains("kept although source `b` does not take over: it has its own"), "{}", kept.err);
+    assert!(kept.err.contains("to delete, declare without `transfer_to` once, and remove"), "{}", kept.err);
+    folder.write("a/office.yaml", &restriction("", "api"));
+    apply(&folder, "a");
+    std::fs::remove_file(folder.path("a/office.yaml")).unwrap();
+    assert_eq!(apply(&folder, "a").calls().len(), 1);
+}
+
+#[test]
+fn a_route_is_kept_with_a_warning_although_another_edge_has_a_route_of_its_name() {
+    let folder = two_folders();
+    folder.write("b/keep.yaml", &shop("").replace("name: shop", "name: keep").replace("shop.example", "keep.example"));
+    apply(&folder, "b");
+    folder.ok("transfer route/shop/cart --from a --to b");
+    let run = apply(&folder, "b");
+    assert!(run.calls().is_empty() && run.err.contains("kept until a manifest of this source"), "{}", run.all());
+    assert!(run.err.contains("(`cart`)"), "{}", run.err);
+    // What moves with its edge needs no line of its own.
+    folder.ok("transfer edge/shop --from a --to b");
+    let run = apply(&folder, "b");
+    assert!(run.err.contains("(`shop`)") && !run.err.contains("(`cart`)"), "{}", run.err);
 }

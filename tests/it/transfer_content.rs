@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// An IP restriction, whose type cannot change. `more` follows its name in the metadata.
-fn restriction(more: &str, kind: &str) -> String {
+pub(crate) fn restriction(more: &str, kind: &str) -> String {
     format!(
         "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office{more}}}\n\
          spec: {{type: {kind}, enforced: true, ip_policy_ids: [ipp_1]}}\n"
@@ -16,7 +16,7 @@ fn restriction(more: &str, kind: &str) -> String {
 }
 
 /// The names of all IP restrictions with their owners.
-fn restrictions(folder: &Folder) -> Vec<(String, String)> {
+pub(crate) fn restrictions(folder: &Folder) -> Vec<(String, String)> {
     let snapshot = folder.snapshot("store");
     let all = snapshot.iter().filter(|entry| entry.key.kind == Kind::IpRestriction);
     all.filter_map(|entry| entry.claim.as_ref().map(|claim| (claim.source.clone(), claim.name.clone()))).collect()

@@ -16,6 +16,8 @@ const FREE: usize = 8;
 const MOST_UNSENT: usize = 1 << 20;
 /// What a request counts for until its response is known.
 const EXPECTED: usize = 64 << 10;
+/// What a client must take of a response in the time for stalls.
+pub(super) const LEAST_TAKEN: usize = 32 << 10;
 /// How long a refused client has to read why.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -86,6 +88,8 @@ struct Doing {
     /// The responses whose next part is the client's to take, with the time since which it is.
     offered: BTreeMap<u64, Instant>,
     next: u64,
+    /// The bytes that the client has taken of the part that is offered.
+    taken: usize,
     /// The bytes of responses that are not handed to the connection.
     unsent: usize,
     /// When the client was told that it is not understood.
@@ -114,6 +118,7 @@ impl Activity {
             blocked: None,
             offered: BTreeMap::new(),
             next: 0,
+            taken: 0,
             unsent: 0,
             refused: None,
             close: None,
@@ -139,13 +144,21 @@ impl Activity {
         }
     }
 
-    /// Notes whether the socket takes bytes.
-    pub(super) fn note_written(&self, takes: bool, now: Instant) {
+    /// Notes how many bytes the socket has taken; none if it takes no more.
+    pub(super) fn note_written(&self, taken: Option<usize>, now: Instant) {
         let mut doing = self.doing();
-        if takes {
-            doing.blocked = None;
-        } else {
+        let Some(taken) = taken else {
             doing.blocked.get_or_insert(now);
+            return;
+        };
+        doing.blocked = None;
+        // Over HTTP/1 these bytes are of the part that is offered, which can be larger than what is asked of a client.
+        if !doing.is_http2 {
+            doing.taken = doing.taken.saturating_add(taken);
+            if doing.taken >= LEAST_TAKEN {
+                doing.taken = 0;
+                doing.offered.values_mut().for_each(|since| *since = now);
+            }
         }
     }
 

@@ -105,7 +105,8 @@ pub(super) async fn serve(
             () = accept(&listener, &shared, &stopped) => {}
         }
     }
-    // New clients are turned away at once, rather than left waiting.
+    // New clients are turned away at once, rather than left waiting. If a service manager has the socket open too, they wait
+    // for the next process.
     drop(listener);
     drop(stopped);
     stopping.send_replace(true);
@@ -338,7 +339,9 @@ impl hyper::service::Service<Request<Incoming>> for Answering {
     type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let mut flight = self.activity.begin(request.version() == Version::HTTP_2);
+        let is_http2 = request.version() == Version::HTTP_2;
+        let in_large_parts = !is_http2 && !self.peer.is_secured;
+        let mut flight = self.activity.begin(is_http2);
         let mut request = request.map(Body::new);
         let extensions = request.extensions_mut();
         extensions.insert(ConnectInfo(self.peer.address));
@@ -352,7 +355,7 @@ impl hyper::service::Service<Request<Incoming>> for Answering {
         Box::pin(async move {
             flight.turn().await;
             let response = router.oneshot(request).await?;
-            Ok(response.map(|body| SentBody::new(body, flight)))
+            Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
         })
     }
 }

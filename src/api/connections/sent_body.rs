@@ -9,10 +9,13 @@ use std::{
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use super::activity::InFlight;
+use super::activity::{InFlight, LEAST_TAKEN};
 
-/// The largest part. A client must take at least one in the time for stalls, and one is copied per stream with TLS.
-const PART: usize = 32 << 10;
+/// The largest part. One is copied per stream with TLS.
+const PART: usize = LEAST_TAKEN;
+/// The largest part over HTTP/1 without TLS, where the socket shows what the client takes of a part. The system copies few
+/// large ones in less time.
+const LARGE_PART: usize = 256 << 10;
 
 /// A body that tells the connection of its progress.
 #[derive(Debug)]
@@ -20,20 +23,23 @@ pub(super) struct SentBody {
     body: Body,
     /// The rest of the last frame.
     rest: Bytes,
+    /// The largest part.
+    most: usize,
     flight: InFlight,
 }
 
 impl SentBody {
-    /// Sends a body.
-    pub(super) fn new(body: Body, mut flight: InFlight) -> Self {
+    /// Sends a body. `in_large_parts` is for HTTP/1 without TLS.
+    pub(super) fn new(body: Body, mut flight: InFlight, in_large_parts: bool) -> Self {
         let hint = body.size_hint();
         let bytes = usize::try_from(hint.upper().unwrap_or(hint.lower())).unwrap_or(usize::MAX);
         flight.answered(bytes, Instant::now());
-        Self { body, rest: Bytes::new(), flight }
+        let most = if in_large_parts { LARGE_PART } else { PART };
+        Self { body, rest: Bytes::new(), most, flight }
     }
 
     fn next_part(&mut self) -> Frame<Bytes> {
-        let part = self.rest.split_to(self.rest.len().min(PART));
+        let part = self.rest.split_to(self.rest.len().min(self.most));
         self.flight.handed(part.len(), Instant::now());
         Frame::data(part)
     }
@@ -90,21 +96,25 @@ mod tests {
 
     #[test]
     fn a_large_body_is_sent_in_parts_that_share_its_bytes() {
-        let whole = Bytes::from(vec![b'x'; 3 * PART + 1]);
-        let activity = Arc::new(Activity::new(Instant::now()));
-        let mut body = SentBody::new(Body::from(whole.clone()), activity.begin(true));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            let (mut at, mut parts) = (0, 0);
-            while let Some(frame) = body.frame().await {
-                let part = frame.unwrap().into_data().unwrap();
-                assert_eq!(part.as_ptr(), whole.slice(at..).as_ptr(), "the bytes are not copied");
-                at += part.len();
-                parts += 1;
-                assert_eq!(body.size_hint().exact(), Some((whole.len() - at) as u64));
-                assert_eq!(body.is_end_stream(), at == whole.len());
-            }
-            assert_eq!((at, parts), (whole.len(), 4));
-        });
+        for (in_large_parts, part) in [(false, PART), (true, LARGE_PART)] {
+            runtime.block_on(sent(in_large_parts, 3 * part + 1));
+        }
+    }
+
+    async fn sent(in_large_parts: bool, length: usize) {
+        let whole = Bytes::from(vec![b'x'; length]);
+        let activity = Arc::new(Activity::new(Instant::now()));
+        let mut body = SentBody::new(Body::from(whole.clone()), activity.begin(!in_large_parts), in_large_parts);
+        let (mut at, mut parts) = (0, 0);
+        while let Some(frame) = body.frame().await {
+            let part = frame.unwrap().into_data().unwrap();
+            assert_eq!(part.as_ptr(), whole.slice(at..).as_ptr(), "the bytes are not copied");
+            at += part.len();
+            parts += 1;
+            assert_eq!(body.size_hint().exact(), Some((whole.len() - at) as u64));
+            assert_eq!(body.is_end_stream(), at == whole.len());
+        }
+        assert_eq!((at, parts), (whole.len(), 4));
     }
 }

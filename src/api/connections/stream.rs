@@ -33,8 +33,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WatchedStream<S> {
         Self { inner, activity, refusal: None, discarded: 0 }
     }
 
-    fn note<T>(&self, written: &Poll<io::Result<T>>) {
-        self.activity.note_written(written.is_ready(), Instant::now());
+    fn note<T>(&self, written: &Poll<io::Result<T>>, bytes: impl FnOnce(&T) -> usize) {
+        let taken = match written {
+            Poll::Ready(written) => Some(written.as_ref().map_or(0, bytes)),
+            Poll::Pending => None,
+        };
+        self.activity.note_written(taken, Instant::now());
     }
 
     /// Keeps a better refusal, if these bytes are a bare one.
@@ -92,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         }
         ready!(this.poll_refusal(cx))?;
         let written = Pin::new(&mut this.inner).poll_write(cx, bytes);
-        this.note(&written);
+        this.note(&written, |bytes| *bytes);
         written
     }
 
@@ -110,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         }
         ready!(this.poll_refusal(cx))?;
         let written = Pin::new(&mut this.inner).poll_write_vectored(cx, slices);
-        this.note(&written);
+        this.note(&written, |bytes| *bytes);
         written
     }
 
@@ -124,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         if let Poll::Ready(Ok(())) = flushed {
             flushed = Pin::new(&mut this.inner).poll_flush(cx);
         }
-        this.note(&flushed);
+        this.note(&flushed, |()| 0);
         flushed
     }
 

@@ -59,6 +59,7 @@ impl ScopeCheck<'_> {
             _ => WriteAction::Update,
         };
         self.writable(key.kind, source_of(entry), action)?;
+        self.on_edge(entry)?;
         match operation {
             Operation::Claim { claim: Some(claim), .. } => self.claimable(entry, claim),
             Operation::Delete { .. } => {
@@ -94,6 +95,19 @@ impl ScopeCheck<'_> {
         // A route changes what its edge does. Its owner is named first: a single request has no source.
         self.writable(parent.key.kind, source_of(parent), WriteAction::Update)?;
         own()
+    }
+
+    /// Checks a change of a route without a source: as when it is created, it changes what its edge does.
+    fn on_edge(&self, entry: &Entry) -> Result<(), Fault> {
+        let parent = entry.key.parent_key().filter(|_| entry.claim.is_none());
+        let Some(edge) = parent.and_then(|parent| self.current.get(&parent)).filter(|edge| edge.claim.is_some()) else {
+            return Ok(());
+        };
+        // A plan adopts it, and planning has checked the paths that the edge delegates.
+        if self.claims.get(&entry.key).is_some_and(|claim| delegates(edge, &claim.source)) {
+            return Ok(());
+        }
+        self.writable(edge.key.kind, source_of(edge), WriteAction::Update)
     }
 
     /// Whether the caller may make such a change to a resource of a source, or of none.
@@ -267,6 +281,28 @@ mod tests {
         assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_identity")), NO);
         assert_eq!(allowed(shop(), Manner::Planned, &on("edghts_free")), NO);
         assert_eq!(allowed(kinds(&["HttpsEdge"]), Manner::Planned, &on("edghts_free")), Ok(()));
+    }
+
+    #[test]
+    fn a_route_without_a_source_belongs_to_its_edge() {
+        let on = |edge: &str| create(route(edge, "edghtsrt_free"), None);
+        let current = world().apply(&[on("edghts_identity")], now()).unwrap().0;
+        let key = route("edghts_identity", "edghtsrt_free");
+        let found = |apply: &[&str], operation: Operation| {
+            let apply = apply.iter().map(|name| (*name).to_owned()).collect();
+            let scope = Arc::new(KeyScope { apply, kinds: vec!["HttpsEdgeRoute".into()], ..KeyScope::default() });
+            let (id, owner) = (Id::new("ak_1"), Id::new("usr_1"));
+            let caller = Caller { key: id, owner, role: Role::Editor, scope: Some(Arc::clone(&scope)) };
+            check(&caller, &scope, &current, &[operation], Manner::Single).map_err(|fault| fault.code)
+        };
+        let spec = HttpsEdgeRoute { r#match: "/admin".into(), ..HttpsEdgeRoute::default() };
+        let patch = Operation::Patch { key: key.clone(), spec: Arc::new(spec), fields: vec!["match".into()] };
+        let slot = Kind::HttpsEdgeRoute.info().slots.iter().find(|slot| slot.name == "webhook_verification").unwrap();
+        let module = Operation::DeleteModule { host: key.clone(), slot };
+        for operation in [patch, module, delete(key)] {
+            assert_eq!(found(&["shop"], operation.clone()), NO, "{operation}");
+            assert_eq!(found(&["identity"], operation), Ok(()));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 2] {
         TAG,
         "createReconciliation",
         "Plan or apply manifests",
-        "Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one.",
+        "Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one. With `compare`, a dry run returns the changes from the files with `older` to the others; with `trace`, it also returns the way of a request before and after the plan.",
     )
     .body(schemas.request::<Request>(), example())
     .responds("200", "Planned, or no changes", run.clone())

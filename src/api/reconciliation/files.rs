@@ -210,12 +210,19 @@ mod tests {
 
     fn sent(text: &str) -> RequestFile {
         let text = Some(Arc::new(text.to_owned()));
-        RequestFile { name: "a.yaml".into(), text, digest: String::new(), values: Vec::new(), context: false }
+        RequestFile {
+            name: "a.yaml".into(),
+            text,
+            digest: String::new(),
+            values: Vec::new(),
+            context: false,
+            older: false,
+        }
     }
 
     fn referred(text: &str) -> RequestFile {
         let digest = blake3::hash(text.as_bytes()).to_string();
-        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new(), context: false }
+        RequestFile { name: "a.yaml".into(), text: None, digest, values: Vec::new(), context: false, older: false }
     }
 
     /// The texts that a request stands for; none if some are missing.

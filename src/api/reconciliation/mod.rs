@@ -3,6 +3,8 @@
 pub(crate) mod document;
 mod expected;
 pub(crate) mod files;
+mod review;
+mod unseen;
 pub(crate) mod wire;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
@@ -22,11 +24,12 @@ use super::{
     body::{self, Limits},
     page::{self, DEFAULT_LIMIT, Page},
     permission::{self, Intent, Manner, Sight},
+    planned_change::note_attempt,
     query,
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
-    manifest::tree::{Sent, TreeInContext},
+    manifest::tree::{Sent, Tree, TreeInContext},
     model::{
         code::Code,
         decode::decode,
@@ -45,13 +48,14 @@ use crate::{
     },
     reconcile::{
         ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, drift,
-        measure, sync_log, token::TokenHashes,
+        sync_log, token::TokenHashes,
     },
-    store::{Attempt, Store, engine::Query, history::Outcome},
+    routing::TracedRequest,
+    store::{Store, engine::Query},
 };
 use expected::outcome;
 pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
-use wire::{Reconciliation, ReconciliationItem, Request, Run};
+use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
@@ -165,6 +169,11 @@ struct ReconciliationJob<'a> {
     dry_run: bool,
     expect: String,
     tokens: TokenHashes,
+    /// The manifests to compare with, if it is a comparison.
+    older: Option<Arc<dyn Tree>>,
+    /// The request to trace.
+    to_trace: Option<TracedRequest>,
+    traced: Option<TraceOfPlan>,
 }
 
 impl<'a> ReconciliationJob<'a> {
@@ -197,12 +206,13 @@ impl<'a> ReconciliationJob<'a> {
             let path = field("files").join(at).join("name");
             if file.name.is_empty() || file.name.len() > 4096 {
                 faults.push(Fault::new(Code::InvalidFormat, "a file name must have 1 to 4096 bytes").at(path));
-            } else if let Some(first) = names.insert(file.name.as_str(), at) {
+            } else if let Some(first) = names.insert((file.older, file.name.as_str()), at) {
                 let fault = Fault::new(Code::DuplicateName, format!("duplicate file name (same as file {first})"));
                 faults.push(fault.at(path));
             }
         }
         let digests = files::digests(&request.files, &mut faults);
+        let to_trace = review::checked(&request, &mut faults);
         for (key, hash) in &request.token_hashes {
             if !files::is_hash(hash.expose()) {
                 let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
@@ -231,7 +241,10 @@ impl<'a> ReconciliationJob<'a> {
         }
         // A key with a scope does not find out what other keys of its owner have sent.
         let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
+        let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
         let sent = app.files.resolve(sender, request.files, &digests)?;
+        let (older, sent) = review::apart(sent, &is_older);
+        let older = request.compare.then(|| review::tree(older, request.assume_values));
         let files = sent.iter().map(|file| file.name.clone()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
@@ -249,7 +262,7 @@ impl<'a> ReconciliationJob<'a> {
             cancel,
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
-        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens })
+        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
     }
 
     fn run(self) -> Result<Response, ApiError> {
@@ -257,20 +270,8 @@ impl<'a> ReconciliationJob<'a> {
         let (app, author) = (self.app, self.author());
         let source = self.options.source.clone();
         let answer = self.attempt();
-        if let (false, Err(error)) = (dry_run, &answer) {
-            sync_log::refused(&author, error.code(), &error.message());
-            let attempt = Attempt { began, ..Attempt::new(author) };
-            if let Err(error) = app.store.note(attempt, Outcome::Refused, error.message()) {
-                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
-            }
-        }
         if !dry_run {
-            let result = match &answer {
-                Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
-                Ok(_) => "in_sync",
-                Err(_) => "failed",
-            };
-            measure(result, began);
+            note_attempt(&app.store, author, began, &answer);
             if answer.is_ok() {
                 app.syncs.note(&source);
             }
@@ -280,6 +281,9 @@ impl<'a> ReconciliationJob<'a> {
 
     fn attempt(mut self) -> Result<Response, ApiError> {
         let store = Arc::clone(&self.app.store);
+        if let Some(older) = self.older.take() {
+            return self.compared(older);
+        }
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
             let (snapshot, sight) = (store.snapshot(), Sight::of(&self.caller));
@@ -304,6 +308,7 @@ impl<'a> ReconciliationJob<'a> {
             if Sight::of(&self.caller) != sight {
                 return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
             }
+            self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
             if is_masked(&self.expect) && !is_blind {
                 tell_unreviewed(&mut planned);
                 let saved = self.masked(&prepared.masked().plan(&snapshot))?;
@@ -316,13 +321,14 @@ impl<'a> ReconciliationJob<'a> {
         let mut tokens = std::mem::take(&mut self.tokens);
         let source = self.options.source.clone();
         let reviewed = is_masked(&self.expect).then(|| prepared.masked());
+        let blind = prepared.masked();
         let accept = |snapshot: &Snapshot, mut planned: Planned| {
             tell_drift(&store, &source, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
             if masked.is_some() {
                 tell_unreviewed(&mut planned);
             }
-            self.accept(snapshot, &planned, masked.as_ref())?;
+            self.accept(snapshot, &planned, masked.as_ref(), &blind)?;
             Ok::<_, ApiError>(planned)
         };
         let plan = |current: &Snapshot| prepared.plan(current);
@@ -362,9 +368,22 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
-    /// `masked` is the same plan without secrets, if that is what was reviewed.
-    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
+    /// `masked` is the same plan without secrets, if that is what was reviewed. `blind` plans without seeing any.
+    fn accept(
+        &mut self,
+        snapshot: &Snapshot,
+        planned: &Planned,
+        masked: Option<&Planned>,
+        blind: &Prepared,
+    ) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
+        let creates_with_secret = planned.plan.as_ref().is_some_and(unseen::creates_with_secret);
+        if creates_with_secret && Sight::of(&self.caller) != Sight::Everything {
+            // A wrong guess is refused for what a right one would do.
+            let blind = blind.plan(snapshot);
+            let Some(plan) = &blind.plan else { return Err(self.invalid(&blind)) };
+            self.permit(snapshot, plan)?;
+        }
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
         let (now, is_reviewed) = match masked {
             _ if self.expect.is_empty() => (String::new(), true),
@@ -403,6 +422,7 @@ impl<'a> ReconciliationJob<'a> {
             saved_plan: saved,
             reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
             followed: is_followed(self.app, &self.options.source),
+            traced: self.traced.clone(),
         };
         let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
         let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    api::trace::{RequestToTrace, TraceReport},
     manifest::tree::SentValue,
     model::{operation::Author, secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
@@ -84,6 +85,13 @@ pub(crate) struct Request {
     /// for a dry run; its plan cannot be saved or expected.
     #[serde(default, skip_serializing_if = "is_false")]
     pub assume_values: bool,
+    /// Whether to return the changes from the files with `older` to the others, instead of those from the store. Only for a
+    /// dry run; its plan cannot be saved or expected.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub compare: bool,
+    /// A request to trace in the store as it is and as the plan leaves it. Only for a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<RequestToTrace>,
 }
 
 /// A manifest file in a request.
@@ -108,6 +116,9 @@ pub(crate) struct RequestFile {
     /// Whether the source only uses the names and module sets of this file, which belongs to another source.
     #[serde(default, skip_serializing_if = "is_false")]
     pub context: bool,
+    /// Whether the file is one of those that the others are compared with, if the request has `compare`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub older: bool,
 }
 
 /// Omits the text, which may contain secrets.
@@ -148,6 +159,18 @@ pub(crate) struct Run {
     pub reconciliation: Option<Reconciliation>,
     /// Whether the server reconciles the source from its own manifests. It then refuses to apply others.
     pub followed: bool,
+    /// The ways of the request to trace; null if there is none.
+    #[serde(default)]
+    pub traced: Option<TraceOfPlan>,
+}
+
+/// The ways of a request through the gateway without and with a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TraceOfPlan {
+    /// The way at the current revision.
+    pub before: TraceReport,
+    /// The way once the plan is applied; null if it cannot be.
+    pub after: Option<TraceReport>,
 }
 
 /// A revision created by a source.

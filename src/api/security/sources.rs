@@ -16,7 +16,7 @@ use crate::{
 
 /// Logs what followed sources change of keys and owners, until the store is closed.
 pub(crate) fn log_sources(store: &Arc<Store>, log: SecurityLog) -> std::io::Result<()> {
-    let revisions = store.subscribe();
+    let revisions = store.subscribe_to_sources();
     let follow = move || revisions.into_iter().for_each(|revision| log_revision(&revision, &log));
     thread::Builder::new().name("security sources".into()).spawn(follow).map(drop)
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Request as HttpRequest, StatusCode},
+    http::{HeaderMap, Request as HttpRequest},
     response::Response,
 };
 use schemars::JsonSchema;
@@ -16,12 +16,10 @@ use super::{
         App,
         answer::ApiError,
         auth::{self, Caller},
-        body::{self, Limits},
         openapi::{extension::ExtensionOperation, schemas::Schemas},
         permission::{self, Intent, Manner},
-        query,
-        reconciliation::{is_followed, json_response, wire::followed_message},
-        rollback::fault,
+        planned_change::{self, ChangeRun, answer, expected, fault, note_attempt, unrefused},
+        reconciliation::{is_followed, wire::followed_message},
         security::note::{SecurityNote, people_changes},
     },
     document::TAG,
@@ -29,21 +27,15 @@ use super::{
 use crate::{
     model::{
         code::Code,
-        decode::decode,
         diagnostic::{Diagnostic, Name},
-        fault::{Fault, MOST_FAULTS, Path},
+        fault::{Fault, Path},
         id::Id,
         json::JsonError,
         snapshot::Snapshot,
     },
-    plan::{
-        Plan,
-        format::json::ReportDocument,
-        safety::Budget,
-        saved::{Guard, Pin, SavedPlan},
-    },
-    reconcile::{Planned, destroy::Destroy, measure, sync_log},
-    store::{Attempt, Store, history::Outcome},
+    plan::{Plan, safety::Budget},
+    reconcile::{Planned, destroy::Destroy, sync_log},
+    store::Store,
 };
 
 /// How a source is destroyed.
@@ -64,40 +56,22 @@ pub(crate) struct DestroyRequest {
     pub expect: String,
 }
 
-/// The result of a request to destroy a source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "SourceDestroyRun")]
-pub(crate) struct DestroyRun {
-    /// The report, in the format of `--format json`.
-    #[serde(flatten)]
-    pub report: ReportDocument,
-    /// The digest of the plan's result, for `expect`.
-    pub outcome: String,
+impl DestroyRequest {
+    fn faults(&self) -> Vec<Fault> {
+        if self.dry_run || !self.expect.is_empty() {
+            return Vec::new();
+        }
+        let message = "`expect` is required: a source is destroyed only as a dry run has shown";
+        let help = "send `dry_run` first, and then its `outcome` as `expect`";
+        vec![Fault::new(Code::Required, message).help(help).at(Path::root().join("expect"))]
+    }
 }
 
 /// Plans the end of a source, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (request, found) = decode::<DestroyRequest>(content.root(), None);
-    faults.extend(found);
-    let request = match request {
-        Some(request) if faults.is_empty() => request,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
-    if !request.dry_run && request.expect.is_empty() {
-        let fault =
-            Fault::new(Code::Required, "`expect` is required: a source is destroyed only as a dry run has shown");
-        let fault = fault.help("send `dry_run` first, and then its `outcome` as `expect`");
-        return Err(ApiError::new(fault.at(Path::root().join("expect"))));
-    }
+    let (headers, request) = planned_change::read(&app, request, DestroyRequest::faults).await?;
     let destroy = Destroy { source: name, budget: request.max_deletes };
-    app.work.place()?.run(move |_| DestroyJob { app: &app, headers: &parts.headers, destroy, request }.run()).await
+    app.work.place()?.run(move |_| DestroyJob { app: &app, headers: &headers, destroy, request }.run()).await
 }
 
 /// A valid request.
@@ -119,15 +93,7 @@ impl DestroyJob<'_> {
         if dry_run {
             return answer;
         }
-        if let Err(error) = &answer {
-            let author = self.destroy.author(Some(&caller));
-            sync_log::refused(&author, error.code(), &error.message());
-            let attempt = Attempt { began, ..Attempt::new(author) };
-            if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
-                tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
-            }
-        }
-        measure(if answer.is_ok() { "applied" } else { "failed" }, began);
+        note_attempt(store, self.destroy.author(Some(&caller)), began, &answer);
         answer
     }
 
@@ -141,7 +107,7 @@ impl DestroyJob<'_> {
                 return Err(ApiError::new(fault(missing)));
             }
             plan.refusals.extend(self.followed());
-            return self.answer(&planned, None);
+            return answer("destroy", &planned, self.outcome(&planned)?, None);
         }
         let accept = |current: &Snapshot, planned: Planned| {
             self.permit(current, &planned)?;
@@ -154,7 +120,7 @@ impl DestroyJob<'_> {
             sync_log::applied(&self.destroy.author(Some(caller)), plan, revision);
             self.app.following.look_after(&self.destroy.source, plan);
         }
-        let mut response = self.answer(&planned, revision)?;
+        let mut response = answer("destroy", &planned, self.outcome(&planned)?, revision)?;
         let changes = people_changes(&plan.each_operation());
         if revision.is_some() && !changes.is_empty() {
             let (key, owner) = caller.clone();
@@ -187,16 +153,8 @@ impl DestroyJob<'_> {
 
     /// Whether a plan may run: it is the one that the client expects, the source is not followed, and nothing refuses it.
     fn accept(&self, planned: &Planned) -> Result<(), ApiError> {
-        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
-        let refused: Vec<Fault> = self.followed().iter().chain(refusals).take(MOST_FAULTS).map(fault).collect();
-        if !refused.is_empty() {
-            return Err(ApiError::from_faults(refused));
-        }
-        if self.outcome(planned)? != self.request.expect {
-            let message = "the plan is no longer the expected one: the store has changed since the dry run";
-            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
-        }
-        Ok(())
+        unrefused(self.followed().iter().chain(planned.plan.iter().flat_map(|plan| &plan.refusals)))?;
+        expected(self.outcome(planned)? == self.request.expect)
     }
 
     /// The refusal of a source that the server reconciles itself: its next look would create everything again.
@@ -207,18 +165,7 @@ impl DestroyJob<'_> {
     }
 
     fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
-        let what = format!("destroy of `{}`", self.destroy.source);
-        let pin = Pin { guard: Guard::Store(self.app.store.root_secret()), source: &what, commit: None };
-        let Some(plan) = &planned.plan else { return Ok(String::new()) };
-        SavedPlan::new(plan, planned.desired.values(), &pin)?.outcome()
-    }
-
-    fn answer(&self, planned: &Planned, revision: Option<u64>) -> Result<Response, ApiError> {
-        let mut report = planned.report("destroy");
-        report.applied = revision;
-        let run = DestroyRun { report: ReportDocument::of(&report), outcome: self.outcome(planned)? };
-        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(json_response(status, &run)?)
+        planned_change::outcome(self.app, planned, &format!("destroy of `{}`", self.destroy.source), false)
     }
 }
 
@@ -228,7 +175,7 @@ fn no_plan() -> ApiError {
 
 /// The path with its operation.
 pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<DestroyRun>();
+    let run = schemas.response::<ChangeRun>();
     let post = ExtensionOperation::new(
         TAG,
         "destroySource",

@@ -1,6 +1,6 @@
 //! The Git repository of a source: a local path or a URL, the revision, credentials and signatures (D82, D88, D89).
 
-use std::path::{Component, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::SourceEntry;
 use crate::{
@@ -40,6 +40,11 @@ pub(super) enum RepositoryAddress {
     },
 }
 
+/// Whether a path is relative to the top folder of a repository, and stays inside.
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
 fn fault(name: &str, code: Code, message: &str) -> Fault {
     Fault::new(code, message).at(FieldPath::root().join(name))
 }
@@ -63,9 +68,7 @@ impl SourceEntry {
         if repository.is_empty() {
             return Err(fault("repository", Code::InvalidFormat, "`repository` cannot be empty"));
         }
-        let is_inside =
-            |path: &PathBuf| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if !paths.iter().all(is_inside) {
+        if !paths.iter().all(|path| is_inside(path)) {
             let message = "`path` must be relative to the top folder of `repository`, without `..`";
             return Err(fault("path", Code::InvalidFormat, message));
         }
@@ -95,6 +98,22 @@ impl SourceEntry {
         };
         let location = SourceLocation { paths, repository: repository.clone(), revision, semver };
         Ok((location, Some(ConfiguredRepository { address, wanted, verifier })))
+    }
+
+    /// The paths of the context, which are where `path` is: on the disk or inside the repository.
+    pub(super) fn context(&self) -> Result<Vec<PathBuf>, Fault> {
+        for (at, path) in self.with.iter().enumerate() {
+            let place = FieldPath::root().join("with").join(at);
+            let message = match &self.repository {
+                _ if path.as_os_str().is_empty() || path.as_os_str() == "-" => "`with` must list folders or files",
+                Some(_) if !is_inside(path) => {
+                    "a path in `with` must be relative to the top folder of `repository`, without `..`"
+                }
+                _ => continue,
+            };
+            return Err(Fault::new(Code::InvalidFormat, message).at(place));
+        }
+        Ok(self.with.clone())
     }
 
     /// Refuses what only a repository has.

@@ -24,7 +24,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER", value_parser = NonEmptyStringValueParser::new())]
     server: Option<String>,
     /// Work through the server of a context; see `edgewright login`. Commands that only read use the current context by
-    /// default.
+    /// default; `validate`, `diff` and `trace --manifests` read files, and use a server only with one of these flags.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = context_name)]
     context: Option<String>,
     /// Name of the server's version header.
@@ -41,7 +41,7 @@ pub(crate) struct ServerArgs {
 impl ServerArgs {
     /// Chooses between a store, a server and a context. A flag comes before everything else; two flags are an error. Then
     /// come the server, the store and the context of the environment or the configuration file, and last the current
-    /// context.
+    /// context. A command that works with files uses flags alone.
     pub(crate) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
         let flags: Vec<&str> = ["store", "server", "context"].into_iter().filter(|id| given.by_flag(id)).collect();
         if let [one, other, ..] = flags.as_slice() {
@@ -49,6 +49,9 @@ impl ServerArgs {
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
         let (server, context) = (self.server.take(), self.context.take());
+        if flags.is_empty() && given.current_context() == CurrentContext::OnlyByFlag {
+            return Ok(());
+        }
         match (flags.first().copied(), server, context) {
             (Some("store"), ..) => Ok(()),
             (Some("context"), _, Some(name)) => self.enter(&name, given),

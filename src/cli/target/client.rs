@@ -215,8 +215,13 @@ impl ApiClient {
         if parameters.is_some_and(|parameters| parameters.iter().any(is_it)) {
             return Ok(());
         }
+        Err(self.too_old(lack, help))
+    }
+
+    /// The failure for a server that lacks a feature.
+    pub(crate) fn too_old(&self, lack: &str, help: &str) -> Failure {
         let message = format!("the server at {} is too old: {lack}", self.url);
-        Err(Diagnostic::error(Code::Parameter, message).help(help).into())
+        Diagnostic::error(Code::Parameter, message).help(help).into()
     }
 }
 
@@ -324,11 +329,14 @@ pub(crate) fn missing_files(text: &[u8]) -> Option<Vec<String>> {
 
 /// Whether the server does not know that a file can have a digest, because it is older.
 pub(crate) fn rejects_digests(text: &[u8]) -> bool {
+    // A fault in a manifest has the field `/files/N/text`.
+    rejects_field(text, |field| field.starts_with("/files/") && field.ends_with("/digest"))
+}
+
+/// Whether the server does not know a field of the request, because it is older.
+pub(crate) fn rejects_field(text: &[u8], is_it: impl Fn(&str) -> bool) -> bool {
     let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return false };
-    let rejects = |code: &str, field: &str| {
-        // A fault in a manifest has the field `/files/N/text`.
-        Code::from_name(code) == Some(Code::UnknownField) && field.starts_with("/files/") && field.ends_with("/digest")
-    };
+    let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
     rejects(&refusal.error_code, &refusal.details.field)
         || refusal.errors.iter().any(|it| rejects(&it.error_code, &it.field))
 }

@@ -1,5 +1,6 @@
 //! The targets of `reconcile`: a local store or a server.
 
+mod change;
 mod chosen;
 mod client;
 mod credentials;
@@ -13,17 +14,16 @@ mod server;
 mod transfer;
 mod upload;
 
+pub(super) use change::{ChangeTarget, StoreChange};
 pub(super) use chosen::ServerArgs;
 pub(super) use client::{ApiClient, foreign_response, host_of};
 pub(super) use credentials::Credentials;
-pub(super) use destroy::DestroyTarget;
 pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use keys::{ApiKeyOfServer, SEE_ROLES, create_through, delete_through, keys_of, role_through};
 pub(super) use local::Local;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;
 pub(super) use server::ServerTarget;
-pub(super) use transfer::TransferTarget;
 
 use super::Failure;
 use crate::{

@@ -1,5 +1,7 @@
 //! A store behind a running server, reached through `/reconciliations`.
 
+mod review;
+
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
@@ -15,10 +17,11 @@ use super::{
 use crate::{
     api::{
         body::Limits,
-        reconciliation::wire::{FOLLOWED_HELP, Request, Run, followed_message},
+        reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message},
+        trace::RequestToTrace,
     },
     cli::{Exit, Failure, progress::during, show},
-    manifest::tree::collect,
+    manifest::{Loaded, resolve::is_unknown_set, tree::collect},
     model::{
         Kind,
         code::Code,
@@ -50,6 +53,9 @@ pub(crate) struct ServerTarget {
     dry_run: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: String,
+    /// A request to trace with the plan.
+    to_trace: Option<RequestToTrace>,
+    traced: Option<TraceOfPlan>,
     proposed: Option<Proposed>,
 }
 
@@ -76,6 +82,8 @@ impl ServerTarget {
             options,
             dry_run,
             reviewed: String::new(),
+            to_trace: None,
+            traced: None,
             proposed: None,
         })
     }
@@ -103,6 +111,8 @@ impl ServerTarget {
             expect: self.reviewed.clone(),
             token_hashes: BTreeMap::new(),
             assume_values: self.options.tree.assumes_values(),
+            compare: false,
+            trace: self.to_trace.clone(),
         }
     }
 
@@ -155,6 +165,11 @@ impl ServerTarget {
         {
             return Ok(ServerResponse::Missing(digests));
         }
+        if status == 400
+            && let Some(failure) = self.too_old(request, &text)
+        {
+            return Err(SendError::Refused(failure));
+        }
         if has_digests && status == 400 && rejects_digests(&text) {
             return Ok(ServerResponse::DigestsUnknown);
         }
@@ -168,28 +183,29 @@ impl ServerTarget {
         Ok(ServerResponse::Run(Box::new(run)))
     }
 
+    /// Checks loaded manifests on this machine. Also returns whether they have errors that stay errors whatever
+    /// the store has. Other errors are left out.
+    ///
+    /// Only the server can resolve every reference: another source may own the target. It also has the edges of other
+    /// sources, of which a local context may be an old copy. Until then, its report is the correct one for denied findings,
+    /// too.
+    fn check(&self, loaded: &Loaded) -> (Planned, bool) {
+        let mut validated = validate_loaded(loaded, &self.options.lints, &self.options.source);
+        let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
+        let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
+        let counts = |code: Name| is_resolved || (!unresolved.contains(&code) && !matches!(code, Name::Lint(_)));
+        let is_local_error = |it: &Diagnostic| it.severity == Severity::Error && counts(it.code);
+        let stops = validated.diagnostics.iter().any(is_local_error);
+        // An error that the server may not have must not be reported beside those that stop the request.
+        let may_pass = |it: &Diagnostic| it.severity == Severity::Error && !counts(it.code) && !is_unknown_set(it);
+        validated.diagnostics.retain(|it| !may_pass(it));
+        (validated, stops)
+    }
+
     /// Converts the server's run into a proposal, with places in the local files.
-    fn proposal(&mut self, run: Run, files: Outgoing, validated: Planned) -> Proposal {
-        let known: HashMap<&str, Arc<SourceFile>> =
-            validated.files.iter().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
-        // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this
-        // machine.
-        let here = |it: Diagnostic| {
-            let of_value = matches!(it.code, Name::Code(Code::EnvUnset | Code::FileUnreadable));
-            let same = |own: &&Diagnostic| of_value && own.place.is_some() && own.position() == it.position();
-            validated.diagnostics.iter().find(same).cloned().unwrap_or(it)
-        };
-        let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
-        let report = Report {
-            command: "plan",
-            source: None,
-            diagnostics: diagnostics(&run.report.diagnostics),
-            refusals: diagnostics(&run.report.refusals),
-            plan: run.report.plan,
-            files: validated.own_files(),
-            first_file: validated.files.first().map(|file| file.source.name.clone()),
-            applied: None,
-        };
+    fn proposal(&mut self, mut run: Run, files: Outgoing, validated: Planned) -> Proposal {
+        self.traced = run.traced.take();
+        let report = report_of(&mut run, &[&validated]);
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
             keys.find(|wanted| wanted.claim.name == name)
@@ -222,6 +238,31 @@ impl ServerTarget {
             };
         }
         self.exchange(request, &mut proposed.files, "Applying")
+    }
+}
+
+/// The report of a server's run, with places in the local files.
+fn report_of(run: &mut Run, validated: &[&Planned]) -> Report {
+    let files = || validated.iter().flat_map(|validated| &validated.files);
+    let known: HashMap<&str, Arc<SourceFile>> =
+        files().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
+    // For an unset variable or unreadable file, the local diagnostic says more: the values are read on this machine.
+    let here = |it: Diagnostic| {
+        let of_value = matches!(it.code, Name::Code(Code::EnvUnset | Code::FileUnreadable));
+        let same = |own: &&Diagnostic| of_value && own.place.is_some() && own.position() == it.position();
+        let mut own = validated.iter().flat_map(|validated| &validated.diagnostics);
+        own.find(same).cloned().unwrap_or(it)
+    };
+    let diagnostics = |items: &[Item]| items.iter().map(|item| here(item.diagnostic(&known))).collect();
+    Report {
+        command: "plan",
+        source: None,
+        diagnostics: diagnostics(&run.report.diagnostics),
+        refusals: diagnostics(&run.report.refusals),
+        plan: run.report.plan.take(),
+        files: validated.iter().map(|validated| validated.own_files()).sum(),
+        first_file: files().next().map(|file| file.source.name.clone()),
+        applied: None,
     }
 }
 
@@ -261,16 +302,8 @@ impl Target for ServerTarget {
             self.reviewed = reviewed.outcome()?;
         }
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
-        let validated = validate_loaded(&loaded, &self.options.lints, &self.options.source);
-        // Only the server can resolve every reference: another source may own the target. It also has the edges of other
-        // sources, of which a local context may be an old copy. Until then, its report is the correct one for denied
-        // findings, too.
-        let unresolved = [Code::UnknownReference, Code::NotDelegated, Code::RequiredModule].map(Name::Code);
-        let is_resolved = validated.diagnostics.iter().all(|it| !unresolved.contains(&it.code));
-        let counts = |code: Name| is_resolved || (!unresolved.contains(&code) && !matches!(code, Name::Lint(_)));
-        let is_local_error = |it: &Diagnostic| it.severity == Severity::Error && counts(it.code);
-        let stops = validated.diagnostics.iter().any(is_local_error) && !self.options.isolate;
-        if stops || (validated.has_errors() && files.is_empty()) {
+        let (validated, stops) = self.check(&loaded);
+        if (stops && !self.options.isolate) || (validated.has_errors() && files.is_empty()) {
             let (report, unwritable) = (validated.report("plan"), Vec::new());
             return Ok(Proposal { report, left_out: Vec::new(), saved: None, unwritable });
         }

@@ -24,6 +24,8 @@ const TEXT_FIELD_BYTES: usize = 16;
 /// The files of a source with their digests.
 pub(super) struct Outgoing {
     files: Vec<SharedFile>,
+    /// The index of the first file of a comparison's older manifests.
+    first_older: usize,
     /// The digest of each file.
     digests: Vec<String>,
     /// Whether every request contains every text.
@@ -56,7 +58,15 @@ impl Outgoing {
     pub(super) fn new(files: Vec<SharedFile>) -> Self {
         let digests = files.par_iter().map(|file| blake3::hash(file.text.as_bytes()).to_string()).collect();
         let size: usize = files.iter().map(|file| file.text.len()).sum();
-        Self { files, digests, whole: size <= SMALL_BYTES, sent: HashMap::new(), sent_bytes: 0 }
+        let first_older = files.len();
+        Self { files, first_older, digests, whole: size <= SMALL_BYTES, sent: HashMap::new(), sent_bytes: 0 }
+    }
+
+    /// The same for a comparison with older files.
+    pub(super) fn with_older(mut files: Vec<SharedFile>, older: Vec<SharedFile>) -> Self {
+        let first_older = files.len();
+        files.extend(older);
+        Self { first_older, ..Self::new(files) }
     }
 
     /// Sends all texts from now on: the server does not know digests.
@@ -81,7 +91,8 @@ impl Outgoing {
         let files = self.files.iter().zip(&self.digests).enumerate().map(|(at, (file, digest))| {
             let text = has_text(at).then(|| Arc::clone(&file.text));
             let digest = if text.is_some() { String::new() } else { digest.clone() };
-            RequestFile { name: file.name.clone(), text, digest, values: file.values.clone(), context: file.is_context }
+            let (name, values) = (file.name.clone(), file.values.clone());
+            RequestFile { name, text, digest, values, context: file.is_context, older: at >= self.first_older }
         });
         files.collect()
     }
@@ -188,6 +199,15 @@ mod tests {
         assert!(large.listed(&Texts::All).iter().all(|file| file.text.is_some() && file.digest.is_empty()));
         large.send_whole();
         assert_eq!(large.first_texts(), Texts::All);
+    }
+
+    #[test]
+    fn the_older_files_of_a_comparison_are_marked() {
+        let mut files = outgoing(&["a", "b"]).files;
+        let older = files.split_off(1);
+        let is_older = |files: Outgoing| files.listed(&Texts::All).iter().map(|file| file.older).collect::<Vec<_>>();
+        assert_eq!(is_older(Outgoing::with_older(files.clone(), older)), [false, true]);
+        assert_eq!(is_older(Outgoing::new(files)), [false]);
     }
 
     #[test]

@@ -59,21 +59,34 @@ impl ParsedFiles {
 
     /// Returns what a file declares: from its entry, or by parsing it.
     pub(super) fn read(&self, file: &Arc<ManifestFile>, parse: impl FnOnce() -> FileRead) -> FileRead {
-        if file.source.text.len() < FEWEST_BYTES {
-            return parse();
-        }
-        let key = self.key(file);
-        if let Some(payload) = self.shelf.read(&key)
-            && let Some(declared) = entry::decode(&payload, file)
-        {
-            self.used.fetch_add(payload.len() as u64, Ordering::Relaxed);
-            return FileRead { declared, ..FileRead::default() };
+        if let Some(read) = self.find(file) {
+            return read;
         }
         let read = parse();
-        if let Some(payload) = entry::encode(&read) {
+        self.keep(file, &read);
+        read
+    }
+
+    /// Returns what a file declares, if it has an entry.
+    pub(super) fn find(&self, file: &Arc<ManifestFile>) -> Option<FileRead> {
+        let payload = self.shelf.read(&self.key_of(file)?)?;
+        let declared = entry::decode(&payload, file)?;
+        self.used.fetch_add(payload.len() as u64, Ordering::Relaxed);
+        Some(FileRead { declared, ..FileRead::default() })
+    }
+
+    /// Writes the entry of a file, if it can have one.
+    pub(super) fn keep(&self, file: &ManifestFile, read: &FileRead) {
+        if let Some(key) = self.key_of(file)
+            && let Some(payload) = entry::encode(read)
+        {
             self.write(&key, &payload);
         }
-        read
+    }
+
+    /// Whether a file has an intact entry.
+    pub(super) fn has(&self, file: &ManifestFile) -> bool {
+        self.key_of(file).is_some_and(|key| self.shelf.read(&key).is_some())
     }
 
     /// The key of a file's entry, unless the file is too short to have one.

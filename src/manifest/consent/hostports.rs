@@ -58,6 +58,18 @@ fn fault(index: usize, text: &str, claim: &Claim, source: Option<&str>) -> Fault
     Fault::new(Code::NotDelegated, message).at(Path::root().join("hostports").join(index)).help(help)
 }
 
+/// Whether an edge adds a hostport, so that it can have one of another source. This reads no other edges.
+pub(in crate::manifest) fn add_hostports<'a>(
+    mut edges: impl Iterator<Item = &'a Desired>,
+    snapshot: &Snapshot,
+) -> bool {
+    edges.any(|wanted| {
+        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { return false };
+        let former = snapshot.get(&wanted.key).and_then(|former| former.spec_as::<HttpsEdge>());
+        !added(edge, former).is_empty()
+    })
+}
+
 /// Returns a fault for each hostport that an edge adds and an edge of another source has. What an edge had before is not
 /// judged: nobody can tell from the store who had it first.
 pub(in crate::manifest) fn hostport_faults<'a>(
@@ -76,6 +88,29 @@ pub(in crate::manifest) fn hostport_faults<'a>(
         for (index, text, address) in added(edge, former) {
             if let Some(claim) = served.get(&address) {
                 found.push((wanted.key.clone(), fault(index, text, claim, Some(source))));
+            }
+        }
+    }
+    found
+}
+
+/// Returns a fault for each edge of a source that gets a hostport between two states that an edge of another source has
+/// afterwards.
+pub(crate) fn retaken_hostports<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    before: &Snapshot,
+    after: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let mut served = None;
+    let mut found = Vec::new();
+    for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
+        let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
+        let former = before.get(key).and_then(|former| former.spec_as::<HttpsEdge>());
+        for (index, text, address) in added(edge, former) {
+            let served = served.get_or_insert_with(|| served_by_others(after, Some(source)));
+            if let Some(claim) = served.get(&address) {
+                found.push((key.clone(), fault(index, text, claim, Some(source))));
             }
         }
     }

@@ -45,7 +45,7 @@ fn source_of(entry: &Entry) -> Option<&str> {
 }
 
 /// The new match of a route, if a request changes it. All other fields are empty.
-pub(crate) fn moved_route(entry: &Entry, operation: &Operation) -> Option<HttpsEdgeRoute> {
+fn moved_route(entry: &Entry, operation: &Operation) -> Option<HttpsEdgeRoute> {
     let Operation::Patch { spec, fields, .. } = operation else { return None };
     let (former, patch) = (entry.spec_as::<HttpsEdgeRoute>()?, spec.as_any().downcast_ref::<HttpsEdgeRoute>()?);
     let has = |name: &str| fields.iter().any(|field| field == name);

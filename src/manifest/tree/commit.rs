@@ -110,19 +110,18 @@ fn root_of(repository: &Repository) -> PathBuf {
 }
 
 impl CommitTree {
-    /// A path inside a repository at a commit. Files have their names in the repository.
+    /// Paths inside a repository at a commit. Files have their names in the repository.
     pub(super) fn at(
         repository: Repository,
         repository_name: String,
         id: Oid,
         revision: String,
-        inside: &Path,
+        inside: &[PathBuf],
         allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
         let root = root_of(&repository);
-        let inside = plain(inside);
-        let paths = vec![(inside.clone(), inside)];
+        let paths = inside.iter().map(|path| plain(path)).map(|path| (path.clone(), path)).collect();
         let repository = Mutex::new(repository);
         let (labelled, may_be_empty) = (false, false);
         Self {
@@ -137,11 +136,6 @@ impl CommitTree {
             allow_outside_files,
             stop,
         }
-    }
-
-    /// The commit.
-    pub(super) fn id(&self) -> Oid {
-        self.id
     }
 
     /// Opens the paths at a revision. `labelled` prefixes file names with the revision.

@@ -38,10 +38,18 @@ impl TreeInContext {
     }
 }
 
+/// The start of the messages about the context.
+const IN_CONTEXT: &str = "in the context: ";
+
 /// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
 pub(crate) fn in_context(diagnostic: Diagnostic) -> Option<Diagnostic> {
-    let message = format!("in the context: {}", diagnostic.message);
+    let message = format!("{IN_CONTEXT}{}", diagnostic.message);
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { message, ..diagnostic })
+}
+
+/// Whether a diagnostic is about the context.
+pub(crate) fn is_of_context(diagnostic: &Diagnostic) -> bool {
+    diagnostic.message.starts_with(IN_CONTEXT)
 }
 
 /// The file of a tree that a diagnostic is about.

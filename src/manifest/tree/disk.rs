@@ -1,20 +1,22 @@
 //! Local files and folders, and standard input.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io::Read,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
-    jail::{AccessError, FoundFile, Jail, read_anywhere, search},
+    jail::{AccessError, FoundFile, Jail, ReadFile, read_anywhere, search},
+    kept::{ListedFile, RetainedFile, RetainedFiles},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{Reads, author_of, message_of},
     stamp::FileStamp,
@@ -34,6 +36,27 @@ pub struct Disk {
     pub allow_outside_files: bool,
     /// What was read, for the commit that a revision is recorded with.
     reads: Reads,
+    /// The files of the last reading, if they are read again and again.
+    pub(super) kept: RetainedFiles,
+}
+
+/// What a reading of all files keeps for the next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// Nothing.
+    Nothing,
+    /// The files, which are all read.
+    Files,
+    /// The files. Those that have not changed are not read.
+    UnchangedFiles,
+}
+
+/// The text of a file.
+enum FoundText {
+    /// It was read at a time.
+    Read(ReadFile, SystemTime),
+    /// It has not changed since an earlier reading.
+    Kept(ListedFile, RetainedFile),
 }
 
 impl Disk {
@@ -43,12 +66,13 @@ impl Disk {
     }
 }
 
-impl Tree for Disk {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+impl Disk {
+    fn read_all(&self, keeping: Keeping) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let mut seen = HashSet::new();
         let mut total_of_others = 0u64;
+        let (earlier, mut kept) = (self.kept.take(), HashMap::new());
         self.reads.begin(&self.paths);
         for path in &self.paths {
             if path.as_os_str() == "-" {
@@ -70,14 +94,27 @@ impl Tree for Disk {
                 return (files, diagnostics);
             }
             let total = AtomicU64::new(total_of_others);
-            let read = |FoundFile { path, inside }: FoundFile| {
+            let read = |FoundFile { path, inside, listed }: FoundFile| {
                 if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
                     return (path, None);
                 }
-                let read = jail.read(&inside, MOST_MANIFEST_BYTES);
-                let length = read.as_ref().map_or(0, |file| file.bytes.len());
-                total.fetch_add(length as u64, Ordering::Relaxed);
-                (path, Some(read))
+                let known = earlier.get(&path).filter(|_| keeping == Keeping::UnchangedFiles);
+                let text = match (listed, known) {
+                    (Some(listed), Some(known)) if known.is_text_of(&listed) => {
+                        Ok(FoundText::Kept(listed, known.clone()))
+                    }
+                    _ => {
+                        let opened = SystemTime::now();
+                        jail.read(&inside, MOST_MANIFEST_BYTES).map(|file| FoundText::Read(file, opened))
+                    }
+                };
+                let length = match &text {
+                    Ok(FoundText::Read(file, _)) => file.bytes.len() as u64,
+                    Ok(FoundText::Kept(_, file)) => file.length,
+                    Err(_) => 0,
+                };
+                total.fetch_add(length, Ordering::Relaxed);
+                (path, Some(text))
             };
             let read: Vec<_> = found.into_par_iter().with_min_len(16).map(read).collect();
             total_of_others = total.into_inner();
@@ -88,22 +125,49 @@ impl Tree for Disk {
                 };
                 match read {
                     // Two paths may lead to one file, which must count only once.
-                    Ok(file) if !seen.insert(file.real.clone()) => {}
-                    Ok(file) if file.bytes.len() as u64 > MOST_MANIFEST_BYTES => {
+                    Ok(FoundText::Kept(listed, _)) if !seen.insert(listed.real.clone()) => {}
+                    Ok(FoundText::Kept(listed, file)) => {
+                        self.reads.note(&path, listed.real, Some(listed.version.stamp));
+                        files.push(Arc::clone(&file.file));
+                        kept.insert(path, file);
+                    }
+                    Ok(FoundText::Read(file, _)) if !seen.insert(file.real.clone()) => {}
+                    Ok(FoundText::Read(file, _)) if file.bytes.len() as u64 > MOST_MANIFEST_BYTES => {
                         let help = "split the file, or move it out of the folder";
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
-                    Ok(file) => {
-                        self.reads.note(&path, file.real, file.stamp);
-                        let name = path.display().to_string();
+                    Ok(FoundText::Read(file, opened)) => {
+                        let ReadFile { bytes, real, version } = file;
+                        self.reads.note(&path, real.clone(), version.map(|version| version.stamp));
+                        let (name, length) = (path.display().to_string(), bytes.len() as u64);
                         let (folder, root) = (parent_of(&path), jail.root.clone());
-                        files.extend(manifest_file(name, file.bytes, folder, root, &mut diagnostics));
+                        let Some(file) = manifest_file(name, bytes, folder, root, &mut diagnostics) else { continue };
+                        if keeping == Keeping::Nothing {
+                            files.push(file);
+                            continue;
+                        }
+                        // A text that is the same is in memory only once.
+                        let known = earlier.get(&path).filter(|known| known.file.is_same(&file));
+                        let file = known.map_or(file, |known| Arc::clone(&known.file));
+                        files.push(Arc::clone(&file));
+                        kept.insert(path, RetainedFile::new(real, version, opened, length, file));
                     }
                     Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
                 }
             }
         }
+        self.kept.put(kept);
         (files, diagnostics)
+    }
+}
+
+impl Tree for Disk {
+    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        self.read_all(Keeping::Nothing)
+    }
+
+    fn manifests_again(&self, in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        self.read_all(if in_full { Keeping::Files } else { Keeping::UnchangedFiles })
     }
 
     fn commit(&self) -> Option<String> {
@@ -138,7 +202,7 @@ impl Tree for Disk {
         };
         let read = match read {
             Ok(file) => {
-                self.reads.note(&path, file.real, file.stamp);
+                self.reads.note(&path, file.real, file.version.map(|version| version.stamp));
                 Ok(file.bytes)
             }
             Err(AccessError::Outside) => return Err(outside(name)),

@@ -15,8 +15,8 @@ use cap_std::{
 };
 
 use super::{
-    git_manifest, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, provenance::Stamp,
-    stamp::FileStamp, unreadable,
+    git_manifest, is_hidden, is_manifest, kept::ListedFile, no_file, not_utf8, outside_manifest, parent_of,
+    stamp::FileVersion, unreadable,
 };
 use crate::model::diagnostic::Diagnostic;
 
@@ -62,8 +62,8 @@ pub(super) struct ReadFile {
     pub bytes: Vec<u8>,
     /// The resolved path.
     pub real: PathBuf,
-    /// Its stamp when it was opened.
-    pub stamp: Stamp,
+    /// Its version when it was opened.
+    pub version: Option<FileVersion>,
 }
 
 /// A found manifest file.
@@ -72,6 +72,18 @@ pub(super) struct FoundFile {
     pub path: PathBuf,
     /// The path relative to the root.
     pub inside: PathBuf,
+    /// What its folder tells about it, if it is no link.
+    pub listed: Option<ListedFile>,
+}
+
+/// A folder and its entries.
+struct ListedFolder {
+    /// The device and inode.
+    identity: (u64, u64),
+    /// The resolved path.
+    real: PathBuf,
+    /// The names by their order, with what is known about manifests that are no links.
+    entries: Vec<(OsString, Option<FileVersion>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,21 +166,27 @@ impl Jail {
         )
     }
 
-    /// A folder's device and inode, and its sorted entries.
-    fn list(&self, inside: &Path) -> Result<((u64, u64), Vec<OsString>), AccessError> {
+    /// A folder and its sorted entries.
+    fn list(&self, inside: &Path) -> Result<ListedFolder, AccessError> {
         let folder = self.reach(
             inside,
             |path| self.dir.open_dir(path),
             |path| Dir::open_ambient_dir(path, ambient_authority()),
         )?;
-        refuse_git(&real_path(&folder, &self.path_of(inside))?, &self.real)?;
+        let real = real_path(&folder, &self.path_of(inside))?;
+        refuse_git(&real, &self.real)?;
         let facts = folder.dir_metadata()?;
-        let mut names = Vec::new();
+        let mut entries = Vec::new();
         for entry in folder.entries()? {
-            names.push(entry?.file_name());
+            let entry = entry?;
+            let name = entry.file_name();
+            // One call for each file, which does not follow links.
+            let is_named = name.to_str().is_some_and(|name| is_manifest(name) && !is_hidden(name));
+            let facts = if is_named { entry.metadata().ok().filter(|facts| facts.is_file()) } else { None };
+            entries.push((name, facts.as_ref().and_then(FileVersion::listed)));
         }
-        names.sort();
-        Ok(((facts.dev(), facts.ino()), names))
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(ListedFolder { identity: (facts.dev(), facts.ino()), real, entries })
     }
 
     /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that
@@ -181,7 +199,7 @@ impl Jail {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
-        let (identity, names) = match self.list(inside) {
+        let ListedFolder { identity, real, entries } = match self.list(inside) {
             Ok(listed) => listed,
             Err(refusal) => return diagnostics.push(refusal.diagnostic(&path, &self.root)),
         };
@@ -189,8 +207,16 @@ impl Jail {
             return diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         above.push(identity);
-        for name in names.iter().filter(|name| !is_hidden(&name.to_string_lossy())) {
-            self.visit(&inside.join(name), name, above, found, diagnostics);
+        for (name, version) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
+            match version {
+                // A regular file, which is in the folder itself.
+                Some(version) => {
+                    let (path, inside) = (path.join(&name), inside.join(&name));
+                    let listed = Some(ListedFile { real: real.join(&name), version });
+                    found.push(FoundFile { path, inside, listed });
+                }
+                None => self.visit(&inside.join(&name), &name, above, found, diagnostics),
+            }
         }
         above.pop();
     }
@@ -209,7 +235,7 @@ impl Jail {
         }
         let named = name.to_str().is_some_and(is_manifest);
         match self.shape(inside) {
-            Ok(Shape::File) if named => found.push(FoundFile { path, inside: inside.to_owned() }),
+            Ok(Shape::File) if named => found.push(FoundFile { path, inside: inside.to_owned(), listed: None }),
             Ok(Shape::File) => {}
             Ok(shape) => {
                 if named {
@@ -253,7 +279,7 @@ pub(super) fn search(
     }
     let inside = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
     match jail.shape(&inside) {
-        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), inside }),
+        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), inside, listed: None }),
         Ok(_) => diagnostics.push(no_file(path.display())),
         Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
     }
@@ -297,10 +323,10 @@ fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, Acces
     if !facts.is_file() {
         return Err(AccessError::NotAFile);
     }
-    let stamp = FileStamp::of(&facts);
+    let version = FileVersion::of(&facts);
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(most)).unwrap_or_default() + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(ReadFile { bytes, real, stamp })
+    Ok(ReadFile { bytes, real, version })
 }
 
 fn or_here(path: &Path) -> &Path {

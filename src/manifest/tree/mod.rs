@@ -4,6 +4,7 @@ mod commit;
 mod context;
 mod disk;
 mod jail;
+mod kept;
 mod missing;
 mod provenance;
 mod range;
@@ -23,7 +24,7 @@ use std::{
 };
 
 pub use commit::CommitTree;
-pub(crate) use context::{TreeInContext, in_context};
+pub(crate) use context::{TreeInContext, in_context, is_of_context};
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub(crate) use range::revisions;
@@ -62,6 +63,12 @@ const MOST_VALUE_BYTES: u64 = 4 << 20;
 pub trait Tree: fmt::Debug + Send + Sync {
     /// All manifest files in path order, and the errors in reading them.
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+
+    /// The manifests as [`Tree::manifests`] returns them, of a tree that is read again and again: it can return the same
+    /// files as before in place of files that have certainly not changed. `in_full`: it reads all files.
+    fn manifests_again(&self, _in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+        self.manifests()
+    }
 
     /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;

@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -57,7 +60,16 @@ fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
 pub struct Recorder {
     tree: Arc<dyn Tree>,
     memory: Mutex<Memory>,
+    /// How the tree is read: one of the constants below.
+    reading: AtomicU8,
 }
+
+/// The tree is read once.
+const ONCE: u8 = 0;
+/// The tree is read again and again. Files that have not changed need not be read.
+const AGAIN: u8 = 1;
+/// The same, and all files are read.
+const AGAIN_IN_FULL: u8 = 2;
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -99,15 +111,30 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
 impl Recorder {
     /// Wraps a tree. Nothing is read yet.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self { tree, memory: Mutex::default() }
+        Self { tree, memory: Mutex::default(), reading: AtomicU8::new(ONCE) }
+    }
+
+    /// Begins a look at a tree that is read again and again. `in_full`: it reads all files, also those that seem not to
+    /// have changed.
+    pub(crate) fn begin_look(&self, in_full: bool) {
+        self.reading.store(if in_full { AGAIN_IN_FULL } else { AGAIN }, Ordering::Relaxed);
+        self.memory().ahead = None;
+    }
+
+    fn read(&self) -> TreeFiles {
+        match self.reading.load(Ordering::Relaxed) {
+            ONCE => self.tree.manifests(),
+            how => self.tree.manifests_again(how == AGAIN_IN_FULL),
+        }
     }
 
     /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
-    /// may be fixed by now.
+    /// may be fixed by now. If files differ, the next read returns what was read now.
     pub fn unchanged(&self) -> bool {
-        let (files, diagnostics) = self.tree.manifests();
-        let memory = self.memory();
+        let (files, diagnostics) = self.read();
+        let mut memory = self.memory();
         if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(of_all(&digests(&files))) {
+            memory.ahead = Some((files, diagnostics));
             return false;
         }
         let files: HashMap<&str, &ManifestFile> =
@@ -211,13 +238,7 @@ impl Recorder {
 
 /// The digest of each manifest's name and text.
 fn digests(files: &[Arc<ManifestFile>]) -> Vec<blake3::Hash> {
-    let of_file = |file: &Arc<ManifestFile>| {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&(file.source.name.len() as u64).to_le_bytes());
-        hasher.update(file.source.name.as_bytes()).update(file.source.text.as_bytes());
-        hasher.finalize()
-    };
-    files.par_iter().map(of_file).collect()
+    files.par_iter().map(|file| file.digest()).collect()
 }
 
 /// The digest of all manifests.
@@ -232,7 +253,7 @@ fn of_all(digests: &[blake3::Hash]) -> blake3::Hash {
 impl Tree for Recorder {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let ahead = self.memory().ahead.take();
-        let (files, diagnostics) = ahead.unwrap_or_else(|| self.tree.manifests());
+        let (files, diagnostics) = ahead.unwrap_or_else(|| self.read());
         let (digests, faulty) = (digests(&files), !diagnostics.is_empty());
         *self.memory() = Memory { manifests: Some(of_all(&digests)), digests, faulty, ..Memory::default() };
         (files, diagnostics)

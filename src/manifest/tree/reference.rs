@@ -5,8 +5,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use git2::{Oid, Repository};
+
 use super::{
-    CommitTree, StopCheck, Tree, commit::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
+    CommitTree, StopCheck, Tree, TreeInContext, commit::opened, remote::RemoteMirror, signed::CommitVerifier,
+    wanted::WantedRevision,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -41,6 +44,8 @@ pub(crate) struct RefTree {
     /// Checks each commit before it is read.
     verifier: Option<CommitVerifier>,
     inside: PathBuf,
+    /// The paths of the context, inside the same commit.
+    context: Vec<PathBuf>,
     allow_outside_files: bool,
     /// Ends a listing early.
     stop: StopCheck,
@@ -50,7 +55,9 @@ pub(crate) struct RefTree {
 /// The commit of the last listing.
 #[derive(Debug)]
 struct CommitListing {
-    tree: CommitTree,
+    id: Oid,
+    /// The files of the commit, in their context.
+    tree: Arc<dyn Tree>,
     /// The tag that was chosen from a range of versions.
     tag: Option<String>,
     /// The files, unless there were errors in reading them, which may pass.
@@ -67,7 +74,14 @@ impl RefTree {
         allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
-        Self { place, wanted, verifier, inside, allow_outside_files, stop, last: Mutex::default() }
+        let (context, last) = (Vec::new(), Mutex::default());
+        Self { place, wanted, verifier, inside, context, allow_outside_files, stop, last }
+    }
+
+    /// The same in the context of other paths of the commit (D107).
+    #[must_use]
+    pub(crate) fn with_context(self, context: Vec<PathBuf>) -> Self {
+        Self { context, ..self }
     }
 
     /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
@@ -90,8 +104,7 @@ impl RefTree {
         self.last().clone()
     }
 
-    /// The commit, and the tag that was chosen from a range of versions.
-    fn open(&self) -> Result<(CommitTree, Option<String>), Diagnostic> {
+    fn open(&self) -> Result<OpenedCommit, Diagnostic> {
         let (repository, id, tag) = match &self.place {
             RepositoryPlace::Local(path) => {
                 let repository = opened(path)?;
@@ -109,10 +122,28 @@ impl RefTree {
         if let Some(verifier) = &self.verifier {
             verifier.check(&repository, id)?;
         }
+        // Both are of one commit, whatever becomes of the ref meanwhile.
+        let context = match self.context.as_slice() {
+            [] => None,
+            paths => Some(self.files(opened(repository.path())?, id, paths)),
+        };
+        let own = self.files(repository, id, std::slice::from_ref(&self.inside));
+        Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, false), tag })
+    }
+
+    fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> Arc<dyn Tree> {
         let (name, revision) = (self.place.name(), self.wanted.to_string());
         let (outside, stop) = (self.allow_outside_files, self.stop.clone());
-        Ok((CommitTree::at(repository, name, id, revision, &self.inside, outside, stop), tag))
+        Arc::new(CommitTree::at(repository, name, id, revision, paths, outside, stop))
     }
+}
+
+/// A commit with its files.
+struct OpenedCommit {
+    id: Oid,
+    tree: Arc<dyn Tree>,
+    /// The tag that was chosen from a range of versions.
+    tag: Option<String>,
 }
 
 fn unlisted() -> Fault {
@@ -121,7 +152,7 @@ fn unlisted() -> Fault {
 
 impl Tree for RefTree {
     fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        let (tree, tag) = match self.open() {
+        let OpenedCommit { id, tree, tag } = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {
                 *self.last() = None;
@@ -129,18 +160,18 @@ impl Tree for RefTree {
             }
         };
         if let Some(last) = self.listing()
-            && last.tree.id() == tree.id()
+            && last.id == id
             && let Some(files) = &last.files
         {
             // A commit can get a further tag.
             if last.tag != tag {
-                *self.last() = Some(Arc::new(CommitListing { tree, tag, files: Some(files.clone()) }));
+                *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: Some(files.clone()) }));
             }
             return (files.clone(), Vec::new());
         }
         let (files, diagnostics) = tree.manifests();
         let kept = diagnostics.is_empty().then(|| files.clone());
-        *self.last() = Some(Arc::new(CommitListing { tree, tag, files: kept }));
+        *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: kept }));
         (files, diagnostics)
     }
 
@@ -166,5 +197,9 @@ impl Tree for RefTree {
 
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
         self.listing().ok_or_else(unlisted)?.tree.token_file(manifest, file)
+    }
+
+    fn has_context(&self) -> bool {
+        !self.context.is_empty()
     }
 }

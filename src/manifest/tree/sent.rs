@@ -97,6 +97,8 @@ pub struct Sent {
     commit: Option<String>,
     commit_author: Option<CommitAuthor>,
     commit_message: Option<String>,
+    /// Whether a request without manifests counts as empty, rather than as an error.
+    may_be_empty: bool,
     /// The index of each file by name, and of its values.
     by_name: HashMap<String, (usize, ValueIndexes)>,
 }
@@ -117,7 +119,13 @@ impl Sent {
             (file.name.clone(), (at, values))
         });
         let by_name = by_name.collect();
-        Self { files, commit, commit_author: None, commit_message: None, by_name }
+        Self { files, commit, commit_author: None, commit_message: None, may_be_empty: false, by_name }
+    }
+
+    /// Treats a request without manifests as empty, rather than as an error.
+    #[must_use]
+    pub(crate) fn or_empty(self) -> Self {
+        Self { may_be_empty: true, ..self }
     }
 
     /// Sets the author of the commit.
@@ -163,7 +171,7 @@ impl Tree for Sent {
             }
         }
         // A context alone declares nothing, and everything that the source owns would be deleted.
-        if self.files.iter().all(|sent| sent.is_context) {
+        if !self.may_be_empty && self.files.iter().all(|sent| sent.is_context) {
             diagnostics.push(Diagnostic::error(Code::EmptySource, "the request has no manifests"));
         }
         (files, diagnostics)

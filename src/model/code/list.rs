@@ -35,6 +35,7 @@ pub enum Code {
     OutsideFile,
     OwnerConflict,
     TransferPending,
+    RolledBack,
     PreventDestroy,
     TooManyDeletions,
     NotConfirmed,

@@ -60,9 +60,17 @@ pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> 
 /// Serializes to bytes, on one line.
 pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
     let mut bytes = Vec::with_capacity(256);
-    let counted = LocatedBytes { bytes: &mut bytes, places: secrets.places() };
-    value.serialize(Writer::new(&mut serde_json::Serializer::new(counted), secrets)).map_err(JsonError)?;
-    Ok(bytes)
+    append(value, secrets, &mut bytes).map(|()| bytes)
+}
+
+/// Like [`bytes()`], after others.
+pub(crate) fn append<T: Serialize + ?Sized>(
+    value: &T,
+    secrets: Secrets<'_>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), JsonError> {
+    let counted = LocatedBytes { bytes, places: secrets.places() };
+    value.serialize(Writer::new(&mut serde_json::Serializer::new(counted), secrets)).map_err(JsonError)
 }
 
 /// Bytes in memory, whose number the places of secrets are relative to.

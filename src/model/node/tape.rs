@@ -20,7 +20,7 @@ pub(crate) struct Tape {
 }
 
 /// A value or the key of a mapping. An entry of a mapping is its key and its value, one after the other.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct TapeItem {
     pub content: TapeContent,
     /// Whether this is the key of an entry that was removed.
@@ -28,7 +28,7 @@ pub(super) struct TapeItem {
 }
 
 /// The content of an item. Positions have 32 bits, so that an item fits in 16 bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum TapeContent {
     Null,
     Bool(bool),

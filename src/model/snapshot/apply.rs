@@ -25,18 +25,32 @@ impl Snapshot {
         operations: &[O],
         now: Timestamp,
     ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
-        let mut next = self.clone();
-        next.revision += 1;
-        let mut touched = BTreeSet::new();
         let checked = checked(operations);
-        for operation in operations {
-            next.apply_one(Borrow::<Operation>::borrow(operation), now, checked, &mut touched)?;
-        }
-        next.refresh_parents(&touched);
+        let created = if checked == Checked::Yes { self.with_created(operations, now) } else { None };
+        let (next, touched) = match created {
+            Some(created) => created,
+            None => self.apply_each(operations, now, checked)?,
+        };
         match rules::check(self, &next, &touched) {
             Some((key, faults)) => Err(Refusal { key, faults }),
             None => Ok((next, touched)),
         }
+    }
+
+    fn apply_each<O: Borrow<Operation>>(
+        &self,
+        operations: &[O],
+        now: Timestamp,
+        checked: Checked,
+    ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
+        let mut next = self.clone();
+        next.revision += 1;
+        let mut touched = BTreeSet::new();
+        for operation in operations {
+            next.apply_one(Borrow::<Operation>::borrow(operation), now, checked, &mut touched)?;
+        }
+        next.refresh_parents(&touched);
+        Ok((next, touched))
     }
 
     fn apply_one(
@@ -209,7 +223,7 @@ impl Snapshot {
     }
 
     /// Drops the cached responses of the parents of changed resources: each once, however many of its children change.
-    fn refresh_parents(&mut self, touched: &BTreeSet<Key>) {
+    pub(super) fn refresh_parents(&mut self, touched: &BTreeSet<Key>) {
         let mut last = None;
         // The children of a parent are neighbours.
         for key in touched.iter().filter(|key| key.parent.is_some()) {

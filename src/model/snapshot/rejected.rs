@@ -1,9 +1,12 @@
 //! Which manifests a rollback left: part of the state, so that it is exactly as durable as the rollback (D78).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
-use crate::model::operation::{Author, RejectedManifests};
+use crate::model::{
+    key::Key,
+    operation::{Author, RejectedManifests},
+};
 
 impl Snapshot {
     /// The manifests of a source that its loop does not apply again.
@@ -45,11 +48,55 @@ impl Snapshot {
         }
         self
     }
+
+    /// Returns the state with notes about the changed resources that a command gave to a source with rejected manifests.
+    /// Without them, a transfer after a rollback could not be told from one that the rollback brought back undeclared.
+    #[must_use]
+    pub(crate) fn noting_transfers(mut self, before: &Snapshot, changed: &BTreeSet<Key>) -> Self {
+        let sources: Vec<String> = self.sources_with_rejected().cloned().collect();
+        for source in sources {
+            let moved: BTreeSet<String> =
+                changed.iter().filter(|key| self.is_given(before, key, &source)).map(Key::path).collect();
+            let mut rejected = self.rejected(&source).to_vec();
+            match rejected.last_mut() {
+                Some(last) if !moved.is_empty() => {
+                    let all: BTreeSet<String> =
+                        moved.into_iter().chain(std::mem::take(&mut last.moved_again)).collect();
+                    last.moved_again = all.into_iter().collect();
+                    self.set_rejected(&source, rejected);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// The paths of resources that were transferred to a source by command since the rollback that rejected its manifests.
+    pub(crate) fn moved_again(&self, source: &str) -> BTreeSet<&str> {
+        self.rejected(source).iter().flat_map(|it| &it.moved_again).map(String::as_str).collect()
+    }
+
+    /// Whether a resource of another source is now this source's, which has not declared it yet.
+    fn is_given(&self, before: &Snapshot, key: &Key, source: &str) -> bool {
+        let now = self.get(key).and_then(|entry| entry.claim.as_ref());
+        let then = before.get(key).and_then(|entry| entry.claim.as_ref());
+        now.is_some_and(|now| now.source == source && now.awaits_manifest())
+            && then.is_some_and(|then| then.source != source)
+    }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::model::{
+        Kind,
+        id::Id,
+        kind::https_edge::HttpsEdge,
+        operation::{Claim, Operation},
+    };
 
     fn rejected(source: &str, commit: &str) -> RejectedManifests {
         RejectedManifests {
@@ -57,6 +104,7 @@ mod tests {
             commit: Some(commit.into()),
             digest: String::new(),
             apart: Vec::new(),
+            moved_again: Vec::new(),
         }
     }
 
@@ -77,5 +125,35 @@ mod tests {
         assert!(!state.is_same(&Snapshot::default()), "the manifests that were left are part of the state");
         let applied = state.committed_by(&Author::source("shop", None));
         assert_eq!((applied.rejected("shop").len(), applied.rejected("docs").len()), (0, 1));
+    }
+
+    #[test]
+    fn a_transfer_is_noted_for_a_source_with_rejected_manifests() {
+        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_shop"));
+        let held = |source: &str| Claim { source: source.into(), name: "shop".into(), ..Claim::default() };
+        let given = || Claim { transfer_to: Some("b".into()), transferred_from: Some("a".into()), ..held("b") };
+        let create = Operation::Create {
+            key: key.clone(),
+            spec: Arc::new(HttpsEdge::default()),
+            claim: Some(held("a")),
+            token: None,
+        };
+        let state = Snapshot::default().apply(&[create], Timestamp::UNIX_EPOCH).unwrap().0;
+        let state = state.committed_by(&rollback(None, vec![rejected("b", "one"), rejected("b", "two")]));
+        let claimed = |state: &Snapshot, claim: Claim| {
+            let claim = Operation::Claim { key: key.clone(), claim: Some(claim) };
+            let (next, changed) = state.apply(&[claim], Timestamp::UNIX_EPOCH).unwrap();
+            next.noting_transfers(state, &changed)
+        };
+        let moved = claimed(&state, given());
+        assert_eq!(moved.moved_again("b").into_iter().collect::<Vec<_>>(), [key.path()]);
+        assert_eq!(moved.rejected("b").len(), 2);
+        let twice = claimed(&claimed(&moved, held("a")), given());
+        assert_eq!(twice.moved_again("b").len(), 1);
+        // What a rollback gives or brings back is no transfer.
+        let returned = claimed(&state, Claim { returned: true, ..given() });
+        assert!(returned.moved_again("b").is_empty());
+        let undeclared = claimed(&claimed(&state, held("b")), given());
+        assert!(undeclared.moved_again("b").is_empty());
     }
 }

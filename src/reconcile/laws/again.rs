@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    manifest::tree::Disk,
+    manifest::tree::{Disk, Recorder, Tree},
     model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared},
     store::mint,
@@ -217,11 +217,13 @@ pub(super) fn options(folder: &Path, isolate: bool) -> Options {
 
 #[test]
 fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
-    let (mut invalid, mut applied, mut settled, mut kept) = (0, 0, 0, 0);
+    let (mut invalid, mut applied, mut settled, mut kept, mut judged) = (0, 0, 0, 0, 0);
     let mut all_said = String::new();
     for seed in 0..6 {
-        let mut dice = Dice(seed);
+        let (mut dice, mut looks) = (Dice(seed), Dice(seed + 100));
         let folder = tempfile::tempdir().unwrap();
+        // One tree for all readings, as in a loop.
+        let recorder = Arc::new(Recorder::new(Arc::new(Disk::new([folder.path()]))));
         for number in 0..3 {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
@@ -261,12 +263,22 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 }
             }
             let isolate = seed % 2 == 1;
-            let again = Prepared::load_again(options(folder.path(), isolate), last.take());
+            recorder.begin_look(looks.roll(4) == 0);
+            if looks.roll(2) == 0 {
+                recorder.unchanged();
+            }
+            let tree = Arc::clone(&recorder) as Arc<dyn Tree>;
+            let again = Prepared::load_again(Options { tree, ..options(folder.path(), isolate) }, last.take());
             kept += u32::from(again.keeps_all_names(&snapshot));
+            let findings = again.findings();
             let planned = again.plan(&snapshot);
+            judged += u32::from(again.findings() == findings + 1);
             let scratch = Prepared::load(options(folder.path(), isolate)).plan(&snapshot);
             assert_eq!(shown(&planned), shown(&scratch), "seed {seed}");
             all_said += &said(&planned);
+            if looks.roll(2) == 0 {
+                again.tidy();
+            }
             last = Some(again);
             let settles = planned.settles();
             let (before, desired) = (said(&planned), planned.desired.len());
@@ -301,8 +313,10 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
     ] {
         assert!(all_said.contains(relation), "nothing was said of `{relation}`");
     }
-    let counts = format!("{invalid} invalid, {applied} applied, {settled} settled, {kept} kept all names");
-    assert!(invalid > 10 && applied > 20 && settled > 20 && kept > 40, "{counts}");
+    let counts = format!(
+        "{invalid} invalid, {applied} applied, {settled} settled, {kept} kept all names, {judged} judged apart"
+    );
+    assert!(invalid > 10 && applied > 20 && settled > 20 && kept > 40 && judged > 5, "{counts}");
 }
 
 #[test]
@@ -351,4 +365,52 @@ fn a_change_of_what_an_edge_requires_reaches_its_routes() {
     let changes = again.plan.map(|plan| plan.changes).unwrap_or_default();
     let kinds: Vec<Kind> = changes.iter().map(|change| change.key.kind).collect();
     assert_eq!(kinds, [Kind::HttpsEdge, Kind::HttpsEdgeRoute]);
+}
+
+/// Two edges in files of their own, whose routes are open. The lint about that is off unless an annotation sets its level.
+fn open_edges(folder: &Path, annotation: &str, host: &str, description: &str) {
+    for (name, annotation, host) in [("one", annotation, host), ("two", "", "two")] {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}, annotations: {{{annotation}}}}}\n\
+             spec:\n  hostports: ['{host}.example.com:443']\n  routes:\n    - {{name: r, description: {description}, \
+             match_type: path_prefix, match: /, backend: {{backend_id: bkd_1}}}}\n"
+        );
+        fs::write(folder.join(format!("{name}.yaml")), text).unwrap();
+    }
+}
+
+#[test]
+fn a_change_of_an_edge_is_judged_apart_with_every_level_and_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let warn = "edgewright/lint.unprotected-route: warn";
+    open_edges(folder.path(), "", "one", "a");
+    let mut last = Prepared::load_again(options(folder.path(), false), None);
+    let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
+    let mut snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    // With another host, an edge has other neighbours, which are found from all of them.
+    for (annotation, host, description, is_apart) in [
+        ("", "one", "b", true),
+        (warn, "one", "b", true),
+        (warn, "one", "c", true),
+        ("", "one", "c", true),
+        (warn, "two", "c", false),
+        (warn, "two", "d", true),
+        ("", "one", "d", false),
+        (warn, "one", "e", true),
+    ] {
+        open_edges(folder.path(), annotation, host, description);
+        let again = Prepared::load_again(options(folder.path(), false), Some(last));
+        let findings = again.findings();
+        let planned = again.plan(&snapshot);
+        let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
+        let case = format!("{annotation} {host} {description}");
+        assert_eq!(shown(&planned), shown(&scratch), "{case}");
+        assert_eq!(said(&planned).contains("unprotected-route"), annotation == warn, "{case}");
+        assert_eq!(said(&planned).contains("duplicate-hostport"), host == "two", "{case}");
+        assert_eq!(again.findings() == findings + 1, is_apart, "{case}");
+        let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
+        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        again.tidy();
+        last = again;
+    }
 }

@@ -110,6 +110,43 @@ fn whatever_is_in_the_cache_a_run_gives_what_it_gives_without() {
     assert!(damaged > 50 && kept > 200 && applied > 10, "{damaged} damaged, {kept} kept, {applied} applied");
 }
 
+#[test]
+fn whatever_is_in_the_cache_a_followed_source_is_what_it_is_without() {
+    let (mut damaged, mut kept) = (0, 0);
+    for seed in 30..34 {
+        let mut dice = Dice(seed);
+        let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let snapshot = Snapshot::default();
+        for round in 0..20 {
+            for _ in 0..2 {
+                let number = dice.roll(7);
+                let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
+                fs::write(&path, format!("{}{}", PADDING.repeat(50), file(&mut dice, number))).unwrap();
+            }
+            damaged += damage(&mut dice, cache.path());
+            let options = options(folder.path(), seed % 2 == 1);
+            let parsed = ParsedFiles::within(cache.path(), "a program").unwrap();
+            let before = entries(cache.path());
+            let first = Prepared::load_first(options.clone(), Some(&parsed));
+            assert_eq!(entries(cache.path()), before, "the first reading only reads the cache");
+            let scratch = Prepared::load(options.clone()).plan(&snapshot);
+            assert_eq!(shown(&first.plan(&snapshot)), shown(&scratch), "seed {seed}");
+            first.loaded().keep_parsed(&parsed, || round == 0);
+            kept += entries(cache.path()).len();
+            // A change of what was read from the cache is the same as one of what was parsed.
+            let path = folder.path().join(format!("{}.yaml", dice.roll(7)));
+            if let Ok(text) = fs::read_to_string(&path) {
+                fs::write(&path, text.replace("bkd_1", "bkd_2")).unwrap();
+            }
+            let again = Prepared::load_again(options.clone(), Some(first));
+            let scratch = Prepared::load(options).plan(&snapshot);
+            assert_eq!(shown(&again.plan(&snapshot)), shown(&scratch), "seed {seed}");
+        }
+        assert!(!entries(cache.path()).is_empty());
+    }
+    assert!(damaged > 10 && kept > 40, "{damaged} damaged, {kept} kept");
+}
+
 /// A manifest of a resource, and one of a set with its modules.
 fn manifests(spec: &Spec) -> [Value; 2] {
     let mut fields = revealed(spec);

@@ -39,6 +39,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return Some(left);
         }
         let began = Instant::now();
+        self.begin_reading();
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
             && self.recorder.unchanged()
         {
@@ -50,6 +51,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         if self.reported.is_none()
+            && !self.options.tree.has_context()
             && let Some(run) = self.recalled()
         {
             measure("in_sync", began);
@@ -60,7 +62,11 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
-        let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
+        let prepared = match self.prepared.take() {
+            None => self.read_first(options),
+            last => Prepared::load_again(options, last),
+        };
+        let prepared = prepared.on(self.clock.clone());
         if self.following.is_stopping() {
             // What was read may be a part.
             span.set_result("cancelled");
@@ -87,7 +93,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
             settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
-            if let Some(on_disk) = self.store.on_disk(revision) {
+            if !self.options.tree.has_context()
+                && let Some(on_disk) = self.store.on_disk(revision)
+            {
                 remember(&on_disk, &self.options, &self.recorder, planned, revision, None);
             }
         };
@@ -101,10 +109,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         span.end(&run, self.store.snapshot().revision);
-        self.prepared = Some(prepared);
         self.note_repairs(&run.report);
         self.settled = settled;
         self.tell(run);
+        // Everybody knows by now.
+        prepared.tidy();
+        self.prepared = Some(prepared);
         None
     }
 
@@ -167,7 +177,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// The result of a run that was remembered by an earlier process and still holds.
     fn recalled(&self) -> Option<RunResult> {
-        let revision = self.store.snapshot().revision;
+        let snapshot = self.store.snapshot();
+        // A dry run does not ask what a rollback left.
+        if !snapshot.rejected(&self.options.source).is_empty() {
+            return None;
+        }
+        let revision = snapshot.revision;
         let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
         if recalled.revision != revision {
             return None;

@@ -7,9 +7,10 @@ use bytestring::ByteString;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    files::{self, write_whole},
+    files::write_whole,
     frame::{Changes, encode_changes, number},
     keys::KEYS,
+    parallel_read,
 };
 use crate::{
     model::code::Code,
@@ -162,7 +163,7 @@ pub(super) fn write(
 
 /// Reads a base and verifies every byte of it.
 pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
-    let bytes = Bytes::from(files::read(path).map_err(|error| match error.kind() {
+    let bytes = Bytes::from(parallel_read::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
         _ => StoreError::io("read", path, &error),
     })?);

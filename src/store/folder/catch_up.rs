@@ -1,16 +1,17 @@
 //! Brings the index of the history up to date with the log.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use super::{
     files::Part,
-    index::{Index, Location},
+    index::Index,
     log,
     reader::{Framed, LogReader},
+    rows::{IndexedRecord, Location},
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Hash, Tip},
+    engine::{Hash, Tip},
 };
 
 /// The number of records that are added to the index at once while it catches up.
@@ -59,10 +60,19 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
             return Err(StoreError::corrupt(&path, found));
         }
         known |= start == (from, hash);
-        add_file(index, (part, generation), &mut reader, true, |batch| {
+        let mut records = Vec::new();
+        while let Some(Framed { offset, length, batch }) = reader.batch()? {
             known |= (batch.position, batch.hash) == (from, hash);
-            known && batch.position > from && batch.position <= tip.position
-        })?;
+            if known && batch.position > from && batch.position <= tip.position {
+                let location = Location { part, generation, offset, length };
+                records.push(Arc::new(IndexedRecord::of(location, &batch)));
+            }
+            if records.len() >= PORTION {
+                index.add(&records)?;
+                records.clear();
+            }
+        }
+        index.add(&records)?;
         if part == Part::History && reader.rest.is_some() {
             return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", reader.end)));
         }
@@ -105,35 +115,13 @@ fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, St
 /// Updates the locations of the records of a journal that has become history.
 pub(super) fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
     let mut history = LogReader::open(&Part::History.path(folder, generation), false)?;
-    add_file(index, (Part::History, generation), &mut history, false, |_| true)
-}
-
-/// Adds the wanted records of a file to the index, in portions. Unless they are `new`, only their locations change.
-fn add_file(
-    index: &Index,
-    (part, generation): (Part, u64),
-    reader: &mut LogReader,
-    new: bool,
-    mut wanted: impl FnMut(&Batch) -> bool,
-) -> Result<(), StoreError> {
-    let mut records: Vec<(Location, Batch)> = Vec::new();
-    loop {
-        let next = reader.batch()?;
-        let at_end = next.is_none();
-        if let Some(Framed { offset, length, batch }) = next
-            && wanted(&batch)
-        {
-            records.push((Location { part, generation, offset, length }, batch));
-        }
-        if (at_end || records.len() >= PORTION)
-            && let Some((_, last)) = records.last()
-        {
-            let applied = new.then(|| Tip::after(last));
-            index.add(records.iter().map(|(location, batch)| (*location, batch)), applied)?;
+    let mut records = Vec::new();
+    while let Some(Framed { offset, length, batch }) = history.batch()? {
+        records.push((batch.position, Location { part: Part::History, generation, offset, length }));
+        if records.len() >= PORTION {
+            index.relocate(&records)?;
             records.clear();
         }
-        if at_end {
-            return Ok(());
-        }
     }
+    index.relocate(&records)
 }

@@ -49,7 +49,11 @@ impl<'b> BatchFrame<'b> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&head);
         let Ok(()) = content(batch, &mut |piece: &[u8]| {
-            hasher.update(piece);
+            if piece.len() < CHUNK {
+                hasher.update(piece)
+            } else {
+                hasher.update_rayon(piece)
+            };
             Ok::<(), Infallible>(())
         });
         head.extend_from_slice(hasher.finalize().as_bytes());

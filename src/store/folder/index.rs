@@ -9,60 +9,33 @@ use std::{
     os::unix::fs::DirBuilderExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use serde::Deserialize;
-use sled::{Batch as Rows, Db};
+use sled::{Batch as Rows, Db, IVec};
 
 use super::{
-    files::{Part, find_special, make_private},
+    files::{find_special, make_private},
     frame::{hash_at, number},
+    rows::{
+        IndexedRecord, Location, Locations, POSITIONS, RESOURCES, REVISIONS, ResourceRecord, SOURCES, key_of,
+        last_number, position_at, resource_prefix,
+    },
 };
 use crate::{
-    model::{code::Code, operation::Author},
+    model::code::Code,
     store::{
         StoreError,
-        engine::{Batch, Hash, Query, Tip},
-        history::Outcome,
+        engine::{Hash, Query},
     },
 };
 
-const APPLIED: &[u8] = b"m/applied";
-const POSITIONS: &[u8] = b"p/";
-const REVISIONS: &[u8] = b"v/";
-const SOURCES: &[u8] = b"s/";
-const RESOURCES: &[u8] = b"k/";
+/// The end of the index. An index with other rows, of an earlier version, has another key, and is made anew.
+const APPLIED: &[u8] = b"m/upto";
 /// The index is small and rarely read, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
-
-/// The location of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Location {
-    /// Whether the file is a journal or a history file.
-    pub part: Part,
-    /// The generation of the file.
-    pub generation: u64,
-    /// The offset of its frame.
-    pub offset: u64,
-    /// The length of its frame.
-    pub length: u64,
-}
-
-/// The fields of a record that the index uses.
-#[derive(Deserialize)]
-struct Indexed {
-    #[serde(default)]
-    revision: Option<u64>,
-    author: Author,
-    outcome: Outcome,
-    #[serde(default)]
-    resources: Vec<IndexedResource>,
-}
-
-#[derive(Deserialize)]
-struct IndexedResource {
-    path: String,
-}
+/// The most rows of a resource that are searched for its declaration.
+const MOST_SEARCHED: usize = 1_000;
 
 /// The open index.
 pub(super) struct Index {
@@ -117,100 +90,201 @@ impl Index {
         }
     }
 
+    /// Returns the folder of the index.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the last record in the index and its hash.
     pub(super) fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
         let found = guarded(&self.path, || self.db.get(APPLIED))?;
         Ok(found.and_then(|bytes| Some((number::<8>(&bytes, 0)?, hash_at(&bytes, 8)?))))
     }
 
-    /// Adds records and sets the last one to `applied`. Without `applied`, only updates the locations of known records.
-    pub(super) fn add<'b>(
-        &self,
-        records: impl Iterator<Item = (Location, &'b Batch)>,
-        applied: Option<Tip>,
-    ) -> Result<(), StoreError> {
+    /// Adds the records after the last one, in order.
+    pub(super) fn add(&self, records: &[Arc<IndexedRecord>]) -> Result<(), StoreError> {
+        let Some(last) = records.last() else { return Ok(()) };
         let mut rows = Rows::default();
-        for (location, batch) in records {
-            let position = batch.position.to_be_bytes();
-            rows.insert([POSITIONS, &position].concat(), encode(location));
-            if applied.is_none() {
-                continue;
+        for row in Locations::rows(records) {
+            insert(&mut rows, &row);
+        }
+        for record in records.iter().filter(|record| record.source.is_some()) {
+            rows.insert(key_of(SOURCES, record.tip.position), &[]);
+        }
+        for (path, changes) in ResourceRecord::by_path(records) {
+            let first = changes.first().map_or(last.tip.position, |change| change.position);
+            rows.insert(key_of(&resource_prefix(path), first), ResourceRecord::write(&changes));
+        }
+        rows.insert(APPLIED, [last.tip.position.to_le_bytes().as_slice(), &last.tip.hash].concat());
+        guarded(&self.path, || self.db.apply_batch(rows))
+    }
+
+    /// Changes the locations of records. Those that the index does not have are left out.
+    pub(super) fn relocate(&self, records: &[(u64, Location)]) -> Result<(), StoreError> {
+        let mut rows = Rows::default();
+        let mut open: Option<Locations> = None;
+        for (position, location) in records {
+            if open.as_ref().is_none_or(|row| row.get(*position).is_none()) {
+                if let Some(done) = open.take() {
+                    rows.insert(done.key(), done.value());
+                }
+                open = self.row_with(*position)?;
             }
-            let Ok(record) = serde_json::from_slice::<Indexed>(&batch.record) else { continue };
-            if let Some(revision) = record.revision {
-                rows.insert([REVISIONS, &revision.to_be_bytes()].concat(), &position);
-            }
-            if matches!(record.author, Author::Source { .. }) && record.outcome == Outcome::Applied {
-                rows.insert([SOURCES, &position].concat(), &[]);
-            }
-            for resource in record.resources {
-                rows.insert([RESOURCES, resource.path.as_bytes(), b"\0", &position].concat(), &[]);
+            if let Some(row) = &mut open {
+                row.set(*position, *location);
             }
         }
-        if let Some(tip) = applied {
-            rows.insert(APPLIED, [tip.position.to_le_bytes().as_slice(), &tip.hash].concat());
+        if let Some(done) = open {
+            rows.insert(done.key(), done.value());
         }
         guarded(&self.path, || self.db.apply_batch(rows))
     }
 
     /// Finds at most `limit` records before a position, newest first.
     pub(super) fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
-        let prefix: Vec<u8> = match query {
-            Query::All => POSITIONS.to_vec(),
-            Query::Reconciliations => SOURCES.to_vec(),
-            Query::Resource(path) => [RESOURCES, path.as_bytes(), b"\0"].concat(),
-            Query::Revision(revision) => {
-                let found = guarded(&self.path, || self.db.get([REVISIONS, &revision.to_be_bytes()].concat()))?;
-                let position = found.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)));
-                let found = position.map(|position| self.locate(position)).transpose()?;
-                return Ok(found.into_iter().collect());
+        match query {
+            Query::All => self.newest(before, limit),
+            Query::Reconciliations => {
+                let end = key_of(SOURCES, before);
+                let keys = guarded(&self.path, || {
+                    self.db.range(SOURCES.to_vec()..end).keys().rev().take(limit).collect::<Result<Vec<_>, _>>()
+                })?;
+                let positions = keys.iter().map(|key| position_at(key, SOURCES.len()).ok_or_else(|| self.damaged()));
+                positions.map(|position| self.locate(position?)).collect()
             }
-        };
-        let end = [prefix.as_slice(), &before.to_be_bytes()].concat();
-        let keys = guarded(&self.path, || {
-            self.db.range(prefix.clone()..end).keys().rev().take(limit).collect::<Result<Vec<_>, _>>()
+            Query::Resource(path) => {
+                let mut positions = Vec::new();
+                self.each_row_of(path, before, &mut |records| {
+                    let wanted = records.iter().rev().map(|record| record.position).filter(|it| *it < before);
+                    positions.extend(wanted.take(limit - positions.len()));
+                    positions.len() < limit
+                })?;
+                positions.into_iter().map(|position| self.locate(position)).collect()
+            }
+            Query::Revision(revision) => {
+                let (first, end) = (REVISIONS.to_vec(), key_of(REVISIONS, *revision));
+                let row = guarded(&self.path, || self.db.range(first..=end).next_back().transpose())?;
+                let Some((_, position)) = row else { return Ok(Vec::new()) };
+                let position = position_at(&position, 0).ok_or_else(|| self.damaged())?;
+                let row = self.row_with(position)?.ok_or_else(|| self.damaged())?;
+                Ok(row.of_revision(*revision).filter(|(position, _)| *position < before).into_iter().collect())
+            }
+        }
+    }
+
+    /// Finds the newest records before a position.
+    fn newest(&self, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
+        let mut found = Vec::new();
+        let rows = self.db.range(POSITIONS.to_vec()..key_of(POSITIONS, before)).rev();
+        guarded(&self.path, || {
+            for row in rows {
+                let (key, value) = row?;
+                let Some(row) = Locations::read(&key, &value) else { return Ok(false) };
+                let positions = (row.first..row.end().min(before)).rev();
+                let located = positions.filter_map(|position| Some((position, row.get(position)?)));
+                found.extend(located.take(limit - found.len()));
+                if found.len() == limit {
+                    break;
+                }
+            }
+            Ok(true)
+        })?
+        .then_some(found)
+        .ok_or_else(|| self.damaged())
+    }
+
+    /// Visits the rows of a resource that begin before a position, newest first, while the visitor returns true.
+    fn each_row_of(
+        &self,
+        path: &str,
+        before: u64,
+        visit: &mut dyn FnMut(&[ResourceRecord]) -> bool,
+    ) -> Result<(), StoreError> {
+        let prefix = resource_prefix(path);
+        let end = key_of(&prefix, before);
+        let mut rows = self.db.range(prefix..end).rev();
+        while let Some((_, value)) = guarded(&self.path, || rows.next().transpose())? {
+            let records = ResourceRecord::read(&value).ok_or_else(|| self.damaged())?;
+            if !visit(&records) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where a source declared a resource when it last changed it before a position, if that is near the end.
+    pub(super) fn declared_at(&self, path: &str, source: &str, before: u64) -> Result<Option<String>, StoreError> {
+        let (mut found, mut searched) = (None, 0);
+        self.each_row_of(path, before, &mut |records| {
+            searched += 1;
+            let mut newest = records.iter().rev().filter(|record| record.position < before);
+            let own = newest.find_map(|record| record.declared.as_ref().filter(|(of, _)| of == source));
+            found = own.cloned();
+            found.is_none() && searched < MOST_SEARCHED
         })?;
-        let positions = keys.iter().map(|key| {
-            let position = key.get(prefix.len()..).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
-            self.locate(position.ok_or_else(|| self.damaged())?)
-        });
-        positions.collect()
+        Ok(found.and_then(|(_, place)| place))
     }
 
     /// Returns the position of the oldest record in the index.
     pub(super) fn oldest(&self) -> Result<Option<u64>, StoreError> {
         let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
-        let position = |key: sled::IVec| Some(u64::from_be_bytes(key.get(POSITIONS.len()..)?.try_into().ok()?));
-        Ok(first.and_then(position))
+        Ok(first.and_then(|key| position_at(&key, POSITIONS.len())))
     }
 
     /// Finds the record at a position.
     pub(super) fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
-        let found = guarded(&self.path, || self.db.get([POSITIONS, &position.to_be_bytes()].concat()))?;
-        let location = found.and_then(|bytes| decode(&bytes)).ok_or_else(|| self.damaged())?;
+        let location = self.row_with(position)?.and_then(|row| row.get(position)).ok_or_else(|| self.damaged())?;
         Ok((position, location))
+    }
+
+    /// The row with the location of a record.
+    fn row_with(&self, position: u64) -> Result<Option<Locations>, StoreError> {
+        let (first, end) = (POSITIONS.to_vec(), key_of(POSITIONS, position));
+        let Some((key, value)) = guarded(&self.path, || self.db.range(first..=end).next_back().transpose())? else {
+            return Ok(None);
+        };
+        let row = Locations::read(&key, &value).ok_or_else(|| self.damaged())?;
+        Ok(Some(row).filter(|row| row.get(position).is_some()))
     }
 
     /// Removes the records before a position.
     pub(super) fn forget(&self, oldest: u64) -> Result<(), StoreError> {
         guarded(&self.path, || {
-            let others = self.db.iter().keys().filter(|row| !row.as_ref().is_ok_and(|row| row.starts_with(POSITIONS)));
-            // Positions go last: a crash on the way must leave no row that leads to a position without a location.
-            for row in others.chain(self.db.scan_prefix(POSITIONS).keys()) {
-                let row = row?;
-                let position = if row.starts_with(REVISIONS) {
-                    self.db.get(&row)?.and_then(|bytes| Some(u64::from_be_bytes(bytes.as_ref().try_into().ok()?)))
-                } else if row.starts_with(b"m/") {
-                    None
-                } else {
-                    row.len().checked_sub(8).and_then(|at| Some(u64::from_be_bytes(row.get(at..)?.try_into().ok()?)))
-                };
-                if position.is_some_and(|position| position < oldest) {
-                    self.db.remove(&row)?;
+            // Locations go last: a crash on the way must leave no row that leads to a position without a location.
+            for prefix in [REVISIONS, SOURCES, RESOURCES, POSITIONS] {
+                for row in self.db.scan_prefix(prefix) {
+                    let (key, value) = row?;
+                    self.forget_in(prefix, &key, &value, oldest)?;
                 }
             }
             Ok(())
         })
+    }
+
+    /// Removes what a row has of the records before a position.
+    fn forget_in(&self, prefix: &[u8], key: &IVec, value: &IVec, oldest: u64) -> Result<(), sled::Error> {
+        let mut rows = Rows::default();
+        if prefix == REVISIONS || prefix == SOURCES {
+            let position = if prefix == SOURCES { last_number(key) } else { last_number(value) };
+            if position.is_none_or(|position| position >= oldest) {
+                return Ok(());
+            }
+            rows.remove(key.clone());
+        } else if last_number(key).is_none_or(|first| first >= oldest) {
+            return Ok(());
+        } else if prefix == POSITIONS {
+            rows.remove(key.clone());
+            if let Some(rest) = Locations::read(key, value).and_then(|row| row.starting_at(oldest)) {
+                insert(&mut rows, &rest);
+            }
+        } else if let Some(mut records) = ResourceRecord::read(value) {
+            records.retain(|record| record.position >= oldest);
+            rows.remove(key.clone());
+            if let (Some(first), Some(path)) = (records.first(), key.get(..key.len().saturating_sub(8))) {
+                rows.insert(key_of(path, first.position), ResourceRecord::write(&records));
+            }
+        }
+        self.db.apply_batch(rows)
     }
 
     /// Writes everything to the operating system.
@@ -224,20 +298,87 @@ impl Index {
     }
 }
 
-fn encode(location: Location) -> Vec<u8> {
-    let mut bytes = vec![u8::from(location.part == Part::History)];
-    for number in [location.generation, location.offset, location.length] {
-        bytes.extend_from_slice(&number.to_le_bytes());
+/// Adds a row of locations, and the one that leads to its first revision.
+fn insert(rows: &mut Rows, row: &Locations) {
+    rows.insert(row.key(), row.value());
+    if let Some((revision, position)) = row.first_revision() {
+        rows.insert(key_of(REVISIONS, revision), &position.to_be_bytes());
     }
-    bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Location> {
-    let part = if *bytes.first()? == 1 { Part::History } else { Part::Journal };
-    Some(Location {
-        part,
-        generation: number::<8>(bytes, 1)?,
-        offset: number::<8>(bytes, 9)?,
-        length: number::<8>(bytes, 17)?,
-    })
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::folder::{files::Part, rows::tests::record};
+
+    fn positions(index: &Index, query: &Query, before: u64, limit: usize) -> Vec<u64> {
+        index.find(query, before, limit).unwrap().into_iter().map(|(position, _)| position).collect()
+    }
+
+    fn resource(path: &str) -> Query {
+        Query::Resource(path.to_owned())
+    }
+
+    /// Records 1 to 200, in two writes. Record 70 is of a source, and the others are of nobody who declares anything.
+    fn index(folder: &Path) -> Index {
+        let index = Index::open(&folder.join("index")).unwrap();
+        let records: Vec<_> = (1..=200)
+            .map(|at| {
+                let source = (at == 70).then_some("shop");
+                record(at, (at % 2 == 0).then_some(at / 2), source, if at % 3 == 1 { &["/a", "/a/b"] } else { &[] })
+            })
+            .collect();
+        let (first, second) = records.split_at(100);
+        index.add(first).unwrap();
+        index.add(second).unwrap();
+        index
+    }
+
+    #[test]
+    fn records_are_found_by_each_query_across_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = index(folder.path());
+        assert_eq!(index.applied().unwrap(), Some((200, [7; 32])));
+        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (1..=200).rev().collect::<Vec<_>>());
+        assert_eq!(positions(&index, &Query::All, 102, 3), [101, 100, 99]);
+        assert_eq!(positions(&index, &Query::All, u64::MAX, 0), [0; 0]);
+        let of_a: Vec<u64> = (1..=200).rev().filter(|at| at % 3 == 1).collect();
+        assert_eq!(positions(&index, &resource("/a"), u64::MAX, 300), of_a);
+        assert_eq!(positions(&index, &resource("/a"), 104, 3), [103, 100, 97]);
+        assert_eq!(positions(&index, &resource("/"), u64::MAX, 300), [0; 0]);
+        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [70]);
+        for revision in 1..=100 {
+            assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), [revision * 2]);
+        }
+        assert_eq!(positions(&index, &Query::Revision(101), u64::MAX, 1), [0; 0]);
+        let declared = |before: u64| index.declared_at("/a", "shop", before).unwrap();
+        assert_eq!((declared(u64::MAX), declared(70)), (Some("a.yaml:70".to_owned()), None));
+        assert_eq!(index.declared_at("/a", "docs", u64::MAX).unwrap(), None);
+    }
+
+    #[test]
+    fn a_part_of_the_records_moves_and_a_part_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = index(folder.path());
+        let moved = |at: u64| Location { part: Part::History, generation: 1, offset: at, length: 9 };
+        // Record 201 is not in the index.
+        index.relocate(&(60..=201).map(|at| (at, moved(at))).collect::<Vec<_>>()).unwrap();
+        for at in 1..=200 {
+            let found = index.locate(at).unwrap().1;
+            assert_eq!(found == moved(at), at >= 60, "{at}");
+        }
+        assert!(index.locate(201).is_err());
+        index.forget(90).unwrap();
+        assert_eq!(index.oldest().unwrap(), Some(90));
+        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (90..=200).rev().collect::<Vec<_>>());
+        let of_a: Vec<u64> = (90..=200).rev().filter(|at| at % 3 == 1).collect();
+        assert_eq!(positions(&index, &resource("/a/b"), u64::MAX, 300), of_a);
+        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [0; 0]);
+        assert_eq!(index.declared_at("/a", "shop", u64::MAX).unwrap(), None);
+        for revision in 1..=100 {
+            let expected = (revision >= 45).then_some(revision * 2);
+            assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), Vec::from_iter(expected));
+        }
+    }
 }

@@ -7,9 +7,10 @@ use std::{
 
 use super::{
     files::{self, Part},
-    index::{Index, Location},
+    index::Index,
     log,
     reader::{Framed, LogReader, read_at},
+    rows::Location,
     scratch::Scratch,
 };
 use crate::store::{StoreError, fault};

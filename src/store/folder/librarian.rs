@@ -1,12 +1,12 @@
-//! The thread that updates the index of the history, so that no commit waits for sled.
+//! Answers queries about the history: from the index, which another thread updates, and from the log.
 
 use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+        Arc, PoisonError,
+        mpsc::{Sender, channel},
     },
     thread::JoinHandle,
     time::Duration,
@@ -16,9 +16,12 @@ use super::{
     catch_up::{self, relocate},
     files::{self, Part},
     fold,
-    index::{Index, Location},
+    index::Index,
+    indexing::{Job, Progress, Shared, fail, work},
     log,
     reader::{LogReader, read_at},
+    rows::Location,
+    unwritten::Unwritten,
 };
 use crate::{
     model::code::Code,
@@ -32,8 +35,6 @@ use crate::{
     },
 };
 
-/// The time without a commit after which the head is synced.
-const PAUSE: Duration = Duration::from_millis(20);
 /// The time that a query waits for the index to be opened and updated.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -43,36 +44,6 @@ pub(super) struct Librarian {
     shared: Arc<Shared>,
     jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
-}
-
-enum Job {
-    Add(Vec<(Location, Batch)>),
-    Stop,
-}
-
-#[derive(Default)]
-struct Shared {
-    progress: Mutex<Progress>,
-    moved: Condvar,
-}
-
-#[derive(Default)]
-struct Progress {
-    index: Option<Arc<Index>>,
-    /// The last record in the index.
-    applied: u64,
-    failed: Option<StoreError>,
-}
-
-impl Shared {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, change: impl FnOnce(&mut Progress)) {
-        change(&mut self.progress());
-        self.moved.notify_all();
-    }
 }
 
 impl Librarian {
@@ -123,8 +94,8 @@ impl Librarian {
         // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
             let mut moved = None;
-            let records: io::Result<Option<Vec<Arc<[u8]>>>> = index
-                .find(query, before, limit)?
+            let records: io::Result<Option<Vec<Arc<[u8]>>>> = self
+                .locate(&index, query, before, limit)?
                 .into_iter()
                 .map(|(position, location)| {
                     let path = location.part.path(&self.folder, location.generation);
@@ -150,17 +121,87 @@ impl Librarian {
         Err(StoreError::corrupt(&self.folder, format!("{place} cannot be read: {reason}")))
     }
 
+    /// The positions of the records that [`Librarian::find`] reads.
+    pub(super) fn positions(
+        &self,
+        query: &Query,
+        before: u64,
+        limit: usize,
+        upto: u64,
+    ) -> Result<Vec<u64>, StoreError> {
+        let index = self.index(upto)?;
+        let found = self.locate(&index, query, before, limit)?;
+        Ok(found.into_iter().map(|(position, _)| position).collect())
+    }
+
+    /// Returns the file and line that declared a resource when a source last changed it. Waits as [`Librarian::find`] does.
+    pub(super) fn declared_at(&self, path: &str, source: &str, upto: u64) -> Result<Option<String>, StoreError> {
+        let index = self.index(upto)?;
+        let (known, oldest) = self.in_memory(|unwritten| (unwritten.declared_at(path, source), unwritten.oldest()))?;
+        match known {
+            Some(place) => Ok(place),
+            None => self.read(&index, |index| index.declared_at(path, source, oldest.unwrap_or(u64::MAX))),
+        }
+    }
+
+    /// Finds records in memory, and then in the index.
+    fn locate(
+        &self,
+        index: &Index,
+        query: &Query,
+        before: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Location)>, StoreError> {
+        let (mut found, oldest) =
+            self.in_memory(|unwritten| (unwritten.find(query, before, limit), unwritten.oldest()))?;
+        let is_unique = matches!(query, Query::Revision(_));
+        if found.len() < limit && (!is_unique || found.is_empty()) {
+            // The records in memory can get into the index meanwhile.
+            let before = oldest.map_or(before, |oldest| before.min(oldest));
+            found.extend(self.read(index, |index| index.find(query, before, limit - found.len()))?);
+        }
+        Ok(found)
+    }
+
+    /// Reads the index. If that fails, it is given up: the log has everything, and the next start makes the index good.
+    fn read<R>(&self, index: &Index, read: impl FnOnce(&Index) -> Result<R, StoreError>) -> Result<R, StoreError> {
+        let reachable = fault::point("index.read").map_err(|error| StoreError::io("read", index.path(), &error));
+        reachable.and_then(|()| read(index)).inspect_err(|error| {
+            fail(&self.shared, error.clone());
+            let _ = self.jobs.send(Job::GiveUp);
+        })
+    }
+
+    /// Reads the records in memory. Fails if they were given up with the index.
+    fn in_memory<R>(&self, read: impl FnOnce(&Unwritten) -> R) -> Result<R, StoreError> {
+        let progress = self.shared.progress();
+        match &progress.failed {
+            None => Ok(read(&progress.unwritten)),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    /// Waits until everything up to a position can be found.
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
-        let behind = |progress: &mut Progress| {
-            progress.failed.is_none() && (progress.index.is_none() || progress.applied < upto)
-        };
+        self.wait(|progress| progress.index.is_none() || progress.applied < upto)
+    }
+
+    /// Waits until everything up to a position is in the index itself.
+    fn written(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
+        self.index(upto)?;
+        let _ = self.jobs.send(Job::Write);
+        self.wait(|progress| progress.unwritten.oldest().is_some_and(|oldest| oldest <= upto))
+    }
+
+    fn wait(&self, is_behind: impl Fn(&Progress) -> bool) -> Result<Arc<Index>, StoreError> {
+        let behind = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
         let waited = self.shared.moved.wait_timeout_while(self.shared.progress(), PATIENCE, behind);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &progress.failed {
             return Err(error.clone());
         }
         match &progress.index {
-            Some(index) if progress.applied >= upto => Ok(Arc::clone(index)),
+            Some(index) if !is_behind(&progress) => Ok(Arc::clone(index)),
             _ => Err(StoreError::new(Code::StoreFailed, "the history index is still being built; try again later")),
         }
     }
@@ -171,7 +212,7 @@ impl Librarian {
             let end = fold::journal_to_history(&self.folder, old, &mut |_| Ok(()))?;
             // The index must have the new locations before the old file is removed, and the old locations before that:
             // a record that is added later would get its old location again.
-            if let Ok(index) = self.index(end.position) {
+            if let Ok(index) = self.written(end.position) {
                 relocate(&index, &self.folder, old)?;
             }
             files::remove(&Part::Journal.path(&self.folder, old))?;
@@ -228,81 +269,13 @@ impl Drop for Librarian {
     }
 }
 
-fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let mut index = match index {
-        Ok(index) => {
-            let index = Arc::new(index);
-            shared.set(|progress| {
-                progress.index = Some(Arc::clone(&index));
-                progress.applied = tip.position;
-            });
-            Some(index)
-        }
-        // Without an index the head still has to be synced.
-        Err(error) => {
-            shared.set(|progress| progress.failed = Some(error));
-            None
-        }
-    };
-    let mut unsynced = false;
-    loop {
-        // The head is synced in a pause, so that a commit does not wait for this sync as well.
-        let next = match unsynced {
-            true => jobs.recv_timeout(PAUSE),
-            false => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        let job = match next {
-            Ok(job) => job,
-            Err(RecvTimeoutError::Timeout) => {
-                let _ = fault::point("head.sync").and_then(|()| head.sync_data());
-                unsynced = false;
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        let mut records = match job {
-            Job::Add(records) => records,
-            Job::Stop => break,
-        };
-        let mut stop = false;
-        // sled is faster with one large batch than with many small ones.
-        while let Ok(job) = jobs.try_recv() {
-            match job {
-                Job::Add(more) => records.extend(more),
-                Job::Stop => stop = true,
-            }
-        }
-        if let (Some(open), Some((_, last))) = (&index, records.last()) {
-            let last = Tip::after(last);
-            let added = open.add(records.iter().map(|(location, batch)| (*location, batch)), Some(last));
-            match added {
-                Ok(()) => shared.set(|progress| progress.applied = last.position),
-                // The next start continues where the index ends, so nothing may be added after a gap.
-                Err(error) => {
-                    tracing::warn!(code = %error.code, "{error}");
-                    shared.set(|progress| progress.failed = Some(error));
-                    index = None;
-                }
-            }
-        }
-        unsynced = true;
-        if stop {
-            break;
-        }
-    }
-    let _ = fault::point("head.sync").and_then(|()| head.sync_data());
-    if let Some(index) = index {
-        index.flush();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         model::operation::Author,
         store::{
-            folder::journal,
+            folder::{journal, rows::IndexedRecord},
             history::{Outcome, chain},
         },
     };
@@ -337,8 +310,8 @@ mod tests {
         // The index added the records after the journal had become history.
         let old = |offset| Location { part: Part::Journal, generation, offset, length: 200 };
         let index = Index::open(&path.join("index"))?;
-        let tip = batches.last().map(|(_, last)| Tip::after(last));
-        index.add(batches.iter().map(|(offset, batch)| (old(*offset), batch)), tip)?;
+        let records = batches.iter().map(|(offset, batch)| Arc::new(IndexedRecord::of(old(*offset), batch)));
+        index.add(&records.collect::<Vec<_>>())?;
         let shared = Arc::new(Shared::default());
         shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
         let librarian = Librarian { folder: path.to_owned(), shared, jobs: channel().0, thread: None };

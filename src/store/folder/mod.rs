@@ -31,22 +31,26 @@ mod frame;
 mod given_up;
 mod head;
 mod index;
+mod indexing;
 mod inspect;
 mod journal;
 mod keys;
 mod librarian;
 mod log;
 mod migrate;
+mod parallel_read;
 mod reader;
 mod readonly;
 mod repair;
 mod resealing;
 mod restore;
+mod rows;
 mod salvage;
 mod scan;
 mod scratch;
 mod sealing;
 mod unpack;
+mod unwritten;
 
 use std::{
     fs::{self, File},
@@ -63,11 +67,11 @@ use content::{FolderContent, content_base, read};
 use files::Part;
 use frame::BatchFrame;
 use head::{Head, HeadFile};
-use index::Location;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::LogReader;
 use resealing::Resealing;
+use rows::Location;
 
 pub(crate) use beside::{forget_runs, read_beside, write_beside};
 pub(crate) use files::note_server;
@@ -271,8 +275,28 @@ impl Engine for FolderEngine {
         }
     }
 
+    fn positions(&self, query: &Query, before: u64, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        if self.stay == Stay::Brief {
+            return Ok(None);
+        }
+        let position = self.writing().tip.position;
+        // What the index cannot tell, `history` reads.
+        Ok(self.librarian.positions(query, before, limit, position).ok())
+    }
+
     fn finds_by_resource(&self) -> bool {
         self.stay == Stay::Long
+    }
+
+    fn declared_at(&self, path: &str, source: &str) -> Result<Option<String>, StoreError> {
+        if self.stay == Stay::Brief {
+            return Ok(None);
+        }
+        let position = self.writing().tip.position;
+        match self.librarian.declared_at(path, source, position) {
+            Err(_) if self.librarian.has_failed() => Ok(None),
+            found => found,
+        }
     }
 
     fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {

@@ -152,7 +152,8 @@ mod tests {
                 frame::{BatchFrame, encode_changes},
                 journal,
             },
-            history::{Outcome, Record, chain},
+            history::{Outcome, Places, Record, chain},
+            written::written,
         },
     };
 
@@ -180,7 +181,7 @@ mod tests {
         let (mut now, mut tip, mut batches) = (Snapshot::default(), Tip::default(), Vec::new());
         for operations in [first, patch("hunter2-second"), patch("hunter2-third")] {
             let (next, changed) = now.apply(&operations, Timestamp::UNIX_EPOCH).unwrap();
-            let mut changes = codec::changes(&next, &changed, None).unwrap();
+            let mut changes = written(&now, &next, &changed, &Places::new(), &[0; 32], None).unwrap().changes;
             changes.extend(codec::undo(&now, &changed, None).unwrap());
             let record = Record {
                 position: tip.position + 1,

@@ -28,6 +28,9 @@ const SECRET_VARIABLES: [&str; 5] = [
     "EDGEWRIGHT_TOKEN_COMMAND",
 ];
 
+/// The socket that systemd has passed is for this process (D110).
+const SOCKET_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
+
 /// Runs a command and returns what it prints: at most `most` bytes, or one more if it prints more. An error states what is
 /// wrong with the command, without its name and its output.
 pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -35,7 +38,7 @@ pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, 
     let mut shell = Command::new("/bin/sh");
     // What a key service says about an error can contain credentials.
     shell.args(["-c", GUARDED, "sh", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    SECRET_VARIABLES.into_iter().for_each(|name| {
+    SECRET_VARIABLES.into_iter().chain(SOCKET_VARIABLES).for_each(|name| {
         shell.env_remove(name);
     });
     let spawned = shell.process_group(0).spawn();

@@ -394,6 +394,21 @@ fn the_hook_checks_format_and_content() {
     assert_eq!(estate.run("pre-commit.sh manifests").code, 3);
 }
 
+/// A secret of an environment reaches only the jobs that name one. As a secret of the repository, every branch could read it.
+#[test]
+fn each_job_with_the_token_that_applies_has_an_environment() {
+    let (_, text) = yaml_files().into_iter().find(|(name, _)| name.ends_with("github/apply.yaml")).unwrap();
+    let workflow: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+    let mut count = 0;
+    for (name, job) in workflow["jobs"].as_mapping().unwrap() {
+        if serde_yaml::to_string(job).unwrap().contains("secrets.EDGEWRIGHT_APPLY_TOKEN") {
+            assert!(job["environment"].is_string(), "{name:?}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 2);
+}
+
 /// The YAML files of the recipes.
 fn yaml_files() -> Vec<(String, String)> {
     let walk = walkdir::WalkDir::new(Path::new(REPOSITORY).join(RECIPES)).sort_by_file_name();

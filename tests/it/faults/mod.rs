@@ -24,7 +24,7 @@ const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
 /// The fail points of the store, in src/store. Journals of a few bytes make checkpoints frequent.
-const POINTS: [&str; 15] = [
+const POINTS: [&str; 17] = [
     "lock.clear",
     "lock.note",
     "file.create",
@@ -36,6 +36,8 @@ const POINTS: [&str; 15] = [
     "folder.sync",
     "head.sync",
     "head.write",
+    "index.read",
+    "index.write",
     "journal.create",
     "journal.cut",
     "journal.sync",

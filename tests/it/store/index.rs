@@ -4,11 +4,12 @@ use std::{fs, path::Path};
 
 use edgewright::{
     Store,
-    storage::{Query, Retention},
+    resources::{Author, now},
+    storage::{Commit, Query, Retention},
 };
 
-use super::{commit, edge};
-use crate::cli::Folder;
+use super::{commit, described, edge, small, small_key};
+use crate::cli::{Folder, copy, until};
 
 /// Keeps the records of the last checkpoint.
 const ONE: Retention = Retention { records: 1, age: std::time::Duration::MAX, bytes: u64::MAX };
@@ -40,7 +41,7 @@ fn an_index_that_missed_a_checkpoint_is_rebuilt() {
     let path = folder.path().join("store");
     checkpoints(&path, 1, Retention::default());
     // What a crash leaves when sled had not written the new location yet.
-    let index = sled::open(path.join("index")).unwrap();
+    let index = opened(&path.join("index"));
     let mut location = index.get(row(1)).unwrap().unwrap().to_vec();
     assert_eq!(location[0], 1, "the record is in a history file");
     location[0] = 0;
@@ -54,7 +55,7 @@ fn an_index_that_missed_a_retention_forgets_what_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     checkpoints(&path, 2, ONE);
-    let index = sled::open(path.join("index")).unwrap();
+    let index = opened(&path.join("index"));
     assert!(index.get(row(1)).unwrap().is_none(), "the first record is no longer kept");
     let location = index.get(row(2)).unwrap().unwrap();
     index.insert(row(1), location).unwrap();
@@ -67,7 +68,7 @@ fn retention_leaves_no_gap_after_an_empty_history() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     // A store of the first format in which nothing was ever committed.
-    let old = sled::open(&path).unwrap();
+    let old = opened(&path);
     old.insert("m/format", "edgewright 1").unwrap();
     old.insert("m/root", vec![7; 32]).unwrap();
     drop(old);
@@ -103,4 +104,99 @@ fn a_command_leaves_the_checkpoint_to_the_next_one_and_the_index_to_a_server() {
     assert!(folder.ok("history verify").out.starts_with("1 records verified: 1 to 1, "));
     assert_eq!(positions(&store), [1], "a process that stays makes the index");
     assert!(store.join("index").exists());
+}
+
+/// The positions of the records that each kind of query finds.
+fn found(store: &Store) -> Vec<Vec<u64>> {
+    let queries = [
+        Query::All,
+        Query::Resource(small_key(1).path()),
+        Query::Revision(3),
+        Query::Reconciliations,
+        Query::Revision(99),
+    ];
+    let of = |query: &Query| -> Vec<u64> {
+        let records = store.history(query, u64::MAX, 1000).unwrap_or_else(|error| panic!("{query:?}: {error}"));
+        records.iter().map(|record| record.position).collect()
+    };
+    queries.iter().map(of).collect()
+}
+
+#[test]
+fn records_share_rows_and_are_found_before_these_are_written() {
+    const LAST: u64 = 43;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = Store::open(&path).unwrap();
+    commit(&store, vec![small(1)]).unwrap();
+    commit(&store, vec![small(2)]).unwrap();
+    let author = Author::source("shop", None);
+    store.commit(Commit { base: None, operations: vec![described(1, "applied")], author, at: now() }).unwrap();
+    for number in 4..=LAST {
+        commit(&store, vec![described(2, &number.to_string())]).unwrap();
+        let newest = store.history(&Query::All, u64::MAX, 1).unwrap();
+        assert_eq!(newest.first().map(|record| record.position), Some(number));
+    }
+    let expected: Vec<Vec<u64>> = vec![(1..=LAST).rev().collect(), vec![3, 1], vec![3], vec![3], vec![]];
+    assert_eq!(found(&store), expected);
+    // What a kill leaves: the next start adds what the index does not have.
+    let killed = folder.path().join("killed");
+    copy(&path, &killed);
+    assert_eq!(found(&Store::open(&killed).unwrap()), expected);
+    drop(store);
+    let index = opened(&path.join("index"));
+    let rows = index.scan_prefix("p/").count() as u64;
+    assert!(rows < LAST / 2, "{rows} rows for {LAST} records");
+    drop(index);
+    assert_eq!(found(&Store::open(&path).unwrap()), expected);
+}
+
+#[test]
+fn the_log_answers_if_the_index_cannot_be_read() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    for number in 1..=5 {
+        let body = format!(r#"{{"type": "api", "description": "number {number}"}}"#);
+        assert_eq!(serve.call("POST", "/ip_restrictions", &body).status, 201);
+    }
+    let pages = ["/history?limit=1000", "/history/2", "/history?before_id=4&limit=1", "/history/blame?resource=/none"];
+    let read = |serve: &crate::cli::Serve| pages.map(|page| (page, serve.get(page).status, serve.get(page).body));
+    let before = read(&serve);
+    serve.stop();
+    let serve = folder.serve_with("", &[("FAILPOINTS", "index.read=return(io)")]);
+    let of_pages =
+        |pages: [(&'static str, u16, String); 4]| pages.map(|(page, status, body)| (page, status, body.len()));
+    assert_eq!(of_pages(read(&serve)), of_pages(before));
+    serve.wait_for("/index");
+    serve.stop();
+}
+
+#[test]
+fn the_log_answers_if_the_index_cannot_be_written() {
+    let folder = Folder::new();
+    // Each checkpoint needs the index on the disk.
+    let points = "checkpoint.bytes=return(1);index.write=return(full)";
+    let serve = folder.serve_with("", &[("FAILPOINTS", points)]);
+    let positions = |serve: &crate::cli::Serve| {
+        let page = serve.get("/history?limit=1000").json();
+        page["history"].as_array().unwrap().len()
+    };
+    let before = positions(&serve);
+    for number in 1..=40 {
+        let body = format!(r#"{{"type": "api", "description": "number {number} {}"}}"#, "x".repeat(200));
+        assert_eq!(serve.call("POST", "/ip_restrictions", &body).status, 201);
+        assert_eq!(positions(&serve), before + number);
+    }
+    serve.wait_for("/index");
+    assert_eq!(positions(&serve), before + 40);
+    serve.stop();
+    let serve = folder.serve("");
+    assert_eq!(positions(&serve), before + 40, "the next start makes the index");
+    serve.stop();
+    assert!(folder.ok("store check").code == 0);
+}
+
+/// Opens an index that a store had open. A process that another test has just started can hold the lock for a moment.
+fn opened(path: &Path) -> sled::Db {
+    until("the index is free", || sled::open(path).ok())
 }

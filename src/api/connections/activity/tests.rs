@@ -41,11 +41,28 @@ fn a_request_keeps_its_connection_unless_the_client_takes_nothing() {
     flight.caught_up();
     assert_eq!((activity.eviction(), activity.overdue(&limits(), at(start, 900))), (None, None));
     // The socket takes nothing, although there is no response to take.
-    activity.note_written(false, at(start, 900));
-    activity.note_written(false, at(start, 910));
+    activity.note_written(None, at(start, 900));
+    activity.note_written(None, at(start, 910));
     assert_eq!(activity.overdue(&limits(), at(start, 931)), Some(CloseReason::Stalled));
-    activity.note_written(true, at(start, 931));
+    activity.note_written(Some(1), at(start, 931));
     assert_eq!(activity.overdue(&limits(), at(start, 1000)), None);
+}
+
+#[test]
+fn a_client_must_take_as_much_of_a_large_part_as_of_small_ones() {
+    let start = Instant::now();
+    let activity = Arc::new(Activity::new(start));
+    let mut flight = activity.begin(false);
+    assert!(flight.enter());
+    flight.answered(10 * LEAST_TAKEN, start);
+    flight.handed(8 * LEAST_TAKEN, start);
+    for second in 1..=20 {
+        activity.note_written(Some(1), at(start, second));
+    }
+    assert_eq!(activity.overdue(&limits(), at(start, 31)), Some(CloseReason::Stalled));
+    activity.note_written(Some(LEAST_TAKEN), at(start, 30));
+    assert_eq!(activity.overdue(&limits(), at(start, 31)), None);
+    assert_eq!(activity.overdue(&limits(), at(start, 61)), Some(CloseReason::Stalled));
 }
 
 #[test]

@@ -120,8 +120,8 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         Code::Unreadable,
         "UNREADABLE",
         400,
-        "A file or folder cannot be read or written, or a manifest file is larger than 64 MiB.",
-        "Check that it exists, that the current user has access, and that the disk is not full.",
+        "A file or folder cannot be read or written, a manifest file is larger than 64 MiB, or a server cannot be reached.",
+        "Check that it exists, that the current user has access, and that the disk is not full; for a server, check the URL and that it runs.",
     ),
     info(
         Code::NotUtf8,
@@ -207,6 +207,13 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         409,
         "A resource is moving to another source, and one of the two sources has not done its part yet. The resource stays as it is (D104).",
         "Set `transfer_to` in the manifest of the old source and `transfer_from` in that of the new one, and apply both. Afterwards, remove the resource from the old source.",
+    ),
+    info(
+        Code::RolledBack,
+        "ROLLED_BACK",
+        409,
+        "A rollback gave a resource back to the source that had it before, and the manifests of both sources are still those from after the transfer. The resource stays as it is (D78).",
+        "Declare the resource in the source that owns it now, or move it again with `edgewright transfer`.",
     ),
     info(
         Code::PreventDestroy,

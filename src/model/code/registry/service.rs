@@ -135,8 +135,8 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::CannotListen,
         "CANNOT_LISTEN",
         500,
-        "The server cannot listen on the address.",
-        "Stop the process that uses the port, or choose another port with --listen.",
+        "The server cannot listen on the address, or on the socket that the service manager has passed.",
+        "Stop the process that uses the port, or choose another port with --listen. A socket unit must have one ListenStream= with an IP address and a port, which is also that of --listen if that is set.",
     ),
     info(
         Code::Stale,

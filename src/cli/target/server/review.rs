@@ -1,0 +1,67 @@
+//! Comparisons and traces of manifests among everything else that a server has (D111).
+
+use std::sync::Arc;
+
+use super::{
+    super::{
+        Target,
+        client::{foreign_response, rejects_field},
+        upload::Outgoing,
+    },
+    ServerTarget, report_of,
+};
+use crate::{
+    api::{
+        reconciliation::wire::{Request, TraceOfPlan},
+        trace::RequestToTrace,
+    },
+    cli::{Failure, progress::during},
+    manifest::tree::{Tree, collect},
+    plan::report::Report,
+};
+
+impl ServerTarget {
+    /// Plans the changes from older manifests of the source.
+    pub(crate) fn compare(self, older: &Arc<dyn Tree>) -> Result<Report, Failure> {
+        let ((old, old_files), (new, new_files)) = during("Reading", || (collect(older), collect(&self.options.tree)));
+        let (old, old_stops) = self.check(&old);
+        let (new, new_stops) = self.check(&new);
+        if old_stops || new_stops {
+            // Those of the older manifests come first, as without a server.
+            return Ok(if old_stops { old.report("diff") } else { new.report("diff") });
+        }
+        let request = Request { compare: true, ..self.request() };
+        let mut files = Outgoing::with_older(new_files, old_files);
+        let mut run = self.exchange(request, &mut files, "Comparing")?;
+        if !run.outcome.is_empty() {
+            // It is a plan of the store.
+            return Err(foreign_response(&self.url, 200));
+        }
+        Ok(Report { command: "diff", ..report_of(&mut run, &[&old, &new]) })
+    }
+
+    /// Plans, and traces a request in the store as it is and as the plan leaves it. The traces are there if the report has a
+    /// plan without refusals.
+    pub(crate) fn trace(mut self, request: RequestToTrace) -> Result<(Report, Option<TraceOfPlan>), Failure> {
+        self.to_trace = Some(request);
+        let report = self.propose(None)?.report;
+        if report.plan.is_some() && self.traced.is_none() {
+            return Err(foreign_response(&self.url, 200));
+        }
+        Ok((report, self.traced))
+    }
+
+    /// The failure for a server that does not know these requests.
+    pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
+        let lacks = |name: &str| rejects_field(text, |field| field == name);
+        if request.compare && lacks("/compare") {
+            return Some(
+                self.client.too_old("it cannot compare manifests", "upgrade the server, or compare without it"),
+            );
+        }
+        let is_of_trace = request.trace.is_some() && lacks("/trace");
+        is_of_trace.then(|| {
+            self.client.too_old("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
+        })
+    }
+}

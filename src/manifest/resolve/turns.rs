@@ -1,0 +1,124 @@
+//! Whose turn it is with declared resources that move between sources, or that another source owns (D104).
+
+use std::{cell::OnceCell, sync::Arc};
+
+use super::Resolver;
+use crate::{
+    manifest::{
+        consent,
+        declaration::Declaration,
+        transfer::{self, Standing},
+    },
+    model::{diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
+};
+
+impl<'a> Resolver<'a> {
+    /// Whose turn it is with a resource. `claim` is none if the resource does not exist.
+    pub(super) fn standing(
+        &mut self,
+        declaration: &Declaration,
+        key: &Key,
+        claim: Option<Option<&'a Claim>>,
+    ) -> Standing<'a> {
+        let (source, markers) = (self.known.source, &declaration.transfer);
+        self.out.has_transfers |= !markers.is_empty();
+        // Without a store, everything that is declared is checked.
+        if self.offline {
+            return Standing::Applied;
+        }
+        // What a rollback deleted is not created again inside what it gave back.
+        let returned = key.parent_key().and_then(|parent| self.returned.get(&parent).copied());
+        if let (None, Some(parent)) = (claim, returned)
+            && (declaration.is_inside_of_parent() || !consent::delegates(self.known.snapshot, key, source))
+        {
+            return Standing::Returned(parent);
+        }
+        let waits = |parent: Key| self.waiting.contains(&parent);
+        let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
+        markers.standing(source, claim.flatten(), claim.is_some(), parent_waits)
+    }
+
+    /// Leaves a declared resource to another source. Its name can be referenced.
+    pub(super) fn leave(
+        &mut self,
+        declaration: &'a Arc<Declaration>,
+        key: &Key,
+        standing: Standing<'a>,
+        fault: Option<Diagnostic>,
+    ) {
+        self.out.diagnostics.extend(fault);
+        if declaration.parent.is_none() {
+            self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
+        }
+        match standing {
+            Standing::Waiting(_) => {
+                self.waiting.insert(key.clone());
+            }
+            Standing::Returned(claim) => {
+                self.returned.insert(key.clone(), claim);
+            }
+            Standing::Applied | Standing::Conflict(_) | Standing::HandedOver(_) => {}
+        }
+        if self.told.insert(declaration.head().document_key()) {
+            self.out.diagnostics.extend(standing.warning(declaration, self.known.source));
+        }
+    }
+
+    /// Warns about resources that are promised and not declared: they stay until their new source declares them.
+    pub(super) fn warn_of_kept(&mut self) {
+        let (snapshot, source) = (self.known.snapshot, self.known.source);
+        let (desired, declared) = (&self.out.desired, self.loaded.declared());
+        let contained = OnceCell::new();
+        let is_declared = |entry: &Entry, claim: &Claim| {
+            let (kind, name) = (entry.key.kind.info().name, claim.name.as_str());
+            if desired.contains_key(&entry.key) {
+                return true;
+            }
+            let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
+            // An event subscription has no claim that would tell its name.
+            let Some((parent, held)) = parent.and_then(|parent| Some((parent, parent.claim.as_ref()?))) else {
+                return declared.knows(kind, name);
+            };
+            // Another edge may have a route of the same name.
+            let renamed = desired.get(&parent.key).map_or(held.name.as_str(), |desired| desired.claim.name.as_str());
+            let contained = contained.get_or_init(|| declared.contained());
+            let is_inside = |parent: &str| contained.contains(&(kind, parent, name));
+            declared.may_know(kind, name)
+                || is_inside(&held.name)
+                || is_inside(renamed)
+                || is_inside(parent.key.id.as_str())
+        };
+        let is_kept = |entry: &Entry| {
+            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
+            claim.is_some_and(|claim| !is_declared(entry, claim))
+        };
+        // What moves with its edge is told with it.
+        let is_told = |entry: &Entry| {
+            let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
+            let promise = |entry: &Entry| entry.claim.as_ref().map(|it| (it.transfer_to.clone(), it.returned));
+            parent.is_some_and(|parent| promise(parent) == promise(entry) && is_kept(parent))
+        };
+        let promised = snapshot.iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_told(entry));
+        // Both sources may have created it, so that nothing is left to take over.
+        let is_had = |entry: &Entry, claim: &Claim, by: &str| {
+            let mut named = self.known.named(entry.key.kind, entry.key.parent.as_ref(), &claim.name);
+            named.any(|other| other.is_owned_by(by) && other.key != entry.key)
+        };
+        let kept = transfer::kept(promised, is_had);
+        self.out.has_transfers |= !kept.is_empty();
+        self.out.diagnostics.extend(kept);
+    }
+
+    /// Reports a resource owned by another source, and a transfer between a source and itself.
+    pub(super) fn check_owner(&mut self, declaration: &Declaration, key: &Key, claim: Option<&Claim>) {
+        let (source, markers) = (self.known.source, &declaration.transfer);
+        if !self.offline
+            && let Some(fault) = markers.own_source(source)
+            && self.told.insert(declaration.head().document_key())
+        {
+            self.out.diagnostics.push(declaration.head().diagnostic(fault));
+        }
+        let standing = markers.standing(source, claim, true, false);
+        self.out.diagnostics.extend(standing.conflict(declaration, key, source));
+    }
+}

@@ -1,0 +1,74 @@
+//! The claims that a rollback brings back (D78). If a resource changed hands since, the manifests of both sources are still
+//! those from after the transfer: the source that gets it back must not delete it, nor the other one create it again.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Kind,
+    id::Id,
+    operation::Claim,
+    snapshot::{Entry, Snapshot},
+};
+
+/// The kind, parent and owner of a resource, and its name there.
+type OwnedName<'a> = (Kind, Option<&'a Id>, &'a str, &'a str);
+
+/// Who has the resources that a rollback brings back.
+pub(super) struct FormerOwners<'a> {
+    current: &'a Snapshot,
+    /// The claims on resources that replaced others when these changed hands, by what these were.
+    replaced: BTreeMap<OwnedName<'a>, &'a Claim>,
+}
+
+impl<'a> FormerOwners<'a> {
+    /// Compares the present state with the one that is brought back, of all sources or of one.
+    pub(super) fn of(current: &'a Snapshot, target: &'a Snapshot, source: Option<&str>) -> Self {
+        let mut replaced = BTreeMap::new();
+        // A rollback of one source leaves the resources of others alone.
+        let gone = current.iter().filter(|entry| source.is_none() && target.get(&entry.key).is_none());
+        for entry in gone {
+            let Some(claim) = &entry.claim else { continue };
+            if let Some(from) = &claim.transferred_from {
+                let name = claim.transferred_as.as_ref().unwrap_or(&claim.name);
+                let key = (entry.key.kind, entry.key.parent.as_ref(), from.as_str(), name.as_str());
+                replaced.insert(key, claim);
+            }
+        }
+        Self { current, replaced }
+    }
+
+    /// The claim on a resource that is brought back.
+    pub(super) fn claim(&self, then: &Entry) -> Option<Claim> {
+        let claim = then.claim.clone()?;
+        let now = match self.current.get(&then.key) {
+            Some(now) => now.claim.as_ref(),
+            None => {
+                let key = (then.key.kind, then.key.parent.as_ref(), claim.source.as_str(), claim.name.as_str());
+                self.replaced.get(&key).copied()
+            }
+        };
+        Some(match now {
+            // The source had to hand it over; its manifests do not declare it any longer.
+            Some(now) if now.source != claim.source => {
+                let renamed = (now.name != claim.name).then(|| now.name.clone());
+                let offered = claim.receiver().map(str::to_owned);
+                Claim {
+                    transfer_to: offered.or_else(|| Some(claim.source.clone())),
+                    transferred_from: Some(now.source.clone()),
+                    transferred_as: renamed,
+                    returned: true,
+                    ..claim
+                }
+            }
+            // An earlier rollback returned it: its source has not declared it since.
+            Some(now) if now.is_kept_by_rollback() && !claim.is_promised() => Claim {
+                transfer_to: now.transfer_to.clone(),
+                transferred_from: now.transferred_from.clone(),
+                transferred_as: now.transferred_as.clone(),
+                returned: true,
+                ..claim
+            },
+            _ => claim,
+        })
+    }
+}
