@@ -26,10 +26,7 @@ pub(super) fn journal_to_history(folder: &Path, generation: u64, revise: &mut Re
         Some(Framed { batch, .. }) => undoing(batch, revise).map(Some),
         None if (journal.tip.position, journal.tip.hash) == (following.position, following.hash) => Ok(None),
         // The journal is removed next, so damage must stop this first.
-        None => {
-            let found = format!("record {} at byte {} cannot be read", journal.tip.position + 1, journal.end);
-            Err(StoreError::corrupt(&from, found))
-        }
+        None => Err(journal.unreadable()),
     })?;
     Ok(journal.tip)
 }
@@ -42,10 +39,7 @@ pub(super) fn rewrite_history(folder: &Path, generation: u64, revise: &mut Revis
     journal::write_history(&path, store, start, || match history.batch()? {
         Some(Framed { batch, .. }) => undoing(batch, revise).map(Some),
         None if history.rest.is_none() => Ok(None),
-        None => {
-            let found = format!("record {} at byte {} cannot be read", history.tip.position + 1, history.end);
-            Err(StoreError::corrupt(&path, found))
-        }
+        None => Err(history.unreadable()),
     })
 }
 

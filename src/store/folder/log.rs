@@ -31,6 +31,17 @@ pub(super) fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
     Ok(parts)
 }
 
+/// Opens a file of the log. A checkpoint may have made a history file of a journal since the files were listed.
+fn open(folder: &Path, part: Part, generation: u64, with_changes: bool) -> Result<LogReader, StoreError> {
+    let path = part.path(folder, generation);
+    match LogReader::open(&path, with_changes) {
+        Err(_) if part == Part::Journal && !files::exists(&path)? => {
+            LogReader::open(&Part::History.path(folder, generation), with_changes)
+        }
+        opened => opened,
+    }
+}
+
 /// The file that says where the history begins.
 pub(super) fn kept(folder: &Path) -> PathBuf {
     folder.join(KEPT)
@@ -58,8 +69,7 @@ pub(super) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
 /// Visits the records up to a position, oldest first.
 pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
     for (number, (part, generation)) in parts(folder)?.into_iter().enumerate() {
-        let path = part.path(folder, generation);
-        let mut reader = LogReader::open(&path, false)?;
+        let mut reader = open(folder, part, generation, false)?;
         if number == 0 {
             check_begin(folder, reader.start)?;
         }
@@ -71,8 +81,7 @@ pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<()
             before = batch.hash;
         }
         if reader.rest.is_some() && reader.tip.position < upto {
-            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
-            return Err(StoreError::corrupt(&path, found));
+            return Err(reader.unreadable());
         }
     }
     Ok(())
@@ -84,14 +93,13 @@ pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut Und
     let parts = parts(folder)?;
     let mut first = 0;
     for (number, (part, generation)) in parts.iter().enumerate().rev() {
-        if LogReader::open(&part.path(folder, *generation), false)?.start.revision <= revision {
+        if open(folder, *part, *generation, false)?.start.revision <= revision {
             first = number;
             break;
         }
     }
     for (part, generation) in parts.into_iter().skip(first) {
-        let path = part.path(folder, generation);
-        let mut reader = LogReader::open(&path, true)?;
+        let mut reader = open(folder, part, generation, true)?;
         let mut before = reader.start;
         while let Some(Framed { mut batch, .. }) = reader.batch()?
             && batch.position <= upto
@@ -102,8 +110,7 @@ pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut Und
             before = after;
         }
         if reader.rest.is_some() && reader.tip.position < upto {
-            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
-            return Err(StoreError::corrupt(&path, found));
+            return Err(reader.unreadable());
         }
     }
     Ok(())
@@ -152,8 +159,11 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
         if missing == 0 {
             return Ok(found);
         }
-        let path = part.path(folder, generation);
-        let mut reader = LogReader::open(&path, false)?;
+        let mut reader = match open(folder, part, generation, false) {
+            // The retention has dropped it, and everything before it.
+            Err(_) if next.is_some() && !files::exists(&Part::History.path(folder, generation))? => break,
+            opened => opened?,
+        };
         let mut newest = VecDeque::new();
         let mut complete = true;
         while let Some(Framed { batch, .. }) = reader.batch()? {
@@ -169,8 +179,7 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
             }
         }
         if complete && next.is_some_and(|next| reader.tip.position != next.position) {
-            let found = format!("record {} at byte {} cannot be read", reader.tip.position + 1, reader.end);
-            return Err(StoreError::corrupt(&path, found));
+            return Err(reader.unreadable());
         }
         found.extend(newest.into_iter().rev());
         next = Some(reader.start);
@@ -193,5 +202,27 @@ pub(super) fn statistics(folder: &Path, position: u64) -> Statistics {
 /// Returns the position of the oldest record that is kept.
 fn oldest(folder: &Path) -> Option<u64> {
     let (part, generation) = parts(folder).ok()?.first().copied()?;
-    LogReader::open(&part.path(folder, generation), false).ok().map(|reader| reader.start.position + 1)
+    open(folder, part, generation, false).ok().map(|reader| reader.start.position + 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::folder::{fold, journal::Journal};
+
+    #[test]
+    fn a_journal_that_a_checkpoint_has_folded_meanwhile_is_read_as_history() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |generation| Part::Journal.path(folder.path(), generation);
+        for generation in [1, 2] {
+            Journal::create(path(generation), [7; 16], Tip::default()).unwrap();
+        }
+        let listed = parts(folder.path()).unwrap();
+        fold::journal_to_history(folder.path(), 1, &mut |_| Ok(())).unwrap();
+        fs::remove_file(path(1)).unwrap();
+        let opened = |(part, generation)| open(folder.path(), part, generation, false).map(|reader| reader.start);
+        assert_eq!(listed.into_iter().map(opened).collect::<Vec<_>>(), [Ok(Tip::default()), Ok(Tip::default())]);
+        assert!(opened((Part::Journal, 3)).is_err());
+    }
 }

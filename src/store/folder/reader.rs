@@ -118,6 +118,12 @@ impl LogReader {
         Ok(Some(Framed { offset, length, batch }))
     }
 
+    /// The error of a file whose next record cannot be read, although it must be there.
+    pub(super) fn unreadable(&self) -> StoreError {
+        let found = format!("record {} at byte {} cannot be read", self.tip.position + 1, self.end);
+        StoreError::corrupt(&self.path, found)
+    }
+
     /// Reads on until the frame has `length` bytes or the file ends.
     fn fill(&mut self, length: usize) -> Result<(), StoreError> {
         let missing = length.saturating_sub(self.frame.len()) as u64;
