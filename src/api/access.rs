@@ -1,6 +1,6 @@
 //! The access log: one line for each request, without anything secret of it (D87).
 
-use std::{cell::OnceCell, convert::Infallible, net::IpAddr, sync::Arc, time::Instant};
+use std::{cell::OnceCell, net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
@@ -52,9 +52,9 @@ pub(super) async fn logged<A>(
     request: Request,
     floods: Arc<AccessFloods>,
     handle: impl FnOnce(Request) -> A,
-) -> Result<Response, Infallible>
+) -> Response
 where
-    A: Future<Output = Result<Response, Infallible>>,
+    A: Future<Output = Response>,
 {
     let span = RequestSpan::start(&request);
     if span.is_none() && !tracing::enabled!(target: TARGET, Level::ERROR) {
@@ -70,7 +70,6 @@ where
         (response, noted.unwrap_or_default())
     };
     let (response, (path, actor, client)) = NOTED.scope(Noted::default(), noting).await;
-    let response = response?;
     let status = response.status();
     let path = path.as_deref().unwrap_or(NO_PATH);
     // Those of clients without a key, and those that are shed before the key is checked.
@@ -83,7 +82,7 @@ where
         span.end(path, status, request_id);
     }
     if is_refused && !PROBES.contains(&path) && !floods.add(client) {
-        return Ok(response);
+        return response;
     }
     macro_rules! log_line {
         ($level:expr) => {
@@ -110,5 +109,5 @@ where
     } else {
         log_line!(Level::INFO);
     }
-    Ok(response)
+    response
 }

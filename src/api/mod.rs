@@ -13,8 +13,10 @@ pub(crate) mod client_certificates;
 mod connections;
 mod drain;
 pub(crate) mod endpoint;
+mod endpoint_paths;
 pub(crate) mod export;
 mod feed;
+mod front;
 mod given;
 pub(crate) mod guard;
 mod handle;
@@ -63,6 +65,7 @@ pub use router::router;
 pub use serve::{Server, bind};
 
 pub(crate) use connections::ConnectionLimits;
+pub(crate) use front::Front;
 pub(crate) use tls::{Tls, TlsFiles};
 
 use self::metrics::{Inventories, ScrapedPages, SyncTimes};

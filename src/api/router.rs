@@ -1,53 +1,41 @@
-//! The router and its middleware.
+//! The router of everything but the endpoints of resources.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
     body::{Body, Bytes},
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter, get, post},
+    routing::{get, post},
 };
-use tower::ServiceExt;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
     App,
-    access::{self, note_client},
-    access_floods::AccessFloods,
     answer::{ApiError, REQUEST_ID},
-    backup, drain,
-    endpoint::{Endpoint, endpoints},
-    export, feed, guard,
-    handle::{Served, handle},
-    history, hooks,
-    metrics::{self, Meter},
-    openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml,
-    security::note::SecurityNote,
-    sources, trace, transfer, watch, whoami,
+    backup, export, feed,
+    front::Front,
+    history, hooks, metrics, openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml, sources,
+    trace, transfer, watch, whoami,
 };
-use crate::{model::code::Code, store::mint};
+use crate::model::code::Code;
 
 /// Builds the router of an [`App`].
 pub fn router(app: App) -> Router {
-    metrics::install();
-    let app = Arc::new(app);
-    let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
-    for endpoint in endpoints() {
-        let path = positional(&endpoint.path);
-        let routes = paths.remove(&path).unwrap_or_else(|| only(&path));
-        paths.insert(path.clone(), with_endpoint(routes, &app, endpoint, &path));
-    }
-    // Each layer boxes every request and response of its routes, so the endpoints have none.
-    let mut endpoints = Router::new();
-    for (path, routes) in paths {
-        endpoints = endpoints.route(&path, routes);
-    }
+    let front = Front::new(app);
+    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+        let answering = front.answer(request);
+        async move { Ok(answering.await) }
+    }))
+}
+
+/// Everything but the endpoints of resources.
+pub(super) fn others(app: &Arc<App>) -> Router {
     let metadata = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         move |Parameters(parameters): Parameters, uri: Uri| async move {
             let parameters = parameters?;
             query::check(uri.query(), &[])?;
@@ -59,13 +47,13 @@ pub fn router(app: App) -> Router {
         query::check(uri.query(), &[]).map(|()| ([(header::CONTENT_TYPE, "application/json")], document))
     };
     let reconciliations = {
-        let (make, list) = (Arc::clone(&app), Arc::clone(&app));
+        let (make, list) = (Arc::clone(app), Arc::clone(app));
         get(move |request: Request<Body>| reconciliation::list(list, request))
             .post(move |request: Request<Body>| reconciliation::create(make, request))
             .fallback(method_not_allowed)
     };
     let reconciliation = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             reconciliation::get(app, id, request).await
@@ -73,11 +61,11 @@ pub fn router(app: App) -> Router {
         get(answer).fallback(method_not_allowed)
     };
     let changes = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| history::list(app, request)).fallback(method_not_allowed)
     };
     let change = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let revision = parameters?.into_iter().next().unwrap_or_default();
             history::get(app, revision, request).await
@@ -85,19 +73,19 @@ pub fn router(app: App) -> Router {
         get(answer).fallback(method_not_allowed)
     };
     let blame = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| history::blame(app, request)).fallback(method_not_allowed)
     };
     let rollbacks = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
     };
     let list_sources = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
     };
     let get_source = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::get(app, name, request).await
@@ -105,7 +93,7 @@ pub fn router(app: App) -> Router {
         get(answer).fallback(method_not_allowed)
     };
     let suspend_source = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::suspend(app, name, request).await
@@ -113,7 +101,7 @@ pub fn router(app: App) -> Router {
         post(answer).fallback(method_not_allowed)
     };
     let resume_source = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::resume(app, name, request).await
@@ -121,7 +109,7 @@ pub fn router(app: App) -> Router {
         post(answer).fallback(method_not_allowed)
     };
     let destroy_source = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::destroy::create(app, name, request).await
@@ -129,11 +117,11 @@ pub fn router(app: App) -> Router {
         post(answer).fallback(method_not_allowed)
     };
     let watch = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
     };
     let get_origin = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             origin::get(app, id, request).await
@@ -141,11 +129,11 @@ pub fn router(app: App) -> Router {
         get(answer).fallback(method_not_allowed)
     };
     let list_owners = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| owners::list(app, request)).fallback(method_not_allowed)
     };
     let owner = {
-        let (read, change) = (Arc::clone(&app), Arc::clone(&app));
+        let (read, change) = (Arc::clone(app), Arc::clone(app));
         let shown = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             owners::get(read, id, request).await
@@ -157,40 +145,40 @@ pub fn router(app: App) -> Router {
         get(shown).patch(changed).fallback(method_not_allowed)
     };
     let git_hook = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
     };
     let gateway_configuration = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| feed::get(app, request)).fallback(method_not_allowed)
     };
     let backup = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| backup::get(app, request)).fallback(method_not_allowed)
     };
     let rekeyed = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         post(move |request: Request<Body>| rekey::create(app, request)).fallback(method_not_allowed)
     };
     let caller = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| whoami::get(app, request)).fallback(method_not_allowed)
     };
     let exported = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         get(move |request: Request<Body>| export::get(app, request)).fallback(method_not_allowed)
     };
     let traced = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         post(move |request: Request<Body>| trace::create(app, request)).fallback(method_not_allowed)
     };
     let transfers = {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(app);
         post(move |request: Request<Body>| transfer::create(app, request)).fallback(method_not_allowed)
     };
-    let (measured, probed) = (Arc::clone(&app), Arc::clone(&app));
+    let (measured, probed) = (Arc::clone(app), Arc::clone(app));
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
-    let others = Router::<()>::new()
+    Router::<()>::new()
         .route("/openapi.json", get(document).fallback(method_not_allowed))
         .merge(docs)
         .route("/reconciliations", reconciliations)
@@ -222,77 +210,7 @@ pub fn router(app: App) -> Router {
         .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))
         .fallback(async || not_found())
         .layer(middleware::from_fn(with_one_error_body))
-        .layer(middleware::from_fn(metrics::observe));
-    let router = endpoints.merge(others);
-    let (known, floods) = (Arc::clone(&app), Arc::<AccessFloods>::default());
-    let preflights = app.guards.cors.preflights().map(|layer| router.clone().layer(layer));
-    Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
-        known.client_certificates.vouch(&mut request);
-        known.guards.note_client(&mut request);
-        let preflight = request.method() == Method::OPTIONS
-            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        let preflights = preflights.as_ref().filter(|_| preflight);
-        let (app, router) = (Arc::clone(&app), preflights.unwrap_or(&router).clone());
-        let answered_by_layer = preflights.is_some();
-        access::logged(request, Arc::clone(&floods), move |request| respond(app, router, answered_by_layer, request))
-    }))
-}
-
-/// Handles a request, and adds what all responses have in common: one function instead of a layer for each, because each
-/// layer of the router boxes every request and response.
-async fn respond(app: Arc<App>, router: Router, is_preflight: bool, request: Request) -> Result<Response, Infallible> {
-    let guards = &app.guards;
-    let place = guards.in_flight.enter(request.uri().path());
-    let is_page = guard::is_page(request.uri().path());
-    let client = guards.origin(&request, metrics::known_method(request.method()));
-    note_client(client.site());
-    let web_origin = guards.cors.origin(request.headers());
-    let mut response = match place {
-        Ok(place) => {
-            let response = drain::drain(request, |request| router.oneshot(request)).await?;
-            drop(place);
-            response
-        }
-        Err(shed) => drain::drain(request, |_| std::future::ready(shed.into_response())).await,
-    };
-    let note = response.extensions_mut().remove::<SecurityNote>();
-    if note.as_ref().is_some_and(SecurityNote::is_failed_authentication)
-        && let Some(refused) = guards.slow_down(&client).await
-    {
-        response = refused.into_response();
-    }
-    let status = response.status();
-    let headers = response.headers_mut();
-    if !is_preflight {
-        guards.cors.allow(web_origin, headers);
-    }
-    guard::add_safe_headers(headers, is_page);
-    // An error already has the id of its body (D8).
-    if !headers.contains_key(REQUEST_ID)
-        && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
-    {
-        headers.insert(REQUEST_ID, id);
-    }
-    if status == StatusCode::NO_CONTENT {
-        headers.remove(header::CONTENT_LENGTH);
-    }
-    if let Some(note) = note {
-        guards.log(note, &client, &response);
-    }
-    Ok(response)
-}
-
-/// Unifies parameter names: the router requires one name per segment, but kinds use different ones.
-fn positional(path: &str) -> String {
-    let mut number = 0;
-    let segments = path.split('/').map(|segment| {
-        if !segment.starts_with('{') {
-            return segment.to_owned();
-        }
-        number += 1;
-        format!("{{p{}}}", number - 1)
-    });
-    segments.collect::<Vec<_>>().join("/")
+        .layer(middleware::from_fn(metrics::observe))
 }
 
 /// The decoded path parameters in order; a path that is not UTF-8 is not found.
@@ -311,45 +229,13 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
     }
 }
 
-fn with_endpoint(routes: MethodRouter, app: &Arc<App>, endpoint: Endpoint, path: &str) -> MethodRouter {
-    let (filter, method) = match endpoint.method {
-        "POST" => (MethodFilter::POST, Method::POST),
-        "PATCH" => (MethodFilter::PATCH, Method::PATCH),
-        "PUT" => (MethodFilter::PUT, Method::PUT),
-        "DELETE" => (MethodFilter::DELETE, Method::DELETE),
-        _ => (MethodFilter::GET, Method::GET),
-    };
-    let meter = Meter::new(method, path);
-    // The router clones its handlers for each request.
-    let served = Arc::new((Served::new(Arc::clone(app), endpoint), meter));
-    routes.on(filter, move |Parameters(parameters): Parameters, request: Request<Body>| async move {
-        let (served, meter) = &*served;
-        let method = request.method().clone();
-        let answering = async {
-            let handled = match parameters {
-                Ok(parameters) => handle(served, parameters, request).await,
-                Err(error) => Err(error),
-            };
-            handled.unwrap_or_else(IntoResponse::into_response)
-        };
-        meter.observe(&method, answering).await
-    })
-}
-
-/// The routes of an endpoint's path, which refuse all other methods.
-fn only(path: &str) -> MethodRouter {
-    let meter = Arc::new(Meter::new(Method::GET, path));
-    MethodRouter::new().fallback(move |method: Method| async move {
-        meter.observe(&method, async { method_not_allowed().await.into_response() }).await
-    })
-}
-
-fn not_found() -> ApiError {
+/// The error for a path that nothing has.
+pub(super) fn not_found() -> ApiError {
     ApiError::of(Code::NotFound, "not found: no endpoint at this path")
 }
 
-/// Responds to an unsupported method; the router adds the Allow header.
-async fn method_not_allowed() -> ApiError {
+/// Responds to an unsupported method; the Allow header is added to it.
+pub(super) async fn method_not_allowed() -> ApiError {
     ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
 }
 

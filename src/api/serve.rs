@@ -7,15 +7,18 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{Router, extract::Request};
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
 
+use tower::ServiceExt;
+
 use super::{
-    connections::{self, ConnectionLimits},
+    connections::{self, Answer, ConnectionLimits},
+    front::Front,
     tls::Tls,
 };
 use crate::reconcile::{
@@ -137,7 +140,7 @@ impl Server {
             }
             loops.iter().for_each(|following| following.look());
         };
-        self.run_following(router, following, hangup, || {})
+        self.run_answering(of_router(router), following, hangup, || {})
     }
 
     /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
@@ -154,7 +157,17 @@ impl Server {
     /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping` when it has to stop.
     pub(crate) fn run_following(
         self,
-        router: Router,
+        front: Arc<Front>,
+        following: FollowedList,
+        hangup: impl FnMut() + Send + 'static,
+        stopping_begins: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        self.run_answering(Box::new(move |request| front.answer(request)), following, hangup, stopping_begins)
+    }
+
+    fn run_answering(
+        self,
+        answer: Box<Answer>,
         following: FollowedList,
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
@@ -168,13 +181,13 @@ impl Server {
             loops.stop();
         };
         let door = Door { listener, limits, tls };
-        serve(runtime, door, router, following, tell(stopping, stop))
+        serve(runtime, door, answer, following, tell(stopping, stop))
     }
 
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let door = Door { listener: self.listener, limits: self.limits, tls: self.tls };
-        serve(self.runtime, door, router, FollowedList::default(), tell(self.stopping, stop))
+        serve(self.runtime, door, of_router(router), FollowedList::default(), tell(self.stopping, stop))
     }
 
     /// Returns a receiver of whether the server stops.
@@ -196,10 +209,18 @@ struct Door {
     tls: Option<Arc<Tls>>,
 }
 
+/// Answers requests with a router.
+fn of_router(router: Router) -> Box<Answer> {
+    Box::new(move |request: Request| {
+        let answering = router.clone().oneshot(request);
+        Box::pin(async move { answering.await.unwrap_or_else(|never| match never {}) })
+    })
+}
+
 fn serve(
     runtime: Runtime,
     door: Door,
-    router: Router,
+    answer: Box<Answer>,
     following: FollowedList,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
@@ -209,7 +230,7 @@ fn serve(
         if let Some(tls) = &tls {
             tokio::spawn(Arc::clone(tls).keep_up());
         }
-        connections::serve(listener, router, limits, tls, stop, GRACE).await
+        connections::serve(listener, answer, limits, tls, stop, GRACE).await
     });
     // A blocked run must not delay the shutdown: commits are atomic.
     runtime.shutdown_timeout(LEAVE);

@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     api::{
-        App, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret, install_metrics,
-        notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB, router, security::log_sources,
-        watch::DEFAULT_WATCHERS,
+        App, Front, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret,
+        install_metrics, notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB,
+        security::log_sources, watch::DEFAULT_WATCHERS,
     },
     model::{
         Kind,
@@ -193,7 +193,7 @@ impl Args {
             Some(file) => app.git_hook(file.clone()),
             None => app,
         };
-        let router = router(app);
+        let front = Front::new(app);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
         let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
@@ -214,7 +214,7 @@ impl Args {
             let name = "configuration".to_owned();
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch))?;
             manager.ready(&base_url);
-            let served = server.run_following(router, following, on_hangup, move || stopping.stopping());
+            let served = server.run_following(front, following, on_hangup, move || stopping.stopping());
             trigger.stop();
             served
         });

@@ -21,7 +21,6 @@ use std::{
 };
 
 use axum::{
-    Router,
     body::Body,
     extract::{ConnectInfo, Request},
     http::Version,
@@ -39,9 +38,11 @@ use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
-use tower::ServiceExt;
 
-use super::tls::{PeerCertificate, Tls};
+use super::{
+    front::Answering,
+    tls::{PeerCertificate, Tls},
+};
 use activity::Activity;
 use counts::RefusedFor;
 use sent_body::SentBody;
@@ -75,9 +76,12 @@ const HANDSHAKE: u8 = 22;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OverTls;
 
+/// Answers requests.
+pub(super) type Answer = dyn Fn(Request) -> Answering + Send + Sync;
+
 /// What the connections of a server share.
 struct Listening {
-    router: Router,
+    answer: Box<Answer>,
     builder: Builder<TokioExecutor>,
     table: Arc<ConnectionTable>,
     limits: ConnectionLimits,
@@ -87,7 +91,7 @@ struct Listening {
 /// Serves connections until `stop` completes, and then gives those that have requests some more time.
 pub(super) async fn serve(
     listener: std::net::TcpListener,
-    router: Router,
+    answer: Box<Answer>,
     limits: ConnectionLimits,
     tls: Option<Arc<Tls>>,
     stop: impl Future<Output = ()>,
@@ -95,7 +99,7 @@ pub(super) async fn serve(
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let table = ConnectionTable::new(limits);
-    let shared = Arc::new(Listening { router, builder: builder(), table, limits, tls });
+    let shared = Arc::new(Listening { answer, builder: builder(), table, limits, tls });
     let (stopping, stopped) = watch::channel(false);
     tokio::pin!(stop);
     loop {
@@ -217,7 +221,7 @@ async fn overdue(activity: &Activity, limits: &ConnectionLimits) -> activity::Cl
 }
 
 async fn talk(
-    shared: &Listening,
+    shared: &Arc<Listening>,
     stream: TcpStream,
     peer: SocketAddr,
     activity: &Arc<Activity>,
@@ -270,7 +274,7 @@ async fn stop_of(stopped: &mut watch::Receiver<bool>) {
 
 /// Handles the requests of a connection.
 async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    shared: &Listening,
+    shared: &Arc<Listening>,
     stream: S,
     mut peer: Peer,
     activity: &Arc<Activity>,
@@ -278,7 +282,7 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let mut authorities = peer.authorities.take();
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
-    let service = Answering { router: shared.router.clone(), peer, activity: Arc::clone(activity) };
+    let service = Conversation { shared: Arc::clone(shared), peer, activity: Arc::clone(activity) };
     let connection = shared.builder.serve_connection(io, service);
     tokio::pin!(connection);
     tokio::select! {
@@ -326,14 +330,14 @@ struct Peer {
     authorities: Option<watch::Receiver<blake3::Hash>>,
 }
 
-/// Passes requests of a connection to the router.
-struct Answering {
-    router: Router,
+/// Passes on the requests of a connection.
+struct Conversation {
+    shared: Arc<Listening>,
     peer: Peer,
     activity: Arc<Activity>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Answering {
+impl hyper::service::Service<Request<Incoming>> for Conversation {
     type Response = Response<SentBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;
@@ -351,10 +355,10 @@ impl hyper::service::Service<Request<Incoming>> for Answering {
         if let Some(certificate) = &self.peer.certificate {
             extensions.insert(certificate.clone());
         }
-        let router = self.router.clone();
+        let answering = (self.shared.answer)(request);
         Box::pin(async move {
             flight.turn().await;
-            let response = router.oneshot(request).await?;
+            let response = answering.await;
             Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
         })
     }
