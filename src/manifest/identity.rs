@@ -1,16 +1,17 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
 mod moved;
+mod names;
 
 use std::{
     cell::OnceCell,
-    collections::{VecDeque, hash_map},
+    collections::VecDeque,
     sync::{Arc, OnceLock},
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use self::moved::FormerNames;
+use self::{moved::FormerNames, names::NameIndex};
 use super::{Loaded, circles::circles, declaration::Declaration};
 use crate::{
     model::{
@@ -29,16 +30,6 @@ use crate::{
     text::printable,
 };
 
-/// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
-/// that was not pruned.
-type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), NamedEntries<'a>>;
-
-/// The owned resources with a name: nearly always one.
-struct NamedEntries<'a> {
-    first: &'a Arc<Entry>,
-    others: Vec<&'a Arc<Entry>>,
-}
-
 /// Whether the reader of the result sees the secrets of a resource in the store.
 pub(crate) type SeesSecrets<'a> = &'a (dyn Fn(&Entry) -> bool + Send + Sync);
 
@@ -51,14 +42,15 @@ pub(super) struct Known<'a> {
     /// Which secrets the identities may depend on, if not on all.
     pub sees: Option<SeesSecrets<'a>>,
     pub loaded: &'a Loaded,
+    entries: OnceLock<Vec<&'a Arc<Entry>>>,
     names: OnceLock<NameIndex<'a>>,
     handed_over: OnceLock<FormerNames<'a>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
-        let (names, handed_over) = (OnceLock::new(), OnceLock::new());
-        Self { snapshot, source, prune, sees: None, loaded, names, handed_over }
+        let (entries, names, handed_over) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { snapshot, source, prune, sees: None, loaded, entries, names, handed_over }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -66,31 +58,14 @@ impl<'a> Known<'a> {
         self.names();
     }
 
-    /// The names, indexed when the first is looked up.
-    fn names(&self) -> &NameIndex<'a> {
-        self.names.get_or_init(|| self.index())
+    /// All resources in the store, in the order of their keys, as a list that all cores can read.
+    pub(super) fn entries(&self) -> &[&'a Arc<Entry>] {
+        self.entries.get_or_init(|| self.snapshot.iter().collect())
     }
 
-    fn index(&self) -> NameIndex<'a> {
-        let (snapshot, source) = (self.snapshot, self.source);
-        let mut names = NameIndex::with_capacity(snapshot.len());
-        for entry in snapshot.iter() {
-            let Some(claim) = &entry.claim else { continue };
-            match names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())) {
-                hash_map::Entry::Vacant(named) => {
-                    named.insert(NamedEntries { first: entry, others: Vec::new() });
-                }
-                hash_map::Entry::Occupied(named) => {
-                    let named = named.into_mut();
-                    if entry.is_owned_by(source) {
-                        named.others.insert(0, std::mem::replace(&mut named.first, entry));
-                    } else {
-                        named.others.push(entry);
-                    }
-                }
-            }
-        }
-        names
+    /// The names, indexed when the first is looked up.
+    fn names(&self) -> &NameIndex<'a> {
+        self.names.get_or_init(|| NameIndex::new(self.entries(), self.source))
     }
 
     /// The owned resources with a name, those of this source first.
@@ -100,8 +75,7 @@ impl<'a> Known<'a> {
         parent: Option<&'k Id>,
         name: &'k str,
     ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        let named = self.names().get(&(kind, parent, name));
-        named.into_iter().flat_map(|named| std::iter::once(named.first).chain(named.others.iter().copied()))
+        self.names().get(kind, parent, name)
     }
 }
 
