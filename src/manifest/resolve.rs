@@ -1,5 +1,6 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
+mod order;
 mod turns;
 
 use std::{
@@ -15,6 +16,7 @@ use rayon::{
     slice::ParallelSliceMut,
 };
 
+use self::order::by_kind;
 use super::{
     Loaded, assumed, consent,
     declaration::{Declaration, ModuleSet, Origins},
@@ -112,15 +114,10 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
         offline,
         out: Resolved::default(),
     };
-    let mut declarations: Vec<&Arc<Declaration>> = loaded.declared().resources.iter().collect();
-    // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
-    // the order of files and lines.
-    rayon::join(
-        || resolver.known.prepare(),
-        || declarations.par_sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin))),
-    );
+    let declarations = &loaded.declared().resources;
+    let ((), by_kind) = rayon::join(|| resolver.known.prepare(), || by_kind(declarations));
     resolver.out.origins.reserve(declarations.len());
-    for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
+    for of_one_kind in by_kind.values() {
         resolver.resolve(of_one_kind);
     }
     resolver.note_sets();
