@@ -64,6 +64,17 @@ impl Declaration {
         self.origin.document()
     }
 
+    /// Whether it is inside of another resource and has nothing but a name and a spec: no facts, markers or files.
+    pub(super) fn is_plain(&self) -> bool {
+        self.parent.is_some()
+            && self.renamed_from.is_none()
+            && self.token_file.is_none()
+            && self.transfer.is_empty()
+            && self.modules_from.len() <= 1
+            && self.facts.plain_secrets.is_empty()
+            && self.facts.labels.is_empty()
+    }
+
     /// Adds the facts about the resource to those about all manifests.
     pub(super) fn note_facts(&self, key: &Key, all: &mut ManifestFacts) {
         let sets = &self.modules_from;
