@@ -1,5 +1,6 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
+mod checks;
 mod order;
 mod turns;
 
@@ -17,7 +18,7 @@ use rayon::iter::{
 
 use self::order::{Succession, by_kind, in_order, repeated};
 use super::{
-    Loaded, assumed, consent,
+    Loaded, assumed,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Known, SeesSecrets, Special, Wanted, choose},
     kinds::MODULE_SET,
@@ -31,15 +32,13 @@ use crate::{
         Kind,
         code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Name, Severity},
+        diagnostic::{Diagnostic, Name},
         fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         near::Suggestions,
         operation::Claim,
-        resource::AnyResource,
-        rules,
         snapshot::Snapshot,
     },
     text::printable,
@@ -126,8 +125,7 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
     resolver.make_maps();
     resolver.note_sets();
     assumed::settle(loaded, snapshot, &mut resolver.out);
-    resolver.check_pass_through();
-    resolver.check_consent();
+    resolver.check_edges();
     resolver.count_unknown();
     resolver.warn_of_kept();
     resolver.out
@@ -422,58 +420,6 @@ impl<'a> Resolver<'a> {
             let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
             let fault = fault.help("read only one of the two with --with");
             self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
-        }
-    }
-
-    /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).
-    fn check_pass_through(&mut self) {
-        let mut found: Vec<(Key, Fault)> = Vec::new();
-        // The routes of an edge are neighbours, so each parent is looked up once.
-        let mut parent: Option<(Key, Option<&Arc<dyn AnyResource>>)> = None;
-        for (key, desired) in &self.out.desired {
-            if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
-                let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
-                found.extend(faults.map(|fault| (key.clone(), fault)));
-            }
-            if key.parent.is_none() {
-                continue;
-            }
-            if parent.as_ref().is_none_or(|(last, _)| Some(&last.id) != key.parent.as_ref()) {
-                parent = key.parent_key().map(|last| {
-                    let declared = self.out.desired.get(&last).map(|it| &it.spec);
-                    let spec = declared.or_else(|| self.known.snapshot.get(&last).map(|entry| entry.spec()));
-                    (last, spec)
-                });
-            }
-            let edge = parent.as_ref().and_then(|(_, spec)| (*spec)?.as_any().downcast_ref::<HttpsEdge>());
-            if let Some(edge) = edge {
-                let faults = rules::unreadable_modules(edge, desired.spec.as_ref());
-                found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
-            }
-        }
-        self.report_all(found);
-    }
-
-    /// Checks routes and hostports against the edges of other sources, and routes against what their edges require (D103).
-    fn check_consent(&mut self) {
-        let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let found = consent::judge(&self.out.desired, snapshot, source);
-        self.report_all(found.errors);
-        let is_sound = |(key, _): &(Key, Fault)| !self.out.faulty.contains(key);
-        for (key, fault) in found.warnings.into_iter().filter(is_sound).collect::<Vec<_>>() {
-            let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
-            let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
-            self.out.diagnostics.extend(warning);
-        }
-    }
-
-    fn report_all(&mut self, found: Vec<(Key, Fault)>) {
-        for (key, fault) in found {
-            let subject = Subject::Resource(key.clone());
-            if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {
-                self.out.diagnostics.push(diagnostic);
-                self.out.faulty.insert(key);
-            }
         }
     }
 }

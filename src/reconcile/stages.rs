@@ -11,6 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     LintLevels, Options, Planned,
@@ -317,7 +318,9 @@ fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -
     let owned = |entry: &&Arc<Entry>| {
         entry.claim.as_ref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
     };
-    snapshot.iter().filter(owned).cloned().collect()
+    // All cores wait for the memory of the claims.
+    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
+    entries.into_par_iter().with_min_len(1024).filter(owned).cloned().collect()
 }
 
 /// Checks the rules and the lints. An error in one resource does not hide the findings in others.
