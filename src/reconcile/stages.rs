@@ -102,7 +102,10 @@ pub(crate) fn validate_with(
     source: &str,
     parsed: Option<&ParsedFiles>,
 ) -> Planned {
-    validate_loaded(&manifest::load_with(tree, parsed), lints, source)
+    let loaded = manifest::load_with(tree, parsed);
+    let validated = validate_loaded(&loaded, lints, source);
+    free(loaded);
+    validated
 }
 
 /// Like [`validate`], for loaded manifests of a source.
@@ -120,7 +123,15 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
 
 /// Like [`plan`], with a cache of parsed files.
 pub(crate) fn plan_with(options: &Options, snapshot: &Snapshot, parsed: Option<&ParsedFiles>) -> Planned {
-    Prepared::load_with(options.clone(), parsed).plan(snapshot)
+    let prepared = Prepared::load_with(options.clone(), parsed);
+    let planned = prepared.plan(snapshot);
+    free(prepared.loaded);
+    planned
+}
+
+/// Frees something large while nobody waits for it.
+fn free(unused: impl Send + 'static) {
+    rayon::spawn(move || drop(unused));
 }
 
 impl Prepared {
