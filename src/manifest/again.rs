@@ -144,8 +144,17 @@ impl LastResolved {
         concerned.extend(declared_again);
         let sets = loaded.sets();
         let (known, ids) = (Known::new(snapshot, source, prune, loaded), self.ids(&concerned, &sets));
-        let (required, desired, offline) = (HashMap::default(), &*self.desired, false);
-        let names = KnownNames { sets: &sets, known: &known, ids: &ids, desired, required: &required, offline };
+        let (required, desired) = (HashMap::default(), &*self.desired);
+        let is_desired = |key: &Key| desired.contains_key(key);
+        let names = KnownNames {
+            sets: &sets,
+            known: &known,
+            ids: &ids,
+            is_desired: &is_desired,
+            required: &required,
+            offline: false,
+            has_turns: false,
+        };
         let (mut resources, mut judged_again, mut uses_change) = (Vec::new(), BTreeSet::new(), false);
         for (key, declaration) in concerned {
             if requires_modules(declaration) {

@@ -6,6 +6,7 @@ mod writes;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde_json::Value;
 
 use super::context;
@@ -305,7 +306,10 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
     let is_stranger = |entry: &&Arc<Entry>| {
         entry.key.kind == Kind::HttpsEdgeRoute && !entry.is_owned_by(source) && !desired.contains_key(&entry.key)
     };
-    for entry in snapshot.iter().filter(is_stranger) {
+    // All cores wait for the memory of the claims, and most stores have no such routes.
+    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
+    let found: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_stranger).collect();
+    for entry in found {
         if let Some(id) = &entry.key.parent {
             strangers.entry(id).or_default().push(entry);
         }

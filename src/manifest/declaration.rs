@@ -2,11 +2,16 @@
 
 use std::{
     collections::{BTreeMap, hash_map},
+    hash::BuildHasher as _,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
+use rayon::{
+    iter::{IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
 
 use super::{
     merged::Merged,
@@ -57,6 +62,17 @@ impl Declaration {
     /// The origin of the document, for faults in the metadata.
     pub(super) fn head(&self) -> Origin {
         self.origin.document()
+    }
+
+    /// Whether it is inside of another resource and has nothing but a name and a spec: no facts, markers or files.
+    pub(super) fn is_plain(&self) -> bool {
+        self.parent.is_some()
+            && self.renamed_from.is_none()
+            && self.token_file.is_none()
+            && self.transfer.is_empty()
+            && self.modules_from.len() <= 1
+            && self.facts.plain_secrets.is_empty()
+            && self.facts.labels.is_empty()
     }
 
     /// Adds the facts about the resource to those about all manifests.
@@ -210,8 +226,8 @@ pub(super) struct Declared {
     pub resources: Vec<Arc<Declaration>>,
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
-    /// document is not a second error.
-    names: Vec<DeclaredName>,
+    /// document is not a second error. There is a list for each file, so that lists need not be copied into one.
+    names: Vec<Vec<DeclaredName>>,
     /// The IDs that documents state, in the order of the documents.
     ids: Vec<StatedId>,
     /// The names of `names`, made when the first is looked up: only a fault needs it.
@@ -223,6 +239,17 @@ pub(super) struct Declared {
 }
 
 impl Declared {
+    /// Makes room for the declarations of other files.
+    pub(super) fn reserve<'d>(&mut self, others: impl Iterator<Item = &'d Declared>) {
+        let (mut resources, mut names) = (0, 0);
+        for other in others {
+            resources += other.resources.len();
+            names += other.names.len();
+        }
+        self.resources.reserve(resources);
+        self.names.reserve(names);
+    }
+
     /// Adds the declarations of another file.
     pub(super) fn append(&mut self, other: Declared) {
         self.resources.extend(other.resources);
@@ -247,7 +274,7 @@ impl Declared {
             && self.resources.iter().zip(&other.resources).all(|(one, other)| one.has_shape_of(other))
             && self.sets.keys().eq(other.sets.keys())
             && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
-            && self.names.iter().map(name).eq(other.names.iter().map(name))
+            && self.names().map(name).eq(other.names().map(name))
             && self.ids.iter().map(id).eq(other.ids.iter().map(id))
     }
 
@@ -268,7 +295,11 @@ impl Declared {
         origin: Origin,
         field: &'static str,
     ) {
-        self.names.push(DeclaredName { kind, parent, name, origin, field });
+        let name = DeclaredName { kind, parent, name, origin, field };
+        match self.names.last_mut() {
+            Some(names) => names.push(name),
+            None => self.names.push(vec![name]),
+        }
     }
 
     /// Records the ID that a document states.
@@ -289,7 +320,7 @@ impl Declared {
 
     /// Whether a document, even a faulty or unreadable one, declares a name.
     pub(super) fn knows(&self, kind: &'static str, name: &str) -> bool {
-        let known = || self.names.iter().map(|it| (it.kind, Arc::clone(&it.name))).collect();
+        let known = || self.names().map(|it| (it.kind, Arc::clone(&it.name))).collect();
         self.known.get_or_init(known).contains(&(kind, Arc::from(name))) || self.may_know(kind, name)
     }
 
@@ -300,28 +331,32 @@ impl Declared {
 
     /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
     pub(super) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
-        self.names.iter().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
+        self.names().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
     }
 
     /// The names and stated IDs, if the documents could be read in full.
-    pub(super) fn names_and_ids(&self) -> Option<(&[DeclaredName], &[StatedId])> {
-        let Self { resources: _, sets: _, names, ids, known: _, invalid, unread } = self;
-        (invalid.is_empty() && unread.is_empty()).then_some((names.as_slice(), ids.as_slice()))
+    pub(super) fn names_and_ids(&self) -> Option<(Vec<&DeclaredName>, &[StatedId])> {
+        let Self { resources: _, sets: _, names: _, ids, known: _, invalid, unread } = self;
+        (invalid.is_empty() && unread.is_empty()).then(|| (self.names().collect(), ids.as_slice()))
+    }
+
+    /// All declared names, in the order of the files.
+    fn names(&self) -> impl Iterator<Item = &DeclaredName> {
+        self.names.iter().flatten()
     }
 
     /// The names of a kind, for suggestions.
     pub(super) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
+        self.names().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
     }
 
     /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
     pub(super) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
-        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> =
-            HashMap::with_capacity(self.names.len());
+        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
         let repeating = self.repeated_ids(&mut faulty, diagnostics);
-        for it in &self.names {
+        for it in self.alike_names() {
             // What a document contains is repeated for the same reason as the document.
             if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
                 continue;
@@ -356,6 +391,24 @@ impl Declared {
             !repeating.contains(&it.head().document_key())
                 && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
         });
+    }
+
+    /// The names that may be repeated, in the order of the files: those whose hash is. There are hardly any, and a list of
+    /// hashes is made on all cores, unlike a map of all names.
+    fn alike_names(&self) -> Vec<&DeclaredName> {
+        let state = RandomState::default();
+        let hash = |it: &DeclaredName| state.hash_one((it.kind, it.parent.as_deref(), &*it.name));
+        let mut sorted: Vec<u64> = self.names.par_iter().flat_map_iter(|names| names.iter().map(hash)).collect();
+        sorted.par_sort_unstable();
+        let repeated = sorted.windows(2).filter_map(|pair| match pair {
+            [one, other] if one == other => Some(*one),
+            _ => None,
+        });
+        let repeated: HashSet<u64> = repeated.collect();
+        if repeated.is_empty() {
+            return Vec::new();
+        }
+        self.names().filter(|it| repeated.contains(&hash(it))).collect()
     }
 
     /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are

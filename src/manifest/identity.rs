@@ -1,16 +1,18 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
+mod alone;
 mod moved;
+mod names;
 
 use std::{
-    cell::OnceCell,
-    collections::{VecDeque, hash_map},
+    collections::VecDeque,
     sync::{Arc, OnceLock},
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use self::moved::FormerNames;
+pub(super) use self::alone::{Special, choose};
+use self::{alone::alone, moved::FormerNames, names::NameIndex};
 use super::{Loaded, circles::circles, declaration::Declaration};
 use crate::{
     model::{
@@ -22,22 +24,13 @@ use crate::{
         json::JsonError,
         key::Key,
         kind::api_key::ApiKey,
+        operation::Claim,
         resource::AnyResource,
         secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
     },
     text::printable,
 };
-
-/// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
-/// that was not pruned.
-type NameIndex<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), NamedEntries<'a>>;
-
-/// The owned resources with a name: nearly always one.
-struct NamedEntries<'a> {
-    first: &'a Arc<Entry>,
-    others: Vec<&'a Arc<Entry>>,
-}
 
 /// Whether the reader of the result sees the secrets of a resource in the store.
 pub(crate) type SeesSecrets<'a> = &'a (dyn Fn(&Entry) -> bool + Send + Sync);
@@ -51,14 +44,15 @@ pub(super) struct Known<'a> {
     /// Which secrets the identities may depend on, if not on all.
     pub sees: Option<SeesSecrets<'a>>,
     pub loaded: &'a Loaded,
+    entries: OnceLock<Vec<&'a Arc<Entry>>>,
     names: OnceLock<NameIndex<'a>>,
     handed_over: OnceLock<FormerNames<'a>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
-        let (names, handed_over) = (OnceLock::new(), OnceLock::new());
-        Self { snapshot, source, prune, sees: None, loaded, names, handed_over }
+        let (entries, names, handed_over) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { snapshot, source, prune, sees: None, loaded, entries, names, handed_over }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -66,31 +60,14 @@ impl<'a> Known<'a> {
         self.names();
     }
 
-    /// The names, indexed when the first is looked up.
-    fn names(&self) -> &NameIndex<'a> {
-        self.names.get_or_init(|| self.index())
+    /// All resources in the store, in the order of their keys, as a list that all cores can read.
+    pub(super) fn entries(&self) -> &[&'a Arc<Entry>] {
+        self.entries.get_or_init(|| self.snapshot.iter().collect())
     }
 
-    fn index(&self) -> NameIndex<'a> {
-        let (snapshot, source) = (self.snapshot, self.source);
-        let mut names = NameIndex::with_capacity(snapshot.len());
-        for entry in snapshot.iter() {
-            let Some(claim) = &entry.claim else { continue };
-            match names.entry((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str())) {
-                hash_map::Entry::Vacant(named) => {
-                    named.insert(NamedEntries { first: entry, others: Vec::new() });
-                }
-                hash_map::Entry::Occupied(named) => {
-                    let named = named.into_mut();
-                    if entry.is_owned_by(source) {
-                        named.others.insert(0, std::mem::replace(&mut named.first, entry));
-                    } else {
-                        named.others.push(entry);
-                    }
-                }
-            }
-        }
-        names
+    /// The names, indexed when the first is looked up.
+    fn names(&self) -> &NameIndex<'a> {
+        self.names.get_or_init(|| NameIndex::new(self.entries(), self.source))
     }
 
     /// The owned resources with a name, those of this source first.
@@ -100,44 +77,58 @@ impl<'a> Known<'a> {
         parent: Option<&'k Id>,
         name: &'k str,
     ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        let named = self.names().get(&(kind, parent, name));
-        named.into_iter().flat_map(|named| std::iter::once(named.first).chain(named.others.iter().copied()))
+        self.names().get(kind, parent, name)
     }
 }
 
 /// A declared resource that needs an id.
 pub(super) struct Wanted<'a> {
     pub declaration: &'a Arc<Declaration>,
-    pub parent: Option<Id>,
+    /// The key, whose id is empty until it is chosen.
+    pub key: Key,
+    /// The resource in the store with this key, once the key is chosen.
+    pub entry: Option<&'a Arc<Entry>>,
     pub spec: Arc<dyn AnyResource>,
     pub faulty: bool,
+    /// Whether nothing has to be noted about it besides what it is.
+    pub is_plain: bool,
+    is_alone: bool,
     /// The immutable content.
     fixed: Vec<String>,
-    /// The first derived id, once it was needed.
-    first: OnceCell<Id>,
 }
 
 impl<'a> Wanted<'a> {
     pub(super) fn new(
+        known: &Known<'a>,
         declaration: &'a Arc<Declaration>,
         parent: Option<Id>,
         spec: Arc<dyn AnyResource>,
         faulty: bool,
     ) -> Result<Self, JsonError> {
         let fixed = fixed_content(spec.as_ref())?;
-        Ok(Self { declaration, parent, spec, faulty, fixed, first: OnceCell::new() })
+        let chosen = alone(known, declaration, parent.as_ref(), &fixed);
+        let is_alone = chosen.is_some();
+        let (id, entry) = chosen.unwrap_or_else(|| (Id::new(""), None));
+        let key = Key { kind: declaration.kind, parent, id };
+        Ok(Self { declaration, key, entry, spec, faulty, is_plain: false, is_alone, fixed })
     }
 
-    /// Derives the id now if the resource is probably new, while others do the same on other cores.
-    pub(super) fn prepare(&self, known: &Known<'_>) {
-        let (kind, name) = (self.declaration.kind, self.name());
-        if self.declaration.id.is_none() && known.named(kind, self.parent.as_ref(), name).next().is_none() {
-            self.derived(0);
-        }
+    /// Whether it has a key that no other one of its kind can claim, as long as this holds for all of them.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
-    pub(super) fn key(&self, id: Id) -> Key {
-        Key { kind: self.declaration.kind, parent: self.parent.clone(), id }
+    /// Its claim in the store, if it exists there.
+    pub(super) fn claim(&self) -> Option<Option<&'a Claim>> {
+        self.entry.map(|entry| entry.claim.as_ref())
+    }
+
+    fn keyed(&self, id: Id) -> Key {
+        Key { kind: self.key.kind, parent: self.key.parent.clone(), id }
+    }
+
+    fn parent(&self) -> Option<&Id> {
+        self.key.parent.as_ref()
     }
 
     fn name(&self) -> &'a str {
@@ -173,28 +164,17 @@ impl<'a> Wanted<'a> {
     }
 
     fn derived(&self, number: u32) -> Id {
-        let derive = || derived(self.declaration.kind, self.parent.as_ref(), self.name(), &self.fixed, number);
-        if number == 0 { self.first.get_or_init(derive).clone() } else { derive() }
+        // One that is new has its first id already, if it was judged alone.
+        match number == 0 && self.is_alone && self.entry.is_none() {
+            true => self.key.id.clone(),
+            false => derived(self.key.kind, self.parent(), self.name(), &self.fixed, number),
+        }
     }
 }
 
-/// The chosen id of a declared resource.
-pub(super) struct Identity {
-    pub id: Id,
-    /// The former name, if declared resources swap names.
-    pub renamed_from: Option<String>,
-    /// The index of the declared resource that gives up this one's name.
-    pub after: Option<usize>,
-    pub fault: Option<Diagnostic>,
-    /// Position of a declared resource that claims the same former name: neither can be meant.
-    pub rival: Option<usize>,
-    /// The resource of the name that has other immutable content.
-    pub replaces: Option<Key>,
-}
-
 /// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
-/// then unchanged names, then new resources.
-pub(super) fn choose<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> Vec<Identity> {
+/// then unchanged names, then new resources. Returns what is special about some of them, by their positions.
+fn choose_together<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> (Vec<Id>, HashMap<usize, Special>) {
     let mut chooser = Chooser {
         known,
         wanted,
@@ -236,7 +216,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
     fn take(&mut self, index: usize, id: Id) {
         let wanted = self.wanted;
         let Some(it) = wanted.get(index) else { return };
-        self.taken.entry(it.key(id.clone())).or_insert(index);
+        self.taken.entry(it.keyed(id.clone())).or_insert(index);
         if let Some(chosen) = self.ids.get_mut(index) {
             *chosen = Some(id);
         }
@@ -249,7 +229,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             && claim.source == self.known.source
             && claim.name != it.name()
         {
-            self.given_up.entry((it.parent.as_ref(), claim.name.as_str())).or_insert(index);
+            self.given_up.entry((it.parent(), claim.name.as_str())).or_insert(index);
         }
         self.take(index, entry.key.id.clone());
     }
@@ -264,7 +244,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
     /// The source's resource with a name that can be updated to this one.
     fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
-        let named = known.named(it.declaration.kind, it.parent.as_ref(), name);
+        let named = known.named(it.declaration.kind, it.parent(), name);
         let mut free = named
             .filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(known, entry));
         free.next().map(|entry| entry.as_ref())
@@ -285,7 +265,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 continue;
             }
             let Some(id) = &it.declaration.id else { continue };
-            let key = it.key(Id::new(id));
+            let key = it.keyed(Id::new(id));
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
                 Some(entry) if !it.fits(known, entry) => {
@@ -308,7 +288,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
 
     /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
     fn is_misnamed(&self, it: &Wanted<'_>) -> bool {
-        let mut named = self.known.named(it.declaration.kind, it.parent.as_ref(), it.name());
+        let mut named = self.known.named(it.declaration.kind, it.parent(), it.name());
         !it.declaration.kind.info().implicit && named.next().is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
 
@@ -319,11 +299,11 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let renamed: Vec<usize> = (0..wanted.len()).filter(renamed).collect();
         let by_name: HashMap<(Option<&Id>, &str), usize> = renamed
             .iter()
-            .filter_map(|index| wanted.get(*index).map(|it| ((it.parent.as_ref(), it.name()), *index)))
+            .filter_map(|index| wanted.get(*index).map(|it| ((it.parent(), it.name()), *index)))
             .collect();
         let next = |index: usize| {
             let it = wanted.get(index)?;
-            by_name.get(&(it.parent.as_ref(), it.former()?)).copied()
+            by_name.get(&(it.parent(), it.former()?)).copied()
         };
         let circles = circles(&renamed, next);
         // A swap looks the same before and after, so the claims record that it was applied.
@@ -343,7 +323,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let Some(former) = it.former() else { continue };
             let Some(entry) = self.free(it, former) else { continue };
             self.take_entry(index, entry);
-            let other = by_name.get(&(it.parent.as_ref(), former)).copied();
+            let other = by_name.get(&(it.parent(), former)).copied();
             open.extend(other.filter(|other| self.lacks(*other)));
         }
         for circle in &circles {
@@ -378,7 +358,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             if !self.is_open(index) {
                 continue;
             }
-            let position = it.former().and_then(|former| self.given_up.get(&(it.parent.as_ref(), former)).copied());
+            let position = it.former().and_then(|former| self.given_up.get(&(it.parent(), former)).copied());
             if let Some(position) = position.filter(|_| it.exists())
                 && let Some(rival) = wanted.get(position)
             {
@@ -395,7 +375,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
 
     /// Whether a derived id belongs to a resource with another name, which keeps it.
     fn is_occupied(&self, it: &Wanted<'_>, id: &Id) -> bool {
-        let key = it.key(id.clone());
+        let key = it.keyed(id.clone());
         if self.taken.contains_key(&key) {
             return self.is_taken(it, &key);
         }
@@ -412,20 +392,24 @@ impl<'k, 'a> Chooser<'k, 'a> {
         })
     }
 
-    fn finish(mut self, exchanged: &HashSet<usize>) -> Vec<Identity> {
+    fn finish(mut self, exchanged: &HashSet<usize>) -> (Vec<Id>, HashMap<usize, Special>) {
         let wanted = self.wanted;
-        let identities = wanted.iter().enumerate().map(|(index, it)| {
-            let giver = self.given_up.get(&(it.parent.as_ref(), it.name())).copied();
-            Identity {
-                id: self.ids.get(index).cloned().flatten().unwrap_or_else(|| it.derived(0)),
+        let mut specials = HashMap::new();
+        for (index, it) in wanted.iter().enumerate() {
+            let giver = self.given_up.get(&(it.parent(), it.name())).copied();
+            let special = Special {
                 renamed_from: it.former().filter(|_| exchanged.contains(&index)).map(str::to_owned),
                 after: giver.filter(|giver| *giver != index),
                 fault: self.faults.remove(&index),
                 rival: self.rivals.get(&index).copied(),
                 replaces: self.replaced.remove(&index),
+            };
+            if !special.is_empty() {
+                specials.insert(index, special);
             }
-        });
-        identities.collect()
+        }
+        let ids = self.ids.into_iter().zip(wanted);
+        (ids.map(|(id, it)| id.unwrap_or_else(|| it.derived(0))).collect(), specials)
     }
 }
 

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::model::{
     Kind,
-    desired::Desired,
     fault::Path,
     id::Id,
     json::JsonError,
@@ -35,26 +34,32 @@ pub(super) struct Missing {
     pub path: Path,
 }
 
+/// What keeps a declaration from being resolved.
+pub(super) struct ReadFaults {
+    pub missing: Vec<Missing>,
+    pub error: Option<JsonError>,
+}
+
 /// The names that are known before the declarations of a kind are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct KnownNames<'n, 'a> {
     pub sets: &'a BTreeMap<String, Arc<ModuleSet>>,
     pub known: &'n Known<'a>,
     pub ids: &'n HashMap<(Kind, &'a str), Id>,
-    pub desired: &'n BTreeMap<Key, Desired>,
+    /// Whether a resource with a key is desired.
+    pub is_desired: &'n (dyn Fn(&Key) -> bool + Sync),
     /// The modules that edges of this source require of their routes.
     pub required: &'n HashMap<Id, Arc<HttpsEdgeRoute>>,
     /// Whether there is no store to look up identifiers in.
     pub offline: bool,
+    /// Whether it is the turn of this source with everything inside of what is known.
+    pub has_turns: bool,
 }
 
 impl<'a> KnownNames<'_, 'a> {
     /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
-    /// missing.
-    pub(super) fn read(
-        self,
-        declaration: &'a Arc<Declaration>,
-    ) -> (Option<Result<Wanted<'a>, JsonError>>, Vec<Missing>) {
+    /// missing. There are many of the first, and hardly any of the second.
+    pub(super) fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Wanted<'a>>, Option<Box<ReadFaults>>) {
         let mut missing = Vec::new();
         let parent = match &declaration.parent {
             None => None,
@@ -63,18 +68,35 @@ impl<'a> KnownNames<'_, 'a> {
                 None => {
                     // Its other references are checked as well.
                     let _ = self.spec(declaration, None, &mut missing);
-                    return (None, missing);
+                    return (None, Some(Box::new(ReadFaults { missing, error: None })));
                 }
             },
         };
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
         let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
         let spec = self.spec(declaration, parent.as_ref(), &mut missing);
-        let wanted = Wanted::new(declaration, parent, spec, faulty || !missing.is_empty());
-        if let Ok(wanted) = &wanted {
-            wanted.prepare(self.known);
-        }
-        (Some(wanted), missing)
+        let wanted = Wanted::new(self.known, declaration, parent, spec, faulty || !missing.is_empty());
+        let (wanted, error) = match wanted {
+            Ok(mut wanted) => {
+                wanted.is_plain = self.is_plain(&wanted);
+                (Some(wanted), None)
+            }
+            Err(error) => (None, Some(error)),
+        };
+        let is_faultless = missing.is_empty() && error.is_none();
+        (wanted, (!is_faultless).then(|| Box::new(ReadFaults { missing, error })))
+    }
+
+    /// Whether a resource is as nearly all are: inside of another one, without a fault, and of this source or new, so that
+    /// nothing has to be noted about it in the order of the declarations.
+    fn is_plain(self, wanted: &Wanted<'a>) -> bool {
+        let declaration = wanted.declaration;
+        let is_own = |claim: &Claim| claim.source == self.known.source;
+        self.has_turns
+            && wanted.is_alone()
+            && !wanted.faulty
+            && declaration.is_plain()
+            && wanted.claim().flatten().is_none_or(is_own)
     }
 
     /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what
@@ -102,7 +124,7 @@ impl<'a> KnownNames<'_, 'a> {
         // The edges of this source are not looked up in the store: most routes are on one of them.
         let name = declaration.parent.as_deref()?;
         let key = Key::new(Kind::HttpsEdge, parent.clone());
-        if self.ids.contains_key(&(Kind::HttpsEdge, name)) || self.desired.contains_key(&key) {
+        if self.ids.contains_key(&(Kind::HttpsEdge, name)) || (self.is_desired)(&key) {
             return None;
         }
         self.known.snapshot.get(&key)?.spec_as::<HttpsEdge>()?.required_modules.clone()
@@ -135,7 +157,7 @@ impl<'a> KnownNames<'_, 'a> {
             let key = Key::new(kind, Id::new(name));
             let known = match self.offline {
                 true => name.starts_with(kind.info().prefix),
-                false => self.known.snapshot.get(&key).is_some() || self.desired.contains_key(&key),
+                false => self.known.snapshot.get(&key).is_some() || (self.is_desired)(&key),
             };
             return known.then_some(key.id);
         }
@@ -148,7 +170,7 @@ impl<'a> KnownNames<'_, 'a> {
         let entry: &Entry = self.known.named(kind, None, name).next()?;
         let is_promised = entry.claim.as_ref().is_some_and(Claim::is_promised);
         let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_promised;
-        (!goes && !self.desired.contains_key(&entry.key)).then(|| entry.key.id.clone())
+        (!goes && !(self.is_desired)(&entry.key)).then(|| entry.key.id.clone())
     }
 
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override

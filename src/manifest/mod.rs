@@ -213,6 +213,7 @@ impl Loaded {
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
         let (mut all, mut context) = (Declared::default(), Vec::new());
+        all.reserve(reads.iter().map(|read| &read.declared));
         for (file, read) in self.files.iter().zip(reads) {
             // What nobody keeps is moved.
             let FileRead { declared, diagnostics, taken } = Arc::unwrap_or_clone(read);
@@ -256,6 +257,7 @@ impl Loaded {
         self.declared.get_or_init(|| {
             let mut all = Declared::default();
             let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
+            all.reserve(reads.clone().map(|(_, read)| &read.declared));
             reads.for_each(|(_, read)| all.append(read.declared.clone()));
             all
         })

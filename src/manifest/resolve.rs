@@ -1,5 +1,7 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
+mod checks;
+mod order;
 mod turns;
 
 use std::{
@@ -10,19 +12,19 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
-use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSliceMut,
+use rayon::iter::{
+    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelExtend, ParallelIterator,
 };
 
+use self::order::{Succession, by_kind, in_order, repeated};
 use super::{
-    Loaded, assumed, consent,
+    Loaded, assumed,
     declaration::{Declaration, ModuleSet, Origins},
-    identity::{Identity, Known, SeesSecrets, Wanted, choose},
+    identity::{Known, SeesSecrets, Special, Wanted, choose},
     kinds::MODULE_SET,
     known_names::{KnownNames, Missing},
     origin::DocumentKey,
-    transfer::{self, Standing},
+    transfer::Standing,
 };
 use crate::{
     lint::{ManifestFacts, Subject},
@@ -30,15 +32,13 @@ use crate::{
         Kind,
         code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Name, Severity},
+        diagnostic::{Diagnostic, Name},
         fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         near::Suggestions,
         operation::Claim,
-        resource::AnyResource,
-        rules,
         snapshot::Snapshot,
     },
     text::printable,
@@ -66,6 +66,8 @@ pub(crate) struct Resolved {
     pub after: Vec<(Key, Key)>,
     /// Whether resources move between this source and others.
     pub(super) has_transfers: bool,
+    /// Whether resources name a former name.
+    pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).
     pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
 }
@@ -110,23 +112,20 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
         returned: HashMap::new(),
         told: HashSet::default(),
         offline,
+        settled: Vec::new(),
         out: Resolved::default(),
     };
-    let mut declarations: Vec<&Arc<Declaration>> = loaded.declared().resources.iter().collect();
-    // Parents come before children, and referenced kinds before the kinds that reference them. Those of one kind are in
-    // the order of files and lines.
-    rayon::join(
-        || resolver.known.prepare(),
-        || declarations.par_sort_by(|a, b| a.kind.cmp(&b.kind).then_with(|| a.origin.cmp_files(&b.origin))),
-    );
+    let declarations = &loaded.declared().resources;
+    let ((), by_kind) = rayon::join(|| resolver.known.prepare(), || by_kind(declarations));
+    resolver.settled.reserve(declarations.len());
     resolver.out.origins.reserve(declarations.len());
-    for of_one_kind in declarations.chunk_by(|a, b| a.kind == b.kind) {
+    for of_one_kind in by_kind.values() {
         resolver.resolve(of_one_kind);
     }
+    resolver.make_maps();
     resolver.note_sets();
     assumed::settle(loaded, snapshot, &mut resolver.out);
-    resolver.check_pass_through();
-    resolver.check_consent();
+    resolver.check_edges();
     resolver.count_unknown();
     resolver.warn_of_kept();
     resolver.out
@@ -139,7 +138,7 @@ impl Resolved {
             && self.faulty.is_empty()
             && self.after.is_empty()
             && !self.has_transfers
-            && self.origins.iter().all(|(_, declaration)| declaration.renamed_from.is_none())
+            && !self.has_renames
     }
 
     /// The declarations of the resources with the module sets. Nothing can be placed after that.
@@ -217,86 +216,105 @@ struct Resolver<'a> {
     told: HashSet<DocumentKey>,
     /// Whether there is no store to look up identifiers in.
     offline: bool,
+    /// The desired resources of the kinds that are resolved, in the order of their keys.
+    settled: Vec<(Key, Desired)>,
     out: Resolved,
 }
 
 impl<'a> Resolver<'a> {
     /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
     fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
+        let mut wanted = self.read(declarations);
+        let mut specials = choose(&self.known, &mut wanted);
+        let mut places = in_order(&wanted);
+        let mut repeated = repeated(&places);
+        let snapshot = self.known.snapshot;
+        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_ref());
+        let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
+        let (mut left, mut successions) = (Vec::new(), HashMap::new());
+        for (index, it) in wanted.iter().enumerate() {
+            if it.is_plain && repeated.is_empty() {
+                continue;
+            }
+            let special = specials.remove(&index).unwrap_or_default();
+            // A resource that is to be replaced decides whose turn it is.
+            let held = special.replaces.as_ref();
+            let claim = held.and_then(in_store).or_else(|| it.claim());
+            let standing = self.standing(it.declaration, &it.key, claim);
+            if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
+                self.leave(it.declaration, held.unwrap_or(&it.key), standing, special.fault);
+                left.push(index);
+                continue;
+            }
+            if let Some(first) = special.after.and_then(key) {
+                self.out.after.push((it.key.clone(), first));
+            }
+            self.out.faulty.extend(special.rival.and_then(key));
+            let first = repeated.get_mut(&&it.key).and_then(|first| first.replace(it.declaration));
+            let succession = self.settle(it, special, claim.flatten(), first);
+            successions.extend(succession.map(|succession| (index, succession)));
+        }
+        if !left.is_empty() {
+            places.retain(|it| left.binary_search(&it.index).is_err());
+        }
+        let source = self.known.source;
+        let (settled, origins) = (&mut self.settled, &mut self.out.origins);
+        rayon::join(
+            || {
+                settled
+                    .par_extend(places.par_iter().with_min_len(256).map(|it| it.desired(source, &left, &successions)))
+            },
+            || {
+                for it in &places {
+                    origins.insert(it.wanted.key.clone(), Arc::clone(it.wanted.declaration));
+                }
+            },
+        );
+        drop((places, repeated));
+        wanted.into_par_iter().with_min_len(256).for_each(drop);
+    }
+
+    /// Reads the declarations of one kind on all cores, and reports what they lack.
+    fn read(&mut self, declarations: &[&'a Arc<Declaration>]) -> Vec<Wanted<'a>> {
+        let settled = &self.settled;
+        let is_desired = |key: &Key| settled.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
         let names = KnownNames {
             sets: self.loaded.usable_sets(),
             known: &self.known,
             ids: &self.ids,
-            desired: &self.out.desired,
+            is_desired: &is_desired,
             required: &self.required,
             offline: self.offline,
+            has_turns: self.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
         let read: Vec<_> = declarations.par_iter().with_min_len(256).map(|it| names.read(it)).collect();
-        let mut wanted = Vec::with_capacity(read.len());
-        for (it, missing) in read {
-            for missing in missing {
-                self.unknown(&missing);
+        let wanted = read.into_iter().filter_map(|(wanted, faults)| {
+            if let Some(faults) = faults {
+                faults.missing.iter().for_each(|missing| self.unknown(missing));
+                self.out.diagnostics.extend(faults.error.map(Diagnostic::from));
             }
-            match it {
-                Some(Ok(it)) => wanted.push(it),
-                Some(Err(error)) => self.out.diagnostics.push(error.into()),
-                None => {}
-            }
-        }
-        let identities = choose(&self.known, &wanted);
-        let keys: Vec<Key> = wanted.iter().zip(&identities).map(|(it, identity)| it.key(identity.id.clone())).collect();
-        let snapshot = self.known.snapshot;
-        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_ref());
-        let claims: Vec<Option<Option<&'a Claim>>> = keys.par_iter().with_min_len(256).map(in_store).collect();
-        let mut settled = Vec::with_capacity(keys.len());
-        for (((it, identity), key), claim) in wanted.into_iter().zip(identities).zip(&keys).zip(claims) {
-            // A resource that is to be replaced decides whose turn it is.
-            let held = identity.replaces.as_ref();
-            let claim = held.and_then(in_store).or(claim);
-            let standing = self.standing(it.declaration, key, claim);
-            if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
-                self.leave(it.declaration, held.unwrap_or(key), standing, identity.fault);
-                continue;
-            }
-            if let Some(first) = identity.after.and_then(|first| keys.get(first)) {
-                self.out.after.push((key.clone(), first.clone()));
-            }
-            if let Some(rival) = identity.rival.and_then(|rival| keys.get(rival)) {
-                self.out.faulty.insert(rival.clone());
-            }
-            let position = u32::try_from(settled.len()).unwrap_or(u32::MAX);
-            let desired = self.settle(it, identity, key, claim.flatten(), position);
-            let edge = desired.spec.as_any().downcast_ref::<HttpsEdge>();
-            if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
-                self.required.insert(key.id.clone(), Arc::clone(required));
-            }
-            settled.push((key.clone(), desired));
-        }
-        // A map of sorted entries is made at once.
-        settled.par_sort_by(|(one, _), (other, _)| one.cmp(other));
-        self.out.desired.append(&mut settled.into_iter().collect());
+            wanted
+        });
+        wanted.collect()
     }
 
-    /// `claim` is the one on the resource in the store, or on the one that it replaces.
+    /// Notes a declared resource that is applied. `claim` is the one on the resource in the store, or on the one that it
+    /// replaces, and `first` is another declaration with the same key.
     fn settle(
         &mut self,
-        wanted: Wanted<'a>,
-        identity: Identity,
-        key: &Key,
-        claim: Option<&Claim>,
-        position: u32,
-    ) -> Desired {
-        let Wanted { declaration, spec, faulty, .. } = wanted;
+        wanted: &Wanted<'a>,
+        special: Special,
+        claim: Option<&'a Claim>,
+        first: Option<&'a Arc<Declaration>>,
+    ) -> Option<Succession<'a>> {
+        let (declaration, key) = (wanted.declaration, &wanted.key);
+        let Special { renamed_from, fault, replaces, .. } = special;
         let found = self.out.diagnostics.len();
-        self.out.diagnostics.extend(identity.fault);
-        self.check_owner(declaration, identity.replaces.as_ref().unwrap_or(key), claim);
+        self.out.diagnostics.extend(fault);
+        self.check_owner(declaration, replaces.as_ref().unwrap_or(key), claim);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
-        let source = self.known.source;
-        let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
-        let replaces = identity.replaces.filter(|_| claim.is_some_and(is_moved));
-        let claim = transfer::claim(declaration, source, claim, identity.renamed_from);
         if let Some(file) = &declaration.token_file
             && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
         {
@@ -308,19 +326,38 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(diagnostic);
             self.out.faulty.insert(other_key);
         }
-        let token_file = declaration.token_file.clone();
-        let desired = Desired { key: key.clone(), spec, claim, position, token_file, replaces };
         declaration.note_facts(key, &mut self.out.facts);
-        if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
+        self.out.has_renames |= declaration.renamed_from.is_some();
+        if let Some(first) = first {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
             diagnostic.related.push((first.origin.place(&Path::root(), Aim::Value), "first here".into()));
             self.out.diagnostics.push(diagnostic);
         }
-        if faulty || self.out.diagnostics.len() > found {
+        if wanted.faulty || self.out.diagnostics.len() > found {
             self.out.faulty.insert(key.clone());
         }
-        desired
+        let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
+        if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
+            self.required.insert(key.id.clone(), Arc::clone(required));
+        }
+        if renamed_from.is_none() && replaces.is_none() {
+            return None;
+        }
+        let source = self.known.source;
+        let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
+        let replaces = replaces.filter(|_| claim.is_some_and(is_moved));
+        Some(Succession { claim, renamed_from, replaces })
+    }
+
+    /// Makes the maps of the resources, and finds the module sets that nothing uses meanwhile.
+    fn make_maps(&mut self) {
+        // A map of sorted entries is made at once. The kinds are resolved in the order of the keys, too.
+        let (settled, loaded) = (mem::take(&mut self.settled), self.loaded);
+        let (desired, unused) =
+            rayon::join(|| settled.into_iter().collect::<BTreeMap<Key, Desired>>(), || loaded.unused_sets());
+        self.out.desired = desired;
+        self.out.facts.unused_module_sets = unused;
     }
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
@@ -377,65 +414,12 @@ impl<'a> Resolver<'a> {
         for (name, set) in &self.loaded.declared().sets {
             set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
         }
-        self.out.facts.unused_module_sets = self.loaded.unused_sets();
         self.out.sets = self.loaded.usable_sets().clone();
         for name in self.loaded.ambiguous_sets() {
             let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));
             let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
             let fault = fault.help("read only one of the two with --with");
             self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
-        }
-    }
-
-    /// Checks edges that pass TLS through together with their routes, which may be in other documents (D15).
-    fn check_pass_through(&mut self) {
-        let mut found: Vec<(Key, Fault)> = Vec::new();
-        // The routes of an edge are neighbours, so each parent is looked up once.
-        let mut parent: Option<(Key, Option<&Arc<dyn AnyResource>>)> = None;
-        for (key, desired) in &self.out.desired {
-            if let Some(edge) = desired.spec.as_any().downcast_ref::<HttpsEdge>() {
-                let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
-                found.extend(faults.map(|fault| (key.clone(), fault)));
-            }
-            if key.parent.is_none() {
-                continue;
-            }
-            if parent.as_ref().is_none_or(|(last, _)| Some(&last.id) != key.parent.as_ref()) {
-                parent = key.parent_key().map(|last| {
-                    let declared = self.out.desired.get(&last).map(|it| &it.spec);
-                    let spec = declared.or_else(|| self.known.snapshot.get(&last).map(|entry| entry.spec()));
-                    (last, spec)
-                });
-            }
-            let edge = parent.as_ref().and_then(|(_, spec)| (*spec)?.as_any().downcast_ref::<HttpsEdge>());
-            if let Some(edge) = edge {
-                let faults = rules::unreadable_modules(edge, desired.spec.as_ref());
-                found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
-            }
-        }
-        self.report_all(found);
-    }
-
-    /// Checks routes and hostports against the edges of other sources, and routes against what their edges require (D103).
-    fn check_consent(&mut self) {
-        let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let found = consent::judge(&self.out.desired, snapshot, source);
-        self.report_all(found.errors);
-        let is_sound = |(key, _): &(Key, Fault)| !self.out.faulty.contains(key);
-        for (key, fault) in found.warnings.into_iter().filter(is_sound).collect::<Vec<_>>() {
-            let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
-            let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
-            self.out.diagnostics.extend(warning);
-        }
-    }
-
-    fn report_all(&mut self, found: Vec<(Key, Fault)>) {
-        for (key, fault) in found {
-            let subject = Subject::Resource(key.clone());
-            if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {
-                self.out.diagnostics.push(diagnostic);
-                self.out.faulty.insert(key);
-            }
         }
     }
 }

@@ -1,8 +1,16 @@
 //! IDs: a prefix for the kind, and 27 base62 characters (D11).
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{
+    borrow::Borrow,
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
+use blake3::hazmat::{ContextKey, HasherExt as _, hash_derive_key_context};
 use serde::{Deserialize, Serialize};
+
+/// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.
+static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
 /// An opaque ID; cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,7 +26,7 @@ impl Id {
     /// Derives the ID of a resource in a manifest. The same parts give the same ID everywhere, so a plan shows real IDs
     /// before the resources exist, and a store rebuilt from the same commit has the same IDs.
     pub fn derived<'a>(prefix: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 id from manifest");
+        let mut hasher = blake3::Hasher::new_from_context_key(&DERIVATION);
         for part in parts {
             // Without the length, ("ab", "c") and ("a", "bc") would have the same ID.
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -51,7 +59,10 @@ impl Id {
                 rest /= 62;
             }
         }
-        Self(format!("{prefix}{}", String::from_utf8_lossy(&text)).into())
+        let mut id = String::with_capacity(prefix.len() + text.len());
+        id.push_str(prefix);
+        id.push_str(str::from_utf8(&text).unwrap_or_default());
+        Self(id.into())
     }
 
     /// Returns the text.
@@ -103,6 +114,15 @@ mod tests {
         assert_eq!(Id::from_bytes("", [0xff; 20]).as_str(), "aWgEPTl1tmebfsQzFP4bxwgy80V");
         let counting = std::array::from_fn(|at| at as u8 + 1);
         assert_eq!(Id::from_bytes("", counting).as_str(), "08umpsRGMi9hXbwR6pXWz2Ckob6");
+    }
+
+    #[test]
+    fn derived_ids_are_those_of_the_derivation_by_its_context() {
+        let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 id from manifest");
+        hasher.update(&2_u64.to_le_bytes()).update(b"ab");
+        let mut bytes = [0; 20];
+        hasher.finalize_xof().fill(&mut bytes);
+        assert_eq!(Id::derived("x_", [b"ab".as_slice()]), Id::from_bytes("x_", bytes));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     LintLevels, Options, Planned,
@@ -101,7 +102,10 @@ pub(crate) fn validate_with(
     source: &str,
     parsed: Option<&ParsedFiles>,
 ) -> Planned {
-    validate_loaded(&manifest::load_with(tree, parsed), lints, source)
+    let loaded = manifest::load_with(tree, parsed);
+    let validated = validate_loaded(&loaded, lints, source);
+    free(loaded);
+    validated
 }
 
 /// Like [`validate`], for loaded manifests of a source.
@@ -119,7 +123,15 @@ pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
 
 /// Like [`plan`], with a cache of parsed files.
 pub(crate) fn plan_with(options: &Options, snapshot: &Snapshot, parsed: Option<&ParsedFiles>) -> Planned {
-    Prepared::load_with(options.clone(), parsed).plan(snapshot)
+    let prepared = Prepared::load_with(options.clone(), parsed);
+    let planned = prepared.plan(snapshot);
+    free(prepared.loaded);
+    planned
+}
+
+/// Frees something large while nobody waits for it.
+fn free(unused: impl Send + 'static) {
+    rayon::spawn(move || drop(unused));
 }
 
 impl Prepared {
@@ -317,7 +329,9 @@ fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -
     let owned = |entry: &&Arc<Entry>| {
         entry.claim.as_ref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
     };
-    snapshot.iter().filter(owned).cloned().collect()
+    // All cores wait for the memory of the claims.
+    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
+    entries.into_par_iter().with_min_len(1024).filter(owned).cloned().collect()
 }
 
 /// Checks the rules and the lints. An error in one resource does not hide the findings in others.

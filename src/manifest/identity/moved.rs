@@ -11,7 +11,7 @@ use crate::model::{Kind, id::Id, snapshot::Entry};
 pub(super) type FormerNames<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
 impl<'a> Known<'a> {
-    fn handed_over<'k>(
+    pub(super) fn handed_over<'k>(
         &'k self,
         kind: Kind,
         parent: Option<&'k Id>,
@@ -45,7 +45,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         }
         let known: &'k Known<'a> = self.known;
         let own = [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
-            let mut named = known.named(it.declaration.kind, it.parent.as_ref(), name);
+            let mut named = known.named(it.declaration.kind, it.parent(), name);
             let old = named.find(|entry| {
                 entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && !it.fits(known, entry)
             });
@@ -57,7 +57,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
     /// The resource of another source that has or had the name of a declaration, or its former one.
     fn concerned(&self, it: &Wanted<'_>, fits: bool) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
-        let (kind, parent) = (it.declaration.kind, it.parent.as_ref());
+        let (kind, parent) = (it.declaration.kind, it.parent());
         [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
             let mut named = known.named(kind, parent, name).chain(known.handed_over(kind, parent, name));
             let moved = named.find(|entry| {

@@ -2,6 +2,8 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
 use super::Resolver;
 use crate::{
     manifest::{
@@ -98,7 +100,13 @@ impl<'a> Resolver<'a> {
             let promise = |entry: &Entry| entry.claim.as_ref().map(|it| (it.transfer_to.clone(), it.returned));
             parent.is_some_and(|parent| promise(parent) == promise(entry) && is_kept(parent))
         };
-        let promised = snapshot.iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_told(entry));
+        // All cores wait for the memory of the claims, and hardly any is promised.
+        let may_be_kept = |entry: &&Arc<Entry>| {
+            entry.claim.as_ref().is_some_and(|claim| claim.source == source && claim.is_promised())
+        };
+        let entries = self.known.entries().par_iter().with_min_len(1024).copied();
+        let promised: Vec<&Arc<Entry>> = entries.filter(may_be_kept).collect();
+        let promised = promised.into_iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_told(entry));
         // Both sources may have created it, so that nothing is left to take over.
         let is_had = |entry: &Entry, claim: &Claim, by: &str| {
             let mut named = self.known.named(entry.key.kind, entry.key.parent.as_ref(), &claim.name);

@@ -1,0 +1,77 @@
+//! The checks of resources next to their edges.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::Resolver;
+use crate::{
+    lint::Subject,
+    manifest::consent,
+    model::{
+        desired::Desired,
+        diagnostic::{Diagnostic, Severity},
+        fault::Fault,
+        key::Key,
+        kind::https_edge::HttpsEdge,
+        resource::AnyResource,
+        rules,
+        snapshot::Snapshot,
+    },
+};
+
+impl Resolver<'_> {
+    /// Checks routes with edges that pass TLS through (D15), routes and hostports with the edges of other sources, and
+    /// routes with what their edges require (D103).
+    pub(super) fn check_edges(&mut self) {
+        let (desired, snapshot, source) = (&self.out.desired, self.known.snapshot, self.known.source);
+        let (unreadable, found) =
+            rayon::join(|| unreadable(desired, snapshot), || consent::judge(desired, snapshot, source));
+        self.report_all(unreadable);
+        self.report_all(found.errors);
+        let is_sound = |(key, _): &(Key, Fault)| !self.out.faulty.contains(key);
+        for (key, fault) in found.warnings.into_iter().filter(is_sound).collect::<Vec<_>>() {
+            let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
+            let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
+            self.out.diagnostics.extend(warning);
+        }
+    }
+
+    fn report_all(&mut self, found: Vec<(Key, Fault)>) {
+        for (key, fault) in found {
+            let subject = Subject::Resource(key.clone());
+            if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {
+                self.out.diagnostics.push(diagnostic);
+                self.out.faulty.insert(key);
+            }
+        }
+    }
+}
+
+/// The modules that edges cannot apply because they pass TLS through: their own, and those of their routes, which may be in
+/// other documents.
+fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key, Fault)> {
+    let mut found: Vec<(Key, Fault)> = Vec::new();
+    // The routes of an edge are neighbours, so each parent is looked up once.
+    let mut parent: Option<(Key, Option<&Arc<dyn AnyResource>>)> = None;
+    for (key, wanted) in desired {
+        if let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() {
+            let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
+            found.extend(faults.map(|fault| (key.clone(), fault)));
+        }
+        if key.parent.is_none() {
+            continue;
+        }
+        if parent.as_ref().is_none_or(|(last, _)| Some(&last.id) != key.parent.as_ref()) {
+            parent = key.parent_key().map(|last| {
+                let declared = desired.get(&last).map(|it| &it.spec);
+                let spec = declared.or_else(|| snapshot.get(&last).map(|entry| entry.spec()));
+                (last, spec)
+            });
+        }
+        let edge = parent.as_ref().and_then(|(_, spec)| (*spec)?.as_any().downcast_ref::<HttpsEdge>());
+        if let Some(edge) = edge {
+            let faults = rules::unreadable_modules(edge, wanted.spec.as_ref());
+            found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
+        }
+    }
+    found
+}
