@@ -370,7 +370,12 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
-        let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
+        // Modules are copied: serialising them takes longer than all the rest, and would lose their parsed texts.
+        let mut bare = self.clone();
+        for slot in R::INFO.slots {
+            (slot.set)(&mut bare, None);
+        }
+        let (mut whole, mut changes) = (bare.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
             match changes.remove(field) {
                 Some(value) => whole.insert(field.clone(), value),
@@ -378,7 +383,6 @@ impl<R: Resource> AnyResource for R {
                 None => whole.remove(field),
             };
         }
-        // Modules are copied: serialising them would lose their parsed texts.
         whole.retain(|name, _| R::INFO.slot(name).is_none());
         let mut patched = serde_json::from_value::<R>(Value::Object(whole))?;
         patched.keep_readings(self);
