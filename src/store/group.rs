@@ -298,7 +298,15 @@ impl Store {
             (std::mem::take(&mut line.waiting), line.durable)
         };
         let (group, appended) = self.append(group, start);
-        let mut told = Vec::with_capacity(group.len());
+        let (mut told, mut revisions) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        for (turn, revision) in group {
+            told.push(turn);
+            revisions.extend(revision);
+        }
+        if appended.is_ok() {
+            // Nobody else makes a revision visible before the lead is passed on, so others can enter the line meanwhile.
+            self.publish(revisions);
+        }
         let mut line = self.queue.line();
         self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
@@ -310,12 +318,6 @@ impl Store {
                 line.tip = self.snapshot();
                 line.position = line.durable.position;
             }
-        }
-        for (turn, revision) in group {
-            if let (Ok(_), Some((revision, bytes))) = (&appended, revision) {
-                self.publish(revision, bytes);
-            }
-            told.push(turn);
         }
         if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
@@ -383,19 +385,25 @@ impl Store {
         (writers, appended)
     }
 
-    fn publish(&self, revision: Revision, bytes: usize) {
-        let mut freed = revision.changed.len();
-        let replaced = self.current.swap(Arc::clone(&revision.snapshot));
-        let is_of_source = matches!(revision.author, Author::Source { .. });
-        if is_of_source {
-            self.declared.forget(&revision.changed);
-        }
+    /// Makes the revisions of a group visible, with their sizes in the store.
+    fn publish(&self, revisions: Vec<(Revision, usize)>) {
+        // Each has all changes of those before it, and waits until no reader is about to take the one that it replaces.
+        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return };
+        let replaced = self.current.swap(newest);
+        let mut freed = 0;
         {
             let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
-            subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
+            for (revision, _) in &revisions {
+                freed += revision.changed.len();
+                let is_of_source = matches!(revision.author, Author::Source { .. });
+                if is_of_source {
+                    self.declared.forget(&revision.changed);
+                }
+                let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
+                subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
+            }
         }
-        let mut evicted = self.recent.push(revision, bytes);
+        let mut evicted = self.recent.push(revisions);
         freed += evicted.replaced;
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);
