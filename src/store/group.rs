@@ -8,11 +8,7 @@
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::Ordering,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -21,6 +17,7 @@ use jiff::Timestamp;
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
     engine::{Batch, RecordChange, Tip},
+    handover::{Giver, Taker, handover},
     history::{Outcome, Record, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
@@ -62,18 +59,18 @@ pub(super) struct Line {
 /// A writer in the queue.
 struct Waiting {
     batch: Option<WaitingBatch>,
-    turn: Sender<Turn>,
+    turn: Giver<Turn>,
 }
 
 struct WaitingBatch {
     position: u64,
     /// The state after the batch, if it makes a revision.
     made: Option<Arc<Snapshot>>,
-    prepared: Receiver<Result<Unchained, StoreError>>,
+    prepared: Taker<Result<Unchained, StoreError>>,
 }
 
 /// Whom to tell, and what becomes visible, with its size in the store.
-type Member = (Sender<Turn>, Option<(Revision, usize)>);
+type Member = (Giver<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
@@ -109,9 +106,9 @@ enum Turn {
 
 /// A writer's place in the queue.
 struct Ticket {
-    turn: Receiver<Turn>,
+    turn: Taker<Turn>,
     leads: bool,
-    prepared: Sender<Result<Unchained, StoreError>>,
+    prepared: Giver<Result<Unchained, StoreError>>,
 }
 
 /// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
@@ -158,7 +155,7 @@ impl Queue {
 impl Line {
     /// Enters the queue; with no batch, only to wait for the commits before it.
     fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
-        let ((turn, told), (prepared, received)) = (channel(), channel());
+        let ((turn, told), (prepared, received)) = (handover(), handover());
         let batch = with_batch.then(|| {
             self.position += 1;
             if let Some(snapshot) = &made {
@@ -282,11 +279,11 @@ impl Store {
             self.lead();
         }
         loop {
-            match ticket.turn.recv() {
-                Ok(Turn::Lead) => self.lead(),
-                Ok(Turn::Settled(settled)) => return settled,
+            match ticket.turn.take() {
+                Some(Turn::Lead) => self.lead(),
+                Some(Turn::Settled(settled)) => return settled,
                 // Unreachable: a leader tells every writer of its group.
-                Err(_) => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
+                None => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
             }
         }
     }
@@ -322,11 +319,11 @@ impl Store {
         if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
         }
-        line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
+        line.led = line.waiting.iter().any(|next| next.turn.give(Turn::Lead));
         drop(line);
         let settled = appended.map(|_| ());
         for turn in told {
-            let _ = turn.send(Turn::Settled(settled.clone()));
+            turn.give(Turn::Settled(settled.clone()));
         }
     }
 
@@ -339,8 +336,8 @@ impl Store {
                 writers.push((turn, None));
                 continue;
             };
-            let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            let visible = match prepared.recv().unwrap_or_else(lost) {
+            let lost = || Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+            let visible = match prepared.take().unwrap_or_else(lost) {
                 Ok(Unchained { record, changes, made }) => {
                     let hash = chain(&end.hash, &record);
                     let (revision, next_order) = match &snapshot {
@@ -423,7 +420,7 @@ fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce() -
     }));
     // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
     let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-    let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
+    ticket.prepared.give(prepared.unwrap_or_else(failed));
 }
 
 /// Keeps revisions until nobody else uses them. If the last reader freed one, all other requests of its thread would
