@@ -50,6 +50,9 @@ pub(super) struct Line {
     /// The next commit drops tombstones of deletions up to this revision.
     pub(super) forget: u64,
     waiting: Vec<Waiting>,
+    /// Revisions that are no longer in memory for readers. Whoever enters next frees them: most of their memory was allocated
+    /// there, and the leader has others to answer.
+    evicted: Vec<Arc<Snapshot>>,
     /// Whether a writer leads or is about to.
     pub(super) led: bool,
     /// When a checkpoint may be tried again after a failure.
@@ -130,8 +133,8 @@ impl Queue {
     /// Creates an empty queue after a state.
     pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
         let position = durable.position;
-        let waiting = Vec::new();
-        let line = Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None };
+        let (waiting, evicted) = (Vec::new(), Vec::new());
+        let line = Line { tip, position, durable, forget: 0, waiting, evicted, led: false, checkpoint_after: None };
         Self { line: Mutex::new(line), entrance: Mutex::default() }
     }
 
@@ -192,6 +195,7 @@ impl Store {
         }
         let mut line = self.queue.line_to_enter();
         let before = Arc::clone(&line.tip);
+        let evicted = std::mem::take(&mut line.evicted);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
             Err(error) => (line.enter(false, None), Err(Declined::Declined(error))),
@@ -219,6 +223,7 @@ impl Store {
                 }
             }
         };
+        drop(evicted);
         Ok(Entered { ticket, outcome, began })
     }
 
@@ -300,11 +305,10 @@ impl Store {
             told.push(turn);
             revisions.extend(revision);
         }
-        if appended.is_ok() {
-            // Nobody else makes a revision visible before the lead is passed on, so others can enter the line meanwhile.
-            self.publish(revisions);
-        }
+        // Nobody else makes a revision visible before the lead is passed on, so others can enter the line meanwhile.
+        let mut evicted = if appended.is_ok() { self.publish(revisions) } else { Vec::new() };
         let mut line = self.queue.line();
+        line.evicted.append(&mut evicted);
         self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
             Ok(end) => line.durable = *end,
@@ -382,10 +386,11 @@ impl Store {
         (writers, appended)
     }
 
-    /// Makes the revisions of a group visible, with their sizes in the store.
-    fn publish(&self, revisions: Vec<(Revision, usize)>) {
+    /// Makes the revisions of a group visible, with their sizes in the store. Returns those that leave the memory, unless
+    /// freeing them takes long.
+    fn publish(&self, revisions: Vec<(Revision, usize)>) -> Vec<Arc<Snapshot>> {
         // Each has all changes of those before it, and waits until no reader is about to take the one that it replaces.
-        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return };
+        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return Vec::new() };
         let replaced = self.current.swap(newest);
         let mut freed = 0;
         {
@@ -404,8 +409,9 @@ impl Store {
         freed += evicted.replaced;
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);
-            free_later(evicted.snapshots);
+            free_later(std::mem::take(&mut evicted.snapshots));
         }
+        evicted.snapshots
     }
 }
 
