@@ -22,6 +22,9 @@ use super::{
     unbounded,
 };
 
+/// The room for a response form from the start. Most fit: every field is in it, also those that are not set.
+const USUAL_VIEW: usize = 2 << 10;
+
 /// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
 pub trait Resource:
     Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Default + Debug + Send + Sync + 'static
@@ -319,7 +322,8 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(at), secrets)
+        let mut bytes = Vec::with_capacity(USUAL_VIEW);
+        json::append(&self.view(at), secrets, &mut bytes).map(|()| bytes)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
