@@ -130,13 +130,15 @@ pub(super) fn blank_fields(
 
 /// Warns of enforced lists in the changed fields that decide who has access, and are empty now.
 pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<String> {
-    let former = before.access_lists();
     let is_changed =
         |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
-    let had_items = |list: &AccessList| former.iter().any(|former| former.field == list.field && former.length > 0);
-    let emptied = after.access_lists().into_iter().filter(|list| list.enforced && list.length == 0);
-    let emptied = emptied.filter(|list| is_changed(list) && had_items(list));
-    emptied.map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field)).collect()
+    let empty = |list: &AccessList| list.enforced && list.length == 0 && is_changed(list);
+    let mut emptied: Vec<AccessList> = after.access_lists().into_iter().filter(empty).collect();
+    if !emptied.is_empty() {
+        let former = before.access_lists();
+        emptied.retain(|list| former.iter().any(|former| former.field == list.field && former.length > 0));
+    }
+    emptied.into_iter().map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field)).collect()
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the

@@ -315,6 +315,9 @@ impl WriteCheck {
             "{} is managed by source `{source}`{place}; change the manifest too, or this change is drift",
             write.subject()
         );
+        if text.is_ascii() {
+            return text;
+        }
         // A header with other characters would be dropped.
         text.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
     }

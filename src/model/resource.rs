@@ -22,6 +22,9 @@ use super::{
     unbounded,
 };
 
+/// The room for a response form from the start. Most fit: every field is in it, also those that are not set.
+const USUAL_VIEW: usize = 2 << 10;
+
 /// The Spec of a kind: API body, manifest `spec`, stored record and schema are all this one type.
 pub trait Resource:
     Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Default + Debug + Send + Sync + 'static
@@ -319,7 +322,8 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
-        json::bytes(&self.view(at), secrets)
+        let mut bytes = Vec::with_capacity(USUAL_VIEW);
+        json::append(&self.view(at), secrets, &mut bytes).map(|()| bytes)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
@@ -370,7 +374,12 @@ impl<R: Resource> AnyResource for R {
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
-        let (mut whole, mut changes) = (self.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
+        // Modules are copied: serialising them takes longer than all the rest, and would lose their parsed texts.
+        let mut bare = self.clone();
+        for slot in R::INFO.slots {
+            (slot.set)(&mut bare, None);
+        }
+        let (mut whole, mut changes) = (bare.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
             match changes.remove(field) {
                 Some(value) => whole.insert(field.clone(), value),
@@ -378,7 +387,6 @@ impl<R: Resource> AnyResource for R {
                 None => whole.remove(field),
             };
         }
-        // Modules are copied: serialising them would lose their parsed texts.
         whole.retain(|name, _| R::INFO.slot(name).is_none());
         let mut patched = serde_json::from_value::<R>(Value::Object(whole))?;
         patched.keep_readings(self);

@@ -332,6 +332,14 @@ impl Snapshot {
     }
 
     fn place(&mut self, entry: Entry) {
+        if let Some(former) = self.entries.get_mut(&entry.key)
+            && former.order == entry.order
+            && former.lazy_spec.references() == entry.lazy_spec.references()
+        {
+            // The other maps have what they need. Each change would copy a path of them.
+            *former = Arc::new(entry);
+            return;
+        }
         let key = entry.key.clone();
         self.forget_references(&key);
         for target in entry.lazy_spec.references() {

@@ -8,11 +8,7 @@
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::Ordering,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -21,6 +17,7 @@ use jiff::Timestamp;
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
     engine::{Batch, RecordChange, Tip},
+    handover::{Giver, Taker, handover},
     history::{Outcome, Record, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
@@ -53,6 +50,9 @@ pub(super) struct Line {
     /// The next commit drops tombstones of deletions up to this revision.
     pub(super) forget: u64,
     waiting: Vec<Waiting>,
+    /// Revisions that are no longer in memory for readers. Whoever enters next frees them: most of their memory was allocated
+    /// there, and the leader has others to answer.
+    evicted: Vec<Arc<Snapshot>>,
     /// Whether a writer leads or is about to.
     pub(super) led: bool,
     /// When a checkpoint may be tried again after a failure.
@@ -62,18 +62,18 @@ pub(super) struct Line {
 /// A writer in the queue.
 struct Waiting {
     batch: Option<WaitingBatch>,
-    turn: Sender<Turn>,
+    turn: Giver<Turn>,
 }
 
 struct WaitingBatch {
     position: u64,
     /// The state after the batch, if it makes a revision.
     made: Option<Arc<Snapshot>>,
-    prepared: Receiver<Result<Unchained, StoreError>>,
+    prepared: Taker<Result<Unchained, StoreError>>,
 }
 
 /// Whom to tell, and what becomes visible, with its size in the store.
-type Member = (Sender<Turn>, Option<(Revision, usize)>);
+type Member = (Giver<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
@@ -109,9 +109,9 @@ enum Turn {
 
 /// A writer's place in the queue.
 struct Ticket {
-    turn: Receiver<Turn>,
+    turn: Taker<Turn>,
     leads: bool,
-    prepared: Sender<Result<Unchained, StoreError>>,
+    prepared: Giver<Result<Unchained, StoreError>>,
 }
 
 /// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
@@ -133,8 +133,8 @@ impl Queue {
     /// Creates an empty queue after a state.
     pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
         let position = durable.position;
-        let waiting = Vec::new();
-        let line = Line { tip, position, durable, forget: 0, waiting, led: false, checkpoint_after: None };
+        let (waiting, evicted) = (Vec::new(), Vec::new());
+        let line = Line { tip, position, durable, forget: 0, waiting, evicted, led: false, checkpoint_after: None };
         Self { line: Mutex::new(line), entrance: Mutex::default() }
     }
 
@@ -158,7 +158,7 @@ impl Queue {
 impl Line {
     /// Enters the queue; with no batch, only to wait for the commits before it.
     fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
-        let ((turn, told), (prepared, received)) = (channel(), channel());
+        let ((turn, told), (prepared, received)) = (handover(), handover());
         let batch = with_batch.then(|| {
             self.position += 1;
             if let Some(snapshot) = &made {
@@ -195,6 +195,7 @@ impl Store {
         }
         let mut line = self.queue.line_to_enter();
         let before = Arc::clone(&line.tip);
+        let evicted = std::mem::take(&mut line.evicted);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
             Err(error) => (line.enter(false, None), Err(Declined::Declined(error))),
@@ -222,6 +223,7 @@ impl Store {
                 }
             }
         };
+        drop(evicted);
         Ok(Entered { ticket, outcome, began })
     }
 
@@ -282,11 +284,11 @@ impl Store {
             self.lead();
         }
         loop {
-            match ticket.turn.recv() {
-                Ok(Turn::Lead) => self.lead(),
-                Ok(Turn::Settled(settled)) => return settled,
+            match ticket.turn.take() {
+                Some(Turn::Lead) => self.lead(),
+                Some(Turn::Settled(settled)) => return settled,
                 // Unreachable: a leader tells every writer of its group.
-                Err(_) => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
+                None => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
             }
         }
     }
@@ -298,8 +300,15 @@ impl Store {
             (std::mem::take(&mut line.waiting), line.durable)
         };
         let (group, appended) = self.append(group, start);
-        let mut told = Vec::with_capacity(group.len());
+        let (mut told, mut revisions) = (Vec::with_capacity(group.len()), Vec::with_capacity(group.len()));
+        for (turn, revision) in group {
+            told.push(turn);
+            revisions.extend(revision);
+        }
+        // Nobody else makes a revision visible before the lead is passed on, so others can enter the line meanwhile.
+        let mut evicted = if appended.is_ok() { self.publish(revisions) } else { Vec::new() };
         let mut line = self.queue.line();
+        line.evicted.append(&mut evicted);
         self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
             Ok(end) => line.durable = *end,
@@ -311,20 +320,14 @@ impl Store {
                 line.position = line.durable.position;
             }
         }
-        for (turn, revision) in group {
-            if let (Ok(_), Some((revision, bytes))) = (&appended, revision) {
-                self.publish(revision, bytes);
-            }
-            told.push(turn);
-        }
         if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
         }
-        line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
+        line.led = line.waiting.iter().any(|next| next.turn.give(Turn::Lead));
         drop(line);
         let settled = appended.map(|_| ());
         for turn in told {
-            let _ = turn.send(Turn::Settled(settled.clone()));
+            turn.give(Turn::Settled(settled.clone()));
         }
     }
 
@@ -337,8 +340,8 @@ impl Store {
                 writers.push((turn, None));
                 continue;
             };
-            let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            let visible = match prepared.recv().unwrap_or_else(lost) {
+            let lost = || Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+            let visible = match prepared.take().unwrap_or_else(lost) {
                 Ok(Unchained { record, changes, made }) => {
                     let hash = chain(&end.hash, &record);
                     let (revision, next_order) = match &snapshot {
@@ -383,24 +386,32 @@ impl Store {
         (writers, appended)
     }
 
-    fn publish(&self, revision: Revision, bytes: usize) {
-        let mut freed = revision.changed.len();
-        let replaced = self.current.swap(Arc::clone(&revision.snapshot));
-        let is_of_source = matches!(revision.author, Author::Source { .. });
-        if is_of_source {
-            self.declared.forget(&revision.changed);
-        }
+    /// Makes the revisions of a group visible, with their sizes in the store. Returns those that leave the memory, unless
+    /// freeing them takes long.
+    fn publish(&self, revisions: Vec<(Revision, usize)>) -> Vec<Arc<Snapshot>> {
+        // Each has all changes of those before it, and waits until no reader is about to take the one that it replaces.
+        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return Vec::new() };
+        let replaced = self.current.swap(newest);
+        let mut freed = 0;
         {
             let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
-            subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
+            for (revision, _) in &revisions {
+                freed += revision.changed.len();
+                let is_of_source = matches!(revision.author, Author::Source { .. });
+                if is_of_source {
+                    self.declared.forget(&revision.changed);
+                }
+                let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
+                subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());
+            }
         }
-        let mut evicted = self.recent.push(revision, bytes);
+        let mut evicted = self.recent.push(revisions);
         freed += evicted.replaced;
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);
-            free_later(evicted.snapshots);
+            free_later(std::mem::take(&mut evicted.snapshots));
         }
+        evicted.snapshots
     }
 }
 
@@ -415,7 +426,7 @@ fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce() -
     }));
     // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
     let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-    let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
+    ticket.prepared.give(prepared.unwrap_or_else(failed));
 }
 
 /// Keeps revisions until nobody else uses them. If the last reader freed one, all other requests of its thread would

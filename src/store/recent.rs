@@ -154,7 +154,7 @@ impl Recent {
             let changed = changed_resources(&before, &snapshot, &codec::changed_keys(batch)?);
             let (author, at) = (outline.author, outline.at);
             let revision = Revision { snapshot: Arc::clone(&snapshot), changed, author, at };
-            drop(recent.push(revision, bytes_of(&batch.changes)));
+            drop(recent.push([(revision, bytes_of(&batch.changes))]));
         }
         Ok((snapshot, recent))
     }
@@ -163,12 +163,20 @@ impl Recent {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a revision. Returns what leaves the window, so that the caller chooses the thread that frees it.
-    pub(super) fn push(&self, revision: Revision, bytes: usize) -> Evicted {
-        let number = revision.snapshot.revision;
-        let left = self.window().push(KeptRevision { revision, bytes });
-        self.newer.notify_all();
-        self.newest.send_replace(number);
+    /// Adds revisions with the sizes of what they wrote, and wakes readers once for all. Returns what leaves the window, so
+    /// that the caller chooses the thread that frees it.
+    pub(super) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> Evicted {
+        let (mut left, mut newest) = (Evicted::default(), None);
+        let mut window = self.window();
+        for (revision, bytes) in revisions {
+            newest = Some(revision.snapshot.revision);
+            window.push(KeptRevision { revision, bytes }, &mut left);
+        }
+        drop(window);
+        if let Some(newest) = newest {
+            self.newer.notify_all();
+            self.newest.send_replace(newest);
+        }
         left
     }
 
@@ -201,11 +209,11 @@ impl Window {
         self.start + self.kept.len() as u64
     }
 
-    fn push(&mut self, kept: KeptRevision) -> Evicted {
+    /// Adds a revision, and moves what leaves the window to `left`.
+    fn push(&mut self, kept: KeptRevision, left: &mut Evicted) {
         self.changes += kept.revision.changed.len();
         self.bytes += kept.bytes;
         self.kept.push_back(kept);
-        let mut left = Evicted::default();
         while let Some(oldest) = self.kept.pop_front() {
             // The state of the oldest revision is the first one in memory: its own changes replaced nothing there.
             let (changes, bytes) = (self.changes - oldest.revision.changed.len(), self.bytes - oldest.bytes);
@@ -219,7 +227,6 @@ impl Window {
             left.replaced += self.kept.front().map_or(0, |next| next.revision.changed.len());
             left.snapshots.push(oldest.revision.snapshot);
         }
-        left
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a commit did to each resource, for the history.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::history::{Places, Touched};
@@ -7,6 +9,8 @@ use crate::model::{
     json::{self, JsonError},
     key::Key,
     lazy_spec::SpecForm,
+    module::{SharedModule, Slot},
+    resource::AnyResource,
     secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
@@ -43,12 +47,7 @@ impl Describer<'_> {
             (None, Some(new)) => self.with_state(&touched, "after", new, form, out),
             (None, None) => json::append(&touched, Secrets::Masked, out),
             (Some(old), Some(new)) => {
-                let (mut was, mut is) = (fields(old, self.digest_key)?, fields(new, self.digest_key)?);
-                let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
-                for field in same {
-                    was.remove(&field);
-                    is.remove(&field);
-                }
+                let (was, is) = differing_fields(old, new, self.digest_key)?;
                 (touched.before, touched.after) = (Some(Value::Object(was)), Some(Value::Object(is)));
                 json::append(&touched, Secrets::Masked, out)
             }
@@ -86,9 +85,51 @@ impl Describer<'_> {
     }
 }
 
+/// The fields of two states of a resource that differ. Modules that both share are the same, and are usually most of a Spec.
+fn differing_fields(
+    old: &Entry,
+    new: &Entry,
+    digest_key: &[u8; 32],
+) -> Result<(Map<String, Value>, Map<String, Value>), JsonError> {
+    let shared = shared_modules(old.spec().as_ref(), new.spec().as_ref());
+    if !shared.is_empty() {
+        let others = |entry: &Entry| own_fields(entry, entry.spec().with_modules(&shared).as_ref(), digest_key);
+        let (was, is) = without_same(others(old)?, others(new)?);
+        // The order of more fields than one depends on all that were left out: records have always had that order.
+        if was.len() <= 1 && is.len() <= 1 {
+            return Ok((was, is));
+        }
+    }
+    Ok(without_same(fields(old, digest_key)?, fields(new, digest_key)?))
+}
+
+/// The slots that have the same module in memory, each with nothing in its place.
+fn shared_modules(one: &dyn AnyResource, other: &dyn AnyResource) -> Vec<(&'static Slot, Option<SharedModule>)> {
+    let is_shared = |slot: &&'static Slot| match (one.shared_module(slot), other.shared_module(slot)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(&one, &other),
+        _ => false,
+    };
+    one.slots().iter().filter(is_shared).map(|slot| (slot, None)).collect()
+}
+
+/// Removes the fields that two objects have with the same value.
+fn without_same(mut was: Map<String, Value>, mut is: Map<String, Value>) -> (Map<String, Value>, Map<String, Value>) {
+    let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
+    for field in same {
+        was.remove(&field);
+        is.remove(&field);
+    }
+    (was, is)
+}
+
 /// The fields of a resource, with its ownership.
 pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
-    let mut fields = entry.spec().to_json(Secrets::Digested(digest_key))?;
+    own_fields(entry, entry.spec().as_ref(), digest_key)
+}
+
+/// The same of another Spec.
+fn own_fields(entry: &Entry, spec: &dyn AnyResource, digest_key: &[u8; 32]) -> Result<Map<String, Value>, JsonError> {
+    let mut fields = spec.to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
         fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);
     }
@@ -98,17 +139,56 @@ pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Map<String,
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
-
     use jiff::Timestamp;
 
     use super::*;
     use crate::model::{
         Kind,
         id::Id,
-        kind::https_edge::HttpsEdge,
+        kind::{
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+        },
+        lazy_spec::LazySpec,
         operation::{Claim, Operation},
     };
+
+    #[test]
+    fn what_differs_does_not_depend_on_the_modules_that_are_shared() {
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
+        let route = HttpsEdgeRoute {
+            match_type: Some(MatchType::ExactPath),
+            r#match: "/a".into(),
+            compression: Some(Arc::default()),
+            request_headers: Some(Arc::default()),
+            ..HttpsEdgeRoute::default()
+        };
+        let (description, r#match): (String, String) = ("b".into(), "/b".into());
+        let entry = |spec: &HttpsEdgeRoute, source: &str| Entry {
+            key: key.clone(),
+            lazy_spec: LazySpec::new(Arc::new(spec.clone())),
+            created_at: Timestamp::UNIX_EPOCH,
+            order: 1,
+            claim: Some(Claim { source: source.into(), ..Claim::default() }),
+            token: None,
+            rendered: Arc::default(),
+        };
+        for (changed, source) in [
+            (route.clone(), "shop"),
+            (route.clone(), "docs"),
+            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "docs"),
+            (HttpsEdgeRoute { description: description.clone(), r#match, ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { compression: None, ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { compression: Some(Arc::default()), description, ..route.clone() }, "shop"),
+        ] {
+            let (old, new) = (entry(&route, "shop"), entry(&changed, source));
+            let text = |(was, is)| format!("{} {}", Value::Object(was), Value::Object(is));
+            let whole = |entry: &Entry| fields(entry, &[1; 32]).unwrap();
+            let expected = text(without_same(whole(&old), whole(&new)));
+            assert_eq!(text(differing_fields(&old, &new, &[1; 32]).unwrap()), expected);
+        }
+    }
 
     #[test]
     fn a_whole_state_is_written_as_its_values_are() {

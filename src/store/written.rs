@@ -18,6 +18,8 @@ use crate::model::{code::Code, json::JsonError, key::Key, snapshot::Snapshot};
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;
+/// The most resources of a commit that keep their stored forms: those that people change, and change again.
+const FEW: usize = 8;
 /// How many bytes are hashed at once. BLAKE3 hashes many at a time several times as fast as few.
 const HASHED_AT_ONCE: usize = 1 << 17;
 
@@ -69,6 +71,10 @@ fn piece(
         let (name, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
         match describer.after.get(key) {
             Some(entry) => {
+                if keys.len() <= FEW && describer.before.get(key).is_some() {
+                    // The next change needs the form again, to undo that change. If it fails, it does so below.
+                    let _ = entry.lazy_spec.stored();
+                }
                 let value = record::with_form(entry, keyring, |form| {
                     describer.describe(key, Some(form), &mut descriptions).map_err(undescribed)?;
                     record::encode_form(entry, form, keyring)

@@ -90,7 +90,9 @@ impl Journal {
 
     /// Writes frames after the last one: small ones together in one write, large pieces without a copy. Returns the end.
     fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
-        let (mut end, mut waiting) = (self.length, Vec::<u8>::new());
+        let all: u64 = frames.iter().map(BatchFrame::length).sum();
+        let mut waiting = Vec::<u8>::with_capacity(TOGETHER.min(all as usize));
+        let mut end = self.length;
         let mut write = |bytes: &[u8]| -> io::Result<()> {
             fault::write_all_at("journal.write", &self.file, bytes, end)?;
             end += bytes.len() as u64;

@@ -1,18 +1,22 @@
 //! Answers queries about the history: from the index, which another thread updates, and from the log.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{Sender, channel},
     },
     thread::JoinHandle,
     time::Duration,
 };
 
+use jiff::Timestamp;
+
 use super::{
+    base::StoreId,
     catch_up::{self, relocate},
     files::{self, Part},
     fold,
@@ -30,7 +34,7 @@ use crate::{
         background::lower_priority,
         engine::{Batch, Query, Tip},
         fault,
-        history::{Record, Retention},
+        history::{Retention, time_of},
         mint,
     },
 };
@@ -44,6 +48,32 @@ pub(super) struct Librarian {
     shared: Arc<Shared>,
     jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
+    /// The ends of history files by generation. Each checkpoint asks for that of the oldest, which can be a large file.
+    ends: Mutex<BTreeMap<u64, HistoryEnd>>,
+}
+
+/// The end of a history file, which never changes.
+#[derive(Debug, Clone, Copy)]
+struct HistoryEnd {
+    /// The store of the file.
+    store: StoreId,
+    /// Its last batch.
+    tip: Tip,
+    /// The time of that batch, or none if the file has no batch.
+    at: Option<Timestamp>,
+}
+
+impl HistoryEnd {
+    /// Reads a file to its end.
+    fn read(path: &Path) -> Result<Self, StoreError> {
+        let mut history = LogReader::open(path, false)?;
+        let mut last = None;
+        while let Some(framed) = history.batch()? {
+            last = Some(framed.batch.record);
+        }
+        let at = last.map(|record| time_of(&record)).transpose()?;
+        Ok(Self { store: history.store, tip: history.tip, at })
+    }
 }
 
 impl Librarian {
@@ -66,7 +96,7 @@ impl Librarian {
         if let Err(error) = &thread {
             shared.set(|progress| progress.failed = Some(StoreError::io("start the history thread of", folder, error)));
         }
-        Self { folder: folder.to_owned(), shared, jobs, thread: thread.ok() }
+        Self { folder: folder.to_owned(), shared, jobs, thread: thread.ok(), ends: Mutex::default() }
     }
 
     /// Queues durable records for the index.
@@ -230,24 +260,20 @@ impl Librarian {
         let (mut oldest, mut dropped) = (None, Vec::new());
         for generation in histories {
             let path = Part::History.path(&self.folder, generation);
-            let mut history = LogReader::open(&path, false)?;
-            let mut last = None;
-            while let Some(framed) = history.batch()? {
-                last = Some(framed.batch.record);
-            }
-            let old = match last {
+            let end = self.end_of(generation, &path)?;
+            let old = match end.at {
                 // The file of a store that was migrated without a commit is empty, so removing it leaves no gap.
                 None => true,
-                Some(record) => {
-                    let age = mint::now().duration_since(Record::from_bytes(&record)?.at);
+                Some(at) => {
+                    let age = mint::now().duration_since(at);
                     age.unsigned_abs() > retention.age && age.is_positive()
                 }
             };
-            if !old && tip.position - history.tip.position < retention.records && total <= retention.bytes {
+            if !old && tip.position - end.tip.position < retention.records && total <= retention.bytes {
                 break;
             }
             total -= size(generation);
-            oldest = Some((history.store, history.tip));
+            oldest = Some((end.store, end.tip));
             dropped.push(path);
         }
         let Some((store, last)) = oldest else { return Ok(()) };
@@ -257,6 +283,17 @@ impl Librarian {
             index.forget(last.position + 1)?;
         }
         dropped.iter().try_for_each(|path| files::remove(path))
+    }
+
+    /// The end of a history file, which is read once.
+    fn end_of(&self, generation: u64, path: &Path) -> Result<HistoryEnd, StoreError> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(end) = ends.get(&generation) {
+            return Ok(*end);
+        }
+        let end = HistoryEnd::read(path)?;
+        ends.insert(generation, end);
+        Ok(end)
     }
 }
 
@@ -276,7 +313,7 @@ mod tests {
         model::operation::Author,
         store::{
             folder::{journal, rows::IndexedRecord},
-            history::{Outcome, chain},
+            history::{Outcome, Record, chain},
         },
     };
 
@@ -314,7 +351,8 @@ mod tests {
         index.add(&records.collect::<Vec<_>>())?;
         let shared = Arc::new(Shared::default());
         shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
-        let librarian = Librarian { folder: path.to_owned(), shared, jobs: channel().0, thread: None };
+        let (jobs, ends) = (channel().0, Mutex::default());
+        let librarian = Librarian { folder: path.to_owned(), shared, jobs, thread: None, ends };
         let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
         let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| Arc::clone(&batch.record)).collect();
         assert_eq!(found, expected);
