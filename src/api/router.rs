@@ -1,6 +1,10 @@
 //! The router and its middleware.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Router,
@@ -54,9 +58,15 @@ pub fn router(app: App) -> Router {
             saml::metadata(&app, parameters)
         }
     };
-    let document = Bytes::from(openapi::document(&app.settings.version_header).to_string());
-    let document = move |uri: Uri| async move {
-        query::check(uri.query(), &[]).map(|()| ([(header::CONTENT_TYPE, "application/json")], document))
+    // Made when somebody asks for it: that takes longer than all else here, and the server would not be ready until then.
+    let document = {
+        let (app, made) = (Arc::clone(&app), Arc::<OnceLock<Bytes>>::default());
+        move |uri: Uri| async move {
+            query::check(uri.query(), &[])?;
+            let make = || Bytes::from(openapi::document(&app.settings.version_header).to_string());
+            let document = made.get_or_init(make).clone();
+            Ok::<_, ApiError>(([(header::CONTENT_TYPE, "application/json")], document))
+        }
     };
     let reconciliations = {
         let (make, list) = (Arc::clone(&app), Arc::clone(&app));
