@@ -5,6 +5,7 @@ mod create;
 mod names;
 mod packed;
 mod rejected;
+mod restore;
 
 use std::{
     cmp::Reverse,
@@ -16,7 +17,6 @@ use std::{
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
-use rayon::slice::ParallelSliceMut;
 
 use super::{
     Kind,
@@ -28,7 +28,7 @@ use super::{
     resource::{AnyResource, Resource},
     secret::Secret,
 };
-use packed::packed;
+pub(crate) use restore::Restoring;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]
@@ -151,31 +151,6 @@ impl Snapshot {
             DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
             DiffItem::Update { new: (key, _), .. } => key,
         })
-    }
-
-    /// Builds a snapshot from all its parts, when a store opens.
-    pub fn restore(
-        revision: u64,
-        next_order: u64,
-        deleted: impl IntoIterator<Item = (Key, Tombstone)>,
-        entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
-    ) -> Self {
-        let deleted = deleted.into_iter().collect();
-        let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
-        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Into::into).collect();
-        entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        snapshot.next_order = entries.iter().map(|entry| entry.order + 1).fold(next_order, u64::max);
-        let (by_key, (by_order, users)) = rayon::join(
-            || packed(&entries, |entry| (entry.key.clone(), Arc::clone(entry))),
-            || {
-                let mut places: Vec<&Arc<Entry>> = entries.iter().filter(|entry| entry.key.parent.is_none()).collect();
-                places.sort_unstable_by_key(|entry| (entry.key.kind, entry.order));
-                let by_order = packed(&places, |entry| ((entry.key.kind, entry.order), entry.key.clone()));
-                (by_order, users_of(&entries))
-            },
-        );
-        (snapshot.entries, snapshot.by_order, snapshot.users) = (by_key, by_order, users);
-        snapshot
     }
 
     /// Returns the snapshot of a later revision from its changes: entries, and tombstones of deleted ones.
@@ -398,17 +373,6 @@ impl Snapshot {
 fn parents_of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
     let children = entries.filter(|entry| has_own_id(entry.key.kind));
     children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
-}
-
-/// The resources that reference each resource.
-fn users_of(entries: &[Arc<Entry>]) -> OrdMap<Key, OrdSet<Key>> {
-    let mut users: OrdMap<Key, OrdSet<Key>> = OrdMap::new();
-    for entry in entries {
-        for target in entry.lazy_spec.references() {
-            users.entry(target.clone()).or_default().insert(entry.key.clone());
-        }
-    }
-    users
 }
 
 /// Whether the ids of a kind are unique in a store, and not only within their parent.
