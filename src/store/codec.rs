@@ -12,7 +12,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 use super::{
     StoreError,
     engine::{Batch, RecordChange, State, Tip, UNDO},
-    record::{self, Lost},
+    record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
 };
 use crate::model::{
@@ -41,6 +41,11 @@ pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
 
 /// Reads what [`encode_key`] wrote.
 pub(super) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
+    decode_key_with(prefix, record, Id::new)
+}
+
+/// Like [`decode_key`], with a function that makes the ID of the parent.
+pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnce(&str) -> Id) -> Result<Key, String> {
     let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
     let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
     let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
@@ -48,7 +53,7 @@ pub(super) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
     };
     let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
     let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;
-    Ok(Key { kind, parent: (!parent.is_empty()).then(|| Id::new(parent)), id: Id::new(id) })
+    Ok(Key { kind, parent: (!parent.is_empty()).then(|| parent_id(parent)), id: Id::new(id) })
 }
 
 /// Reads a tombstone. Those of the oldest stores do not say when: they count as of `revision`.
@@ -110,22 +115,10 @@ fn restore_resources(records: &[(ByteString, Bytes)], keyring: Option<&Keyring>)
 
 /// Reads the records of resources.
 fn decode_piece(piece: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Result<Vec<Arc<Entry>>, String> {
-    // An entry is made where it stays: it is larger than the pointer to it, and moving it costs as much as reading it.
-    let entry = |parent: &mut Option<Id>, (key, value): &(ByteString, Bytes)| -> Result<Arc<Entry>, String> {
-        let mut entry = record::decode_in_place(key.as_bytes(), value, keyring)?;
-        share(parent, &mut entry.key.parent);
-        Ok(Arc::new(entry))
+    let entry = |last: &mut LastRecord, (key, value): &(ByteString, Bytes)| {
+        record::decode_in_place(key.as_bytes(), value, keyring, last)
     };
-    piece.par_iter().with_min_len(64).map_init(|| None, entry).collect()
-}
-
-/// Replaces an ID by the last one if both are the same, so that the children of a parent share its text.
-fn share(last: &mut Option<Id>, id: &mut Option<Id>) {
-    if last == id {
-        id.clone_from(last);
-    } else {
-        last.clone_from(id);
-    }
+    piece.par_iter().with_min_len(64).map_init(LastRecord::default, entry).collect()
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.
