@@ -101,13 +101,32 @@ impl<'r> PlainRecord<'r> {
         let order = std::str::from_utf8(order).ok()?.parse().ok()?;
         let claim = match others.strip_prefix(br#","claim":"#) {
             // Whatever follows the claim is an error here.
-            Some(claim) => Some(serde_json::from_slice(claim.strip_suffix(b"}")?).ok()?),
+            Some(claim) => Some(claim_of(claim.strip_suffix(b"}")?)?),
             None if others == b"}" => None,
             None => return None,
         };
         let is_object = spec.starts_with(b"{") && spec.ends_with(b"}");
         is_object.then_some(Self { spec, created_at, order, claim })
     }
+}
+
+/// Reads a claim. Most have only a source and a name, without an escape.
+fn claim_of(json: &[u8]) -> Option<Claim> {
+    let short = || {
+        let (source, rest) = plain_text(json.strip_prefix(br#"{"source":"#)?)?;
+        let (name, rest) = plain_text(rest.strip_prefix(br#","name":"#)?)?;
+        let claim = || Claim { source: source.to_owned(), name: name.to_owned(), ..Claim::default() };
+        (rest == b"}").then(claim)
+    };
+    short().or_else(|| serde_json::from_slice(json).ok())
+}
+
+/// Returns the text at the start of some JSON, if it has no escape, and what follows.
+fn plain_text(json: &[u8]) -> Option<(&str, &[u8])> {
+    let json = json.strip_prefix(b"\"")?;
+    let (text, rest) = json.split_at_checked(json.iter().position(|byte| *byte == b'"')?)?;
+    let is_plain = !text.iter().any(|byte| *byte == b'\\' || byte.is_ascii_control());
+    Some((std::str::from_utf8(text).ok().filter(|_| is_plain)?, rest.get(1..)?))
 }
 
 /// Finds the last list of references. It is that of the record if what follows is the rest of the record: inside of the Spec,
@@ -196,8 +215,29 @@ mod tests {
             r#"{"spec":{},"references":[],"created_at":"2026-01-01T00:00:00Z","order":1,"claim":{"source":"a"}}"#,
             r#"{"spec":{"a":{},"references":[],"created_at":"2026-01-01T00:00:00Z","order":1},"order":2}"#,
             r#"{"spec":7,"references":[],"created_at":"2026-01-01T00:00:00Z","order":1}"#,
+            r#"{"spec":{},"references":[],"created_at":"","order":1,"claim":{"source":"a","name":"b"},"token":"c"}"#,
         ] {
             assert!(PlainRecord::of(other.as_bytes()).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_read_as_the_parser_reads_it() {
+        for json in [
+            r#"{"source":"a","name":"b"}"#,
+            r#"{"source":"","name":"ä"}"#,
+            r#"{"source":"a","name":"b\"c"}"#,
+            r#"{"source":"a\\","name":"b"}"#,
+            r#"{"name":"b","source":"a"}"#,
+            r#"{"source":"a","name":"b","prevent_destroy":true}"#,
+            r#"{"source":"a","name":"b"} "#,
+            r#"{"source":"a","name":"b"}}"#,
+            r#"{"source":"a","name":"b""#,
+            r#"{"source":"a"}"#,
+            "{\"source\":\"a\",\"name\":\"b\n\"}",
+            "",
+        ] {
+            assert_eq!(claim_of(json.as_bytes()), serde_json::from_slice::<Claim>(json.as_bytes()).ok(), "{json}");
         }
     }
 
