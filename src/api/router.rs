@@ -1,6 +1,6 @@
 //! The router of everything but the endpoints of resources.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::{
     Router,
@@ -42,9 +42,15 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             saml::metadata(&app, parameters)
         }
     };
-    let document = Bytes::from(openapi::document(&app.settings.version_header).to_string());
-    let document = move |uri: Uri| async move {
-        query::check(uri.query(), &[]).map(|()| ([(header::CONTENT_TYPE, "application/json")], document))
+    // Made when somebody asks for it: that takes longer than all else here, and the server would not be ready until then.
+    let document = {
+        let (app, made) = (Arc::clone(app), Arc::<OnceLock<Bytes>>::default());
+        move |uri: Uri| async move {
+            query::check(uri.query(), &[])?;
+            let make = || Bytes::from(openapi::document(&app.settings.version_header).to_string());
+            let document = made.get_or_init(make).clone();
+            Ok::<_, ApiError>(([(header::CONTENT_TYPE, "application/json")], document))
+        }
     };
     let reconciliations = {
         let (make, list) = (Arc::clone(app), Arc::clone(app));

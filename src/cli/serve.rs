@@ -138,6 +138,8 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` needs `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
+        // Its clock is compared with that of the system for a while, in which the store can be opened.
+        drop(std::thread::Builder::new().name("metrics".into()).spawn(install_metrics));
         let (mut server, tls) = self.listen.bind(passed?)?;
         let manager = ServiceManager::of_environment();
         if let Some(interval) = manager.signs_of_life() {
@@ -152,7 +154,7 @@ impl Args {
             format!("{scheme}://{address}")
         }));
         note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
-        // The first run is over before there is a router.
+        // The first run is over before there is a router. Waits for the other thread, and does it all if there is none.
         install_metrics();
         let mut config = config;
         let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Borrow,
+    cmp::Ordering,
     fmt,
     sync::{Arc, LazyLock},
 };
@@ -13,9 +14,22 @@ use serde::{Deserialize, Serialize};
 static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
 /// An opaque ID; cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Id(Arc<str>);
+
+impl Ord for Id {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The children of a parent share its ID, and are compared with each other most often.
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Id {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Id {
     /// Creates an ID from any text, without validation.

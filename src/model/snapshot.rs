@@ -5,8 +5,10 @@ mod create;
 mod names;
 mod packed;
 mod rejected;
+mod restore;
 
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     fmt,
     sync::{Arc, OnceLock},
@@ -15,7 +17,6 @@ use std::{
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet, ordmap::DiffItem};
 use jiff::Timestamp;
-use rayon::slice::ParallelSliceMut;
 
 use super::{
     Kind,
@@ -27,7 +28,7 @@ use super::{
     resource::{AnyResource, Resource},
     secret::Secret,
 };
-use packed::packed;
+pub(crate) use restore::Restoring;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]
@@ -105,8 +106,9 @@ pub struct Snapshot {
     /// The `order` of the next creation.
     next_order: u64,
     entries: OrdMap<Key, Arc<Entry>>,
-    /// For lists: kind, parent and order.
-    by_order: OrdMap<(Kind, Option<Id>, u64), Key>,
+    /// For lists of resources without a parent: kind and order. The children of a parent are neighbours in `entries`, and
+    /// are put in order when somebody asks for them.
+    by_order: OrdMap<(Kind, u64), Key>,
     /// The list positions of deleted resources, from which pagination can continue (D12).
     deleted: OrdMap<Key, Tombstone>,
     /// For deletions: the referrers of each resource.
@@ -149,35 +151,6 @@ impl Snapshot {
             DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
             DiffItem::Update { new: (key, _), .. } => key,
         })
-    }
-
-    /// Builds a snapshot from all its parts, when a store opens.
-    pub fn restore(
-        revision: u64,
-        next_order: u64,
-        deleted: impl IntoIterator<Item = (Key, Tombstone)>,
-        entries: impl IntoIterator<Item = impl Into<Arc<Entry>>>,
-    ) -> Self {
-        let deleted = deleted.into_iter().collect();
-        let mut snapshot = Self { revision, next_order, deleted, ..Self::default() };
-        let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Into::into).collect();
-        entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        snapshot.next_order = entries.iter().map(|entry| entry.order + 1).fold(next_order, u64::max);
-        let (by_key, (by_order, users)) = rayon::join(
-            || packed(&entries, |entry| (entry.key.clone(), Arc::clone(entry))),
-            || {
-                let mut places: Vec<&Arc<Entry>> = entries.iter().collect();
-                let are_siblings = |one: &Key, other: &Key| one.kind == other.kind && one.parent == other.parent;
-                for siblings in places.chunk_by_mut(|one, other| are_siblings(&one.key, &other.key)) {
-                    siblings.sort_unstable_by_key(|entry| entry.order);
-                }
-                let place = |entry: &Entry| (entry.key.kind, entry.key.parent.clone(), entry.order);
-                let by_order = packed(&places, |entry| (place(entry), entry.key.clone()));
-                (by_order, users_of(&entries))
-            },
-        );
-        (snapshot.entries, snapshot.by_order, snapshot.users) = (by_key, by_order, users);
-        snapshot
     }
 
     /// Returns the snapshot of a later revision from its changes: entries, and tombstones of deleted ones.
@@ -300,7 +273,7 @@ impl Snapshot {
 
     /// Counts the resources of a kind, in linear time.
     pub fn count(&self, kind: Kind) -> usize {
-        self.by_order.range((kind, None, 0)..).take_while(|((of, ..), _)| *of == kind).count()
+        self.entries.range(Key::new(kind, Id::new(""))..).take_while(|(key, _)| key.kind == kind).count()
     }
 
     /// Whether the snapshot has no resources.
@@ -319,11 +292,22 @@ impl Snapshot {
     }
 
     fn in_order(&self, kind: Kind, parent: Option<&Id>, before: u64) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
-        let parent = parent.cloned();
-        self.by_order
-            .range((kind, parent.clone(), 0)..(kind, parent, before))
-            .rev()
-            .filter_map(|(_, key)| self.entries.get(key))
+        let (siblings, others) = match parent {
+            Some(parent) => (Some(self.siblings(kind, parent, before)), None),
+            None => (None, Some(self.by_order.range((kind, 0)..(kind, before)).rev())),
+        };
+        let others = others.into_iter().flatten().filter_map(|(_, key)| self.entries.get(key));
+        siblings.into_iter().flatten().chain(others)
+    }
+
+    /// The children of a parent that were created before `before`, newest first.
+    fn siblings(&self, kind: Kind, parent: &Id, before: u64) -> Vec<&Arc<Entry>> {
+        let first = Key::child(kind, parent.clone(), Id::new(""));
+        let is_sibling = |key: &Key| key.kind == kind && key.parent.as_ref() == Some(parent);
+        let siblings = self.entries.range(first..).take_while(|(key, _)| is_sibling(key)).map(|(_, entry)| entry);
+        let mut siblings: Vec<&Arc<Entry>> = siblings.filter(|entry| entry.order < before).collect();
+        siblings.sort_unstable_by_key(|entry| Reverse(entry.order));
+        siblings
     }
 
     /// The resources that reference this one.
@@ -346,7 +330,9 @@ impl Snapshot {
             self.users.entry(target.clone()).or_default().insert(key.clone());
         }
         self.next_order = self.next_order.max(entry.order + 1);
-        self.by_order.insert((key.kind, key.parent.clone(), entry.order), key.clone());
+        if key.parent.is_none() {
+            self.by_order.insert((key.kind, entry.order), key.clone());
+        }
         self.deleted.remove(&key);
         if let Some(parents) = self.parents.get_mut()
             && let Some(parent) = key.parent.clone().filter(|_| has_own_id(key.kind))
@@ -359,7 +345,9 @@ impl Snapshot {
     fn take_out(&mut self, key: &Key) -> Option<Arc<Entry>> {
         self.forget_references(key);
         let entry = self.entries.remove(key)?;
-        self.by_order.remove(&(key.kind, key.parent.clone(), entry.order));
+        if key.parent.is_none() {
+            self.by_order.remove(&(key.kind, entry.order));
+        }
         if let Some(parents) = self.parents.get_mut()
             && has_own_id(key.kind)
         {
@@ -393,17 +381,6 @@ impl Snapshot {
 fn parents_of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
     let children = entries.filter(|entry| has_own_id(entry.key.kind));
     children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
-}
-
-/// The resources that reference each resource.
-fn users_of(entries: &[Arc<Entry>]) -> OrdMap<Key, OrdSet<Key>> {
-    let mut users: OrdMap<Key, OrdSet<Key>> = OrdMap::new();
-    for entry in entries {
-        for target in entry.lazy_spec.references() {
-            users.entry(target.clone()).or_default().insert(entry.key.clone());
-        }
-    }
-    users
 }
 
 /// Whether the ids of a kind are unique in a store, and not only within their parent.

@@ -7,12 +7,12 @@ use std::{
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     StoreError,
     engine::{Batch, RecordChange, State, Tip, UNDO},
-    record::{self, Lost},
+    record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
 };
 use crate::model::{
@@ -23,7 +23,7 @@ use crate::model::{
     key::Key,
     operation::RejectedManifests,
     secret::Secrets,
-    snapshot::{Entry, Snapshot, Tombstone},
+    snapshot::{Entry, Restoring, Snapshot, Tombstone},
 };
 
 /// How the records of resources start in the one tree that everything is in.
@@ -41,6 +41,11 @@ pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
 
 /// Reads what [`encode_key`] wrote.
 pub(super) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
+    decode_key_with(prefix, record, Id::new)
+}
+
+/// Like [`decode_key`], with a function that makes the ID of the parent.
+pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnce(&str) -> Id) -> Result<Key, String> {
     let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
     let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
     let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
@@ -48,7 +53,7 @@ pub(super) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
     };
     let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
     let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;
-    Ok(Key { kind, parent: (!parent.is_empty()).then(|| Id::new(parent)), id: Id::new(id) })
+    Ok(Key { kind, parent: (!parent.is_empty()).then(|| parent_id(parent)), id: Id::new(id) })
 }
 
 /// Reads a tombstone. Those of the oldest stores do not say when: they count as of `revision`.
@@ -69,41 +74,51 @@ fn damaged(found: String) -> StoreError {
 
 /// From this many changes on, batches are merged into the records if those are not many more.
 const MANY_CHANGES: usize = 1_000;
+/// How many records are read before their resources are added to the maps: they and their texts fit into a cache.
+const PIECE: usize = 2_048;
 
 /// Reads a whole state.
 pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
     let changes = state.batches.iter().flat_map(|batch| &batch.changes).filter(|(key, _)| is_state(key)).count();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
-    // Nearly all records are those of resources, and stay where they are.
     let is_other = |key: &str| !is_state(key) || key.starts_with(REJECTED) || key.starts_with(DELETED);
-    let others = records.extract_if(.., |(key, _)| is_other(key)).filter(|(key, _)| is_state(key));
-    let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
-    // An entry is made where it stays: it is larger than the pointer to it, and moving it costs as much as reading it.
-    let entry = |parent: &mut Option<Id>, (key, value): (ByteString, Bytes)| -> Result<Arc<Entry>, String> {
-        let mut entry = record::decode_in_place(key.as_bytes(), &value, keyring)?;
-        share(parent, &mut entry.key.parent);
-        Ok(Arc::new(entry))
-    };
-    let entries = records.into_par_iter().with_min_len(64).map_init(|| None, entry);
-    let entries = entries.collect::<Result<Vec<Arc<Entry>>, String>>();
+    let mut others = Vec::new();
+    // Nearly all records are those of resources, and stay where they are.
+    if records.par_iter().any(|(key, _)| is_other(key)) {
+        others.extend(records.extract_if(.., |(key, _)| is_other(key)).filter(|(key, _)| is_state(key)));
+    }
+    let (rejected, deleted): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, _)| key.starts_with(REJECTED));
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
-    let mut snapshot =
-        Snapshot::restore(tip.revision, tip.next_order, deleted.map_err(damaged)?, entries.map_err(damaged)?);
+    let restoring = rayon::scope(|_| restore_resources(&records, keyring)).map_err(damaged)?;
+    // Each leaves the memory that it shares, which takes a while for all of them.
+    rayon::spawn(move || drop(records));
+    let mut snapshot = restoring.finish(tip.revision, tip.next_order, deleted.map_err(damaged)?);
     for (key, value) in &rejected {
         set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
     }
     batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch, keyring))
 }
 
-/// Replaces an ID by the last one if both are the same, so that the children of a parent share its text.
-fn share(last: &mut Option<Id>, id: &mut Option<Id>) {
-    if last == id {
-        id.clone_from(last);
-    } else {
-        last.clone_from(id);
+/// Reads the resources of a state. While one thread adds some of them to the maps, the others read the next ones.
+fn restore_resources(records: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Result<Restoring, String> {
+    let (mut restoring, mut decoded) = (Restoring::default(), Vec::new());
+    for piece in records.chunks(PIECE) {
+        let last = std::mem::take(&mut decoded);
+        let ((), next) = rayon::join(|| restoring.add(last), || decode_piece(piece, keyring));
+        decoded = next?;
     }
+    restoring.add(decoded);
+    Ok(restoring)
+}
+
+/// Reads the records of resources.
+fn decode_piece(piece: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Result<Vec<Arc<Entry>>, String> {
+    let entry = |last: &mut LastRecord, (key, value): &(ByteString, Bytes)| {
+        record::decode_in_place(key.as_bytes(), value, keyring, last)
+    };
+    piece.par_iter().with_min_len(64).map_init(LastRecord::default, entry).collect()
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.

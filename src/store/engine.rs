@@ -139,6 +139,10 @@ pub trait Engine: Send + Sync {
     /// Reads the state after the last durable batch.
     fn load(&self) -> Result<State, StoreError>;
 
+    /// Is told that the state which [`Engine::load`] has returned is in use. What can wait until then begins now, such as
+    /// the opening of an index.
+    fn loaded(&self) {}
+
     /// Returns the keys that encrypt the secrets in records, or none if they are kept as they are. It does not change
     /// while the engine is open.
     fn keyring(&self) -> Option<Arc<Keyring>> {

@@ -289,6 +289,7 @@ impl Store {
                 (snapshot, recent)
             }
         };
+        engine.loaded();
         Ok(Self {
             engine,
             current: ArcSwap::new(Arc::clone(&snapshot)),

@@ -1,9 +1,9 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
 
+mod plain;
+
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use bytes::Bytes;
-use bytestring::ByteString;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -22,6 +22,8 @@ use crate::model::{
     secret::{MASK, Secret, Secrets},
     snapshot::Entry,
 };
+
+pub(super) use plain::{LastRecord, decode_in_place};
 
 /// What a Spec has in the place of an encrypted secret.
 const EMPTY: &str = r#""""#;
@@ -206,14 +208,6 @@ fn places_of(at: &[usize], token: bool, digests: &[String]) -> Vec<u8> {
 /// Reads a record. The error says what is wrong with it, without its content.
 pub(super) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
     decode_with(key, value, keyring, lost, |text| StoredText::from(text))
-}
-
-/// Reads a record of the current state. A Spec without a secret stays in the memory of the record.
-pub(super) fn decode_in_place(key: &[u8], value: &Bytes, keyring: Option<&Keyring>) -> Result<Entry, String> {
-    decode_with(key, value, keyring, Lost::Refused, |text| {
-        let shared = ByteString::try_from(value.slice_ref(text.as_bytes()));
-        shared.map_or_else(|_| StoredText::from(text), StoredText::from)
-    })
 }
 
 /// `keep` makes the text of a Spec that has no secret from the one in the record.

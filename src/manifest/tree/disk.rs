@@ -19,7 +19,7 @@ use super::{
     kept::{ListedFile, RetainedFile, RetainedFiles},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{Reads, author_of, message_of},
-    stamp::FileStamp,
+    stamp::{FileStamp, FileVersion},
     too_large, too_many, unreadable, value_of,
 };
 use crate::{
@@ -53,10 +53,38 @@ enum Keeping {
 
 /// The text of a file.
 enum FoundText {
-    /// It was read at a time.
-    Read(ReadFile, SystemTime),
+    /// It was read.
+    Read(ReadText),
     /// It has not changed since an earlier reading.
     Kept(ListedFile, RetainedFile),
+}
+
+/// A file that was read.
+struct ReadText {
+    /// The resolved path.
+    real: PathBuf,
+    version: Option<FileVersion>,
+    /// The time before it was opened.
+    opened: SystemTime,
+    /// The length in bytes.
+    length: u64,
+    /// The manifest; none if it is too large, or has the faults.
+    file: Option<Arc<ManifestFile>>,
+    faults: Vec<Diagnostic>,
+}
+
+impl ReadText {
+    fn of(path: &Path, read: ReadFile, opened: SystemTime, root: &Path) -> Self {
+        let ReadFile { bytes, real, version } = read;
+        let (length, mut faults) = (bytes.len() as u64, Vec::new());
+        let file = match length {
+            0..=MOST_MANIFEST_BYTES => {
+                manifest_file(path.display().to_string(), bytes, parent_of(path), root.to_owned(), &mut faults)
+            }
+            _ => None,
+        };
+        Self { real, version, opened, length, file, faults }
+    }
 }
 
 impl Disk {
@@ -105,11 +133,13 @@ impl Disk {
                     }
                     _ => {
                         let opened = SystemTime::now();
-                        jail.read(&inside, MOST_MANIFEST_BYTES).map(|file| FoundText::Read(file, opened))
+                        let read = jail.read(&inside, MOST_MANIFEST_BYTES);
+                        // Here all cores check the texts.
+                        read.map(|file| FoundText::Read(ReadText::of(&path, file, opened, &jail.root)))
                     }
                 };
                 let length = match &text {
-                    Ok(FoundText::Read(file, _)) => file.bytes.len() as u64,
+                    Ok(FoundText::Read(text)) => text.length,
                     Ok(FoundText::Kept(_, file)) => file.length,
                     Err(_) => 0,
                 };
@@ -131,17 +161,16 @@ impl Disk {
                         files.push(Arc::clone(&file.file));
                         kept.insert(path, file);
                     }
-                    Ok(FoundText::Read(file, _)) if !seen.insert(file.real.clone()) => {}
-                    Ok(FoundText::Read(file, _)) if file.bytes.len() as u64 > MOST_MANIFEST_BYTES => {
+                    Ok(FoundText::Read(text)) if !seen.insert(text.real.clone()) => {}
+                    Ok(FoundText::Read(text)) if text.length > MOST_MANIFEST_BYTES => {
                         let help = "split the file, or move it out of the folder";
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
-                    Ok(FoundText::Read(file, opened)) => {
-                        let ReadFile { bytes, real, version } = file;
+                    Ok(FoundText::Read(text)) => {
+                        let ReadText { real, version, opened, length, file, faults } = text;
                         self.reads.note(&path, real.clone(), version.map(|version| version.stamp));
-                        let (name, length) = (path.display().to_string(), bytes.len() as u64);
-                        let (folder, root) = (parent_of(&path), jail.root.clone());
-                        let Some(file) = manifest_file(name, bytes, folder, root, &mut diagnostics) else { continue };
+                        diagnostics.extend(faults);
+                        let Some(file) = file else { continue };
                         if keeping == Keeping::Nothing {
                             files.push(file);
                             continue;

@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -127,6 +129,9 @@ impl Checkout {
         for path in paths {
             // A link can lead into another repository, whose commit counts.
             let path = path.canonicalize().ok()?;
+            if !may_be_in_git(&path) {
+                return None;
+            }
             let repository = discover(&path).ok()?;
             let at = repository.path().to_owned();
             repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
@@ -194,14 +199,41 @@ impl WorkTree {
     }
 }
 
+/// Whether one of the folders of a resolved path may be a work tree or a bare repository. If none is, the library is not
+/// started, which reads the certificate authorities of the system first.
+fn may_be_in_git(path: &Path) -> bool {
+    let is_missing = |path: PathBuf| {
+        let found = fs::symlink_metadata(path);
+        found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    };
+    path.ancestors().any(|folder| !is_missing(folder.join(".git")) || !is_missing(folder.join("HEAD")))
+}
+
 fn is_unchecked(entry: &IndexEntry) -> bool {
     let skipped = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
     entry.flags & IndexEntryFlag::VALID.bits() != 0 || entry.flags_extended & skipped != 0
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::first_line;
+    use std::fs;
+
+    use super::{first_line, may_be_in_git};
+
+    #[test]
+    fn a_folder_inside_of_a_work_tree_or_a_bare_repository_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        fs::create_dir_all(&inside).unwrap();
+        for name in [".git", "HEAD"] {
+            // A work tree can have a file, too.
+            let path = folder.path().join(name);
+            fs::write(&path, "gitdir: elsewhere").unwrap();
+            assert!(may_be_in_git(&inside) && may_be_in_git(&path), "{name}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
 
     #[test]
     fn a_message_is_its_first_line_without_control_characters_and_bounded() {

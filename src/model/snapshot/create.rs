@@ -95,8 +95,8 @@ impl Snapshot {
             }
         };
         let others = || {
-            let place = |entry: &Arc<Entry>| (entry.key.kind, entry.key.parent.clone(), entry.order);
-            let mut places: Vec<_> = created.iter().map(|entry| (place(entry), &entry.key)).collect();
+            let roots = created.iter().filter(|entry| entry.key.parent.is_none());
+            let mut places: Vec<_> = roots.map(|entry| ((entry.key.kind, entry.order), &entry.key)).collect();
             places.sort_unstable();
             for (place, key) in places {
                 by_order.insert(place, key.clone());
@@ -172,6 +172,23 @@ mod tests {
         assert_eq!(seen(&together), seen(&single));
         assert_eq!(seen(&apply(&empty, &operations)), seen(&single));
         assert_eq!((together.revision, keys), (1, (0..MANY).map(key).collect()));
+    }
+
+    #[test]
+    fn children_are_listed_by_their_creation_and_from_any_place() {
+        let state = apply(&Snapshot::default(), &(0..9).map(create).collect::<Vec<_>>());
+        let parent = edge(3);
+        let keys: Vec<&Key> = state.children(&parent, Kind::HttpsEdgeRoute).map(|child| &child.key).collect();
+        assert_eq!(keys, [&key(4), &key(5)]);
+        assert!(key(5) < key(4), "the order of their keys is another one");
+        let newest = |before: u64| {
+            let listed = state.newest_first(Kind::HttpsEdgeRoute, Some(&parent.id), before);
+            listed.map(|child| child.key.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(newest(u64::MAX), [key(5), key(4)]);
+        assert_eq!(newest(state.order_of(&key(5)).unwrap()), [key(4)]);
+        assert!(newest(state.order_of(&key(4)).unwrap()).is_empty());
+        assert_eq!((state.count(Kind::HttpsEdge), state.count(Kind::HttpsEdgeRoute)), (3, 6));
     }
 
     #[test]

@@ -3,17 +3,22 @@
 
 use imbl::OrdMap;
 
-/// Builds a map of values whose keys are in order. Every second one goes in first, and the others fill the halves that these
-/// leave. That takes no longer, because half as many leaves are split.
+/// Builds a map of values whose keys are in order.
 pub(super) fn packed<T, K: Ord + Clone, V: Clone>(sorted: &[T], pair: impl Fn(&T) -> (K, V)) -> OrdMap<K, V> {
     let mut map = OrdMap::new();
+    pack(&mut map, sorted, pair);
+    map
+}
+
+/// Adds values whose keys are in order. Every second one goes in first, and the others fill the halves that these leave. That
+/// takes no longer, because half as many leaves are split.
+pub(super) fn pack<T, K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>, sorted: &[T], pair: impl Fn(&T) -> (K, V)) {
     for first in [0, 1] {
         for value in sorted.iter().skip(first).step_by(2) {
             let (key, value) = pair(value);
             map.insert(key, value);
         }
     }
-    map
 }
 
 #[cfg(test)]

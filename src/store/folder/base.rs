@@ -4,11 +4,12 @@ use std::{io, path::Path};
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
 use super::{
     files::write_whole,
-    frame::{Changes, encode_changes, number},
+    frame::{Changes, change_length, encode_changes, number},
     keys::KEYS,
     parallel_read,
 };
@@ -161,6 +162,17 @@ pub(super) fn write(
     })
 }
 
+/// Finds where each record of a base starts, or none if one has no complete head. The last one may be longer than the base.
+fn starts_of_records(content: &[u8]) -> Option<Vec<usize>> {
+    let mut at = 12 + number::<4>(content, 8)? as usize;
+    let mut starts = Vec::new();
+    while let Some(rest) = content.get(at..).filter(|rest| !rest.is_empty()) {
+        starts.push(at);
+        at = at.checked_add(change_length(rest)?)?;
+    }
+    Some(starts)
+}
+
 /// Reads a base and verifies every byte of it.
 pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
     let bytes = Bytes::from(parallel_read::read(path).map_err(|error| match error.kind() {
@@ -176,9 +188,13 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         return Err(StoreError::new(Code::StoreFormat, message));
     }
     let (content, sum) = bytes.split_at_checked(bytes.len().saturating_sub(32)).ok_or_else(damaged)?;
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_rayon(content);
-    if hasher.finalize().as_bytes() != sum || !is_known(content) {
+    let (hash, starts) = rayon::join(
+        || blake3::Hasher::new().update_rayon(content).finalize(),
+        // Each record tells where the next one starts, so only one thread can find them. If the hash is wrong, they do not
+        // count.
+        || starts_of_records(content),
+    );
+    if hash.as_bytes() != sum || !is_known(content) {
         return Err(damaged());
     }
     let length = number::<4>(content, 8).ok_or_else(damaged)? as usize;
@@ -190,26 +206,26 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
             format!("{} has the unsupported format `{}` (expected `{expected}`)", path.display(), header.format);
         return Err(StoreError::new(Code::StoreFormat, message));
     }
-    let hash = |text: &str| -> Option<Hash> { Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()) };
+    let hash_of = |text: &str| -> Option<Hash> { Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()) };
     let (store, root) = match (header.root_secret, header.sealed_root_secret) {
         (Some(root), None) => {
-            let root = hash(&root).ok_or_else(damaged)?;
+            let root = hash_of(&root).ok_or_else(damaged)?;
             (id_of(&root), RootSecret::Clear(root))
         }
         (None, Some(sealed)) => (store_named(&header.store).ok_or_else(damaged)?, RootSecret::Sealed(sealed)),
         _ => return Err(damaged()),
     };
-    let records = content.get(12 + length..).unwrap_or_default();
-    let records: Option<Vec<_>> = Changes::new(records)
-        .map(|change| {
-            let (key, value) = change.ok()?;
-            Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
-        })
-        .collect();
+    let record = |start: &usize| -> Option<(ByteString, Bytes)> {
+        let (key, value) = Changes::new(content.get(*start..)?).next()?.ok()?;
+        Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
+    };
+    let starts = starts.ok_or_else(damaged)?;
+    let records: Vec<Option<_>> = starts.par_iter().with_min_len(256).map(record).collect();
+    let records: Option<Vec<_>> = records.into_iter().collect();
     Ok(Base {
         tip: Tip {
             position: header.position,
-            hash: hash(&header.hash).ok_or_else(damaged)?,
+            hash: hash_of(&header.hash).ok_or_else(damaged)?,
             revision: header.revision,
             next_order: header.next_order,
         },

@@ -113,6 +113,14 @@ pub(super) fn encode_changes<'a>(changes: impl Iterator<Item = (&'a str, Option<
     }
 }
 
+/// Returns the length of the change at the start of `bytes`, which only need to have its head.
+pub(super) fn change_length(bytes: &[u8]) -> Option<usize> {
+    let key = number::<4>(bytes, 0)? as usize;
+    let value = number::<8>(bytes, 4)?;
+    let value = if value == u64::MAX { 0 } else { usize::try_from(value).ok()? };
+    CHANGE_HEAD.checked_add(key)?.checked_add(value)
+}
+
 /// Parses the output of [`encode_changes`]. After an error there is nothing more.
 pub(super) struct Changes<'b> {
     rest: &'b [u8],
@@ -247,6 +255,8 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
     let mut again = Vec::new();
     encode_changes(changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())), &mut again);
     assert_eq!(again, bytes, "changes differ when they are written again");
+    let first = changes.first().map(|(key, value)| CHANGE_HEAD + key.len() + value.as_ref().map_or(0, Vec::len));
+    assert!(first.is_none() || change_length(bytes) == first, "the length of the first change is another one");
     let number = bytes.len() as u64;
     let batch = Batch {
         position: number,

@@ -46,6 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Librarian {
     folder: PathBuf,
     shared: Arc<Shared>,
+    /// Lets the thread begin.
+    begin: Sender<()>,
     jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
     /// The ends of history files by generation. Each checkpoint asks for that of the oldest, which can be a large file.
@@ -78,13 +80,16 @@ impl HistoryEnd {
 
 impl Librarian {
     /// Opens the index in the background and updates it up to `tip`, unless the process ends soon: the next one that
-    /// stays adds what is missing. Syncs `head` when no commit arrives.
+    /// stays adds what is missing. Begins when the state is loaded, which needs all cores, or when somebody needs the
+    /// index. Syncs `head` when no commit arrives.
     pub(super) fn start(folder: &Path, tip: Tip, head: File, stay: Stay) -> Self {
-        let (jobs, received) = channel();
+        let ((jobs, received), (begin, begins)) = (channel(), channel());
         let shared = Arc::new(Shared::default());
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
             lower_priority();
+            let _ = begins.recv();
+            drop(begins);
             let index = match stay {
                 Stay::Long => catch_up::open(&path, tip).inspect_err(|error| {
                     tracing::warn!(code = %error.code, "the history cannot be read: {error}");
@@ -96,11 +101,17 @@ impl Librarian {
         if let Err(error) = &thread {
             shared.set(|progress| progress.failed = Some(StoreError::io("start the history thread of", folder, error)));
         }
-        Self { folder: folder.to_owned(), shared, jobs, thread: thread.ok(), ends: Mutex::default() }
+        Self { folder: folder.to_owned(), shared, begin, jobs, thread: thread.ok(), ends: Mutex::default() }
+    }
+
+    /// Begins, unless that is done.
+    pub(super) fn begin(&self) {
+        let _ = self.begin.send(());
     }
 
     /// Queues durable records for the index.
     pub(super) fn add(&self, records: Vec<(Location, Batch)>) {
+        self.begin();
         let _ = self.jobs.send(Job::Add(records));
     }
 
@@ -213,6 +224,7 @@ impl Librarian {
 
     /// Waits until everything up to a position can be found.
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
+        self.begin();
         self.wait(|progress| progress.index.is_none() || progress.applied < upto)
     }
 
@@ -299,6 +311,7 @@ impl Librarian {
 
 impl Drop for Librarian {
     fn drop(&mut self) {
+        self.begin();
         let _ = self.jobs.send(Job::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -351,8 +364,8 @@ mod tests {
         index.add(&records.collect::<Vec<_>>())?;
         let shared = Arc::new(Shared::default());
         shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
-        let (jobs, ends) = (channel().0, Mutex::default());
-        let librarian = Librarian { folder: path.to_owned(), shared, jobs, thread: None, ends };
+        let (begin, jobs, ends) = (channel().0, channel().0, Mutex::default());
+        let librarian = Librarian { folder: path.to_owned(), shared, begin, jobs, thread: None, ends };
         let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
         let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| Arc::clone(&batch.record)).collect();
         assert_eq!(found, expected);

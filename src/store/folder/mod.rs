@@ -213,6 +213,10 @@ impl Engine for FolderEngine {
         Ok(read(&self.folder, head, Some(self.keyring.as_ref()))?.state)
     }
 
+    fn loaded(&self) {
+        self.librarian.begin();
+    }
+
     fn keyring(&self) -> Option<Arc<Keyring>> {
         Some(Arc::clone(&self.keyring))
     }
