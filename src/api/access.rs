@@ -10,7 +10,7 @@ use super::{access_floods::AccessFloods, answer::REQUEST_ID, metrics, request_sp
 use crate::model::id::Id;
 
 /// The log target of requests.
-pub(crate) const TARGET: &str = "edgewright::access";
+pub(super) const TARGET: &str = "edgewright::access";
 /// The actor of a request without a valid token.
 const ANONYMOUS: &str = "anonymous";
 /// The path template of a request that no endpoint matches. Its path is not logged: it may contain anything.

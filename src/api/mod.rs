@@ -60,7 +60,6 @@ mod work;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub(crate) use self::access::TARGET as ACCESS_TARGET;
 pub(crate) use self::metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};

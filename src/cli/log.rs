@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use tracing_subscriber::{EnvFilter, filter::Directive};
 
-use super::{log_output::LogOutput, show};
+use super::show;
 use crate::{
     model::{
         diagnostic::{Diagnostic, Severity, counted},
@@ -49,10 +49,9 @@ pub(super) fn start(format: LogFormat) {
     }
     // A failed write must not panic, as it would if its error were printed to the same closed stderr.
     let builder = tracing_subscriber::fmt().log_internal_errors(false);
-    let output = LogOutput::start();
     let _ = match format {
         LogFormat::Text => {
-            builder.with_ansi(io::stderr().is_terminal()).with_env_filter(filter).with_writer(output).try_init()
+            builder.with_ansi(io::stderr().is_terminal()).with_env_filter(filter).with_writer(io::stderr).try_init()
         }
         LogFormat::Json => {
             std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
@@ -62,7 +61,7 @@ pub(super) fn start(format: LogFormat) {
                 .with_current_span(false)
                 .with_span_list(false)
                 .with_env_filter(filter)
-                .with_writer(output)
+                .with_writer(io::stderr)
                 .try_init()
         }
     };

@@ -29,7 +29,6 @@ mod keys;
 mod listen;
 mod local_log;
 mod log;
-mod log_output;
 mod login;
 mod logout;
 mod man;
@@ -207,9 +206,7 @@ pub fn main() -> ExitCode {
         let has_outcome = fetch_for_server(std::io::stdin(), output::to_server());
         return if has_outcome { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let ended = run();
-    log_output::finish();
-    let exit = ended.unwrap_or_else(|failure| {
+    let exit = run().unwrap_or_else(|failure| {
         show::diagnostics(&failure.diagnostics);
         failure.exit
     });
