@@ -8,7 +8,11 @@
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering,
+        mpsc::{Receiver, Sender, channel},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,7 +21,6 @@ use jiff::Timestamp;
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
     engine::{Batch, RecordChange, Tip},
-    handover::{Giver, Taker, handover},
     history::{Outcome, Record, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
@@ -62,18 +65,18 @@ pub(super) struct Line {
 /// A writer in the queue.
 struct Waiting {
     batch: Option<WaitingBatch>,
-    turn: Giver<Turn>,
+    turn: Sender<Turn>,
 }
 
 struct WaitingBatch {
     position: u64,
     /// The state after the batch, if it makes a revision.
     made: Option<Arc<Snapshot>>,
-    prepared: Taker<Result<Unchained, StoreError>>,
+    prepared: Receiver<Result<Unchained, StoreError>>,
 }
 
 /// Whom to tell, and what becomes visible, with its size in the store.
-type Member = (Giver<Turn>, Option<(Revision, usize)>);
+type Member = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
@@ -109,9 +112,9 @@ enum Turn {
 
 /// A writer's place in the queue.
 struct Ticket {
-    turn: Taker<Turn>,
+    turn: Receiver<Turn>,
     leads: bool,
-    prepared: Giver<Result<Unchained, StoreError>>,
+    prepared: Sender<Result<Unchained, StoreError>>,
 }
 
 /// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
@@ -158,7 +161,7 @@ impl Queue {
 impl Line {
     /// Enters the queue; with no batch, only to wait for the commits before it.
     fn enter(&mut self, with_batch: bool, made: Option<Arc<Snapshot>>) -> Ticket {
-        let ((turn, told), (prepared, received)) = (handover(), handover());
+        let ((turn, told), (prepared, received)) = (channel(), channel());
         let batch = with_batch.then(|| {
             self.position += 1;
             if let Some(snapshot) = &made {
@@ -284,11 +287,11 @@ impl Store {
             self.lead();
         }
         loop {
-            match ticket.turn.take() {
-                Some(Turn::Lead) => self.lead(),
-                Some(Turn::Settled(settled)) => return settled,
+            match ticket.turn.recv() {
+                Ok(Turn::Lead) => self.lead(),
+                Ok(Turn::Settled(settled)) => return settled,
                 // Unreachable: a leader tells every writer of its group.
-                None => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
+                Err(_) => return Err(StoreError::new(Code::Internal, "a commit was lost in the queue")),
             }
         }
     }
@@ -323,11 +326,11 @@ impl Store {
         if appended.is_ok() && self.stay == Stay::Long {
             self.checkpoint_if_wanted(&mut line);
         }
-        line.led = line.waiting.iter().any(|next| next.turn.give(Turn::Lead));
+        line.led = line.waiting.iter().any(|next| next.turn.send(Turn::Lead).is_ok());
         drop(line);
         let settled = appended.map(|_| ());
         for turn in told {
-            turn.give(Turn::Settled(settled.clone()));
+            let _ = turn.send(Turn::Settled(settled.clone()));
         }
     }
 
@@ -340,8 +343,8 @@ impl Store {
                 writers.push((turn, None));
                 continue;
             };
-            let lost = || Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-            let visible = match prepared.take().unwrap_or_else(lost) {
+            let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
+            let visible = match prepared.recv().unwrap_or_else(lost) {
                 Ok(Unchained { record, changes, made }) => {
                     let hash = chain(&end.hash, &record);
                     let (revision, next_order) = match &snapshot {
@@ -426,7 +429,7 @@ fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce() -
     }));
     // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
     let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
-    ticket.prepared.give(prepared.unwrap_or_else(failed));
+    let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
 }
 
 /// Keeps revisions until nobody else uses them. If the last reader freed one, all other requests of its thread would

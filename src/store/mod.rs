@@ -15,7 +15,6 @@ pub(crate) mod fault;
 pub(crate) mod folder;
 mod foreign;
 mod group;
-mod handover;
 pub(crate) mod history;
 mod large_records;
 pub(crate) mod masked;
