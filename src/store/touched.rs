@@ -86,10 +86,10 @@ impl Describer<'_> {
 }
 
 /// The fields of a resource by their names.
-type Fields = Map<String, Value>;
+type SpecFields = Map<String, Value>;
 
 /// The fields of two states of a resource that differ. Modules that both share are the same, and are usually most of a Spec.
-fn differing_fields(old: &Entry, new: &Entry, digest_key: &[u8; 32]) -> Result<(Fields, Fields), JsonError> {
+fn differing_fields(old: &Entry, new: &Entry, digest_key: &[u8; 32]) -> Result<(SpecFields, SpecFields), JsonError> {
     let shared = shared_modules(old.spec().as_ref(), new.spec().as_ref());
     if !shared.is_empty() {
         let others = |entry: &Entry| own_fields(entry, entry.spec().with_modules(&shared).as_ref(), digest_key);
@@ -112,7 +112,7 @@ fn shared_modules(one: &dyn AnyResource, other: &dyn AnyResource) -> Vec<(&'stat
 }
 
 /// Removes the fields that two objects have with the same value.
-fn without_same(mut was: Fields, mut is: Fields) -> (Fields, Fields) {
+fn without_same(mut was: SpecFields, mut is: SpecFields) -> (SpecFields, SpecFields) {
     let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
     for field in same {
         was.remove(&field);
@@ -122,12 +122,12 @@ fn without_same(mut was: Fields, mut is: Fields) -> (Fields, Fields) {
 }
 
 /// The fields of a resource, with its ownership.
-pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<Fields, JsonError> {
+pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
     own_fields(entry, entry.spec().as_ref(), digest_key)
 }
 
 /// The same of another Spec.
-fn own_fields(entry: &Entry, spec: &dyn AnyResource, digest_key: &[u8; 32]) -> Result<Fields, JsonError> {
+fn own_fields(entry: &Entry, spec: &dyn AnyResource, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
     let mut fields = spec.to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
         fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);
