@@ -194,8 +194,8 @@
 //!   with one history record. With `--server` the files go to `api::reconciliation`, which does the same on its own
 //!   store, and also answers reviews of a folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain
 //!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: `api::endpoint` → the handler of the action → typed body
-//!   (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`api::front`) → `api::endpoint_paths` →
+//!   the handler of the action → typed body (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
 //!   (`api::intake`) → one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
 //!   with its entry until it or a child changes.
 //! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
