@@ -34,6 +34,9 @@ use crate::{
 const APPLIED: &[u8] = b"m/upto";
 /// The index is small and rarely read, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
+/// The most rows of resources that are added in one step. sled keeps in memory what a step replaces, and has no order in it:
+/// those of a first commit would touch every page again and again.
+const MOST_TOGETHER: usize = 10_000;
 /// The most rows of a resource that are searched for its declaration.
 const MOST_SEARCHED: usize = 1_000;
 
@@ -111,9 +114,20 @@ impl Index {
         for record in records.iter().filter(|record| record.source.is_some()) {
             rows.insert(key_of(SOURCES, record.tip.position), &[]);
         }
-        for (path, changes) in ResourceRecord::by_path(records) {
+        let resources = ResourceRecord::by_path(records);
+        let together = resources.len() <= MOST_TOGETHER;
+        if !together {
+            // An index without its end is made anew, so that a crash on the way leaves no row of a record that is not there.
+            guarded(&self.path, || self.db.remove(APPLIED))?;
+        }
+        for (path, changes) in resources {
             let first = changes.first().map_or(last.tip.position, |change| change.position);
-            rows.insert(key_of(&resource_prefix(path), first), ResourceRecord::write(&changes));
+            let (key, value) = (key_of(&resource_prefix(path), first), ResourceRecord::write(&changes));
+            if together {
+                rows.insert(key, value);
+            } else {
+                guarded(&self.path, || self.db.insert(key, value))?;
+            }
         }
         rows.insert(APPLIED, [last.tip.position.to_le_bytes().as_slice(), &last.tip.hash].concat());
         guarded(&self.path, || self.db.apply_batch(rows))
@@ -355,6 +369,23 @@ mod tests {
         let declared = |before: u64| index.declared_at("/a", "shop", before).unwrap();
         assert_eq!((declared(u64::MAX), declared(70)), (Some("a.yaml:70".to_owned()), None));
         assert_eq!(index.declared_at("/a", "docs", u64::MAX).unwrap(), None);
+    }
+
+    #[test]
+    fn a_record_with_more_resources_than_are_added_together_is_found_by_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::open(&folder.path().join("index")).unwrap();
+        let paths: Vec<String> = (0..=MOST_TOGETHER).map(|number| format!("/{number}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        index.add(&[record(1, Some(1), Some("shop"), &["/7"])]).unwrap();
+        index.add(&[record(2, Some(2), Some("shop"), &paths), record(3, None, None, &["/8"])]).unwrap();
+        assert_eq!(index.applied().unwrap(), Some((3, [7; 32])));
+        let all: [(&str, &[u64]); 3] = [("/7", &[2, 1]), ("/8", &[3, 2]), ("/9999", &[2])];
+        for (path, expected) in all {
+            assert_eq!(positions(&index, &resource(path), u64::MAX, 9), expected, "{path}");
+            assert_eq!(index.declared_at(path, "shop", u64::MAX).unwrap(), Some("a.yaml:2".to_owned()));
+        }
+        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 9), [2, 1]);
     }
 
     #[test]
