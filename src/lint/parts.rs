@@ -18,8 +18,8 @@ use super::{
 use crate::model::{Kind, desired::Desired, id::Id, key::Key, resource::AnyResource, snapshot::Entry};
 
 /// One in so many edges begins a part. The routes of so many fit into a processor's cache, so that only the first lint
-/// waits for the memory.
-const EDGES_OF_A_PART: usize = 64;
+/// waits for the memory. A change of one edge is judged with all the others in its part.
+const EDGES_OF_A_PART: usize = 16;
 /// The most edges of a part.
 const MOST_EDGES: usize = 4 * EDGES_OF_A_PART;
 

@@ -24,6 +24,7 @@ use crate::{
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,
+        module::Slot,
         operation::Claim,
         reference::Reference,
         resource::AnyResource,
@@ -172,7 +173,7 @@ impl LastResolved {
             // Most resources in a changed file are the same. Lints also look at a repetition of module sets. A module that moves
             // between a resource and its set leaves the Spec as it is, but the levels of its findings are those of the set.
             let is_same = has_same_sets && before.spec.same(spec.as_ref());
-            if !is_same || declaration.facts.levels != earlier.facts.levels || !declaration.modules_from.is_empty() {
+            if !is_same || declaration.facts.levels != earlier.facts.levels || !has_same_slots(declaration, earlier) {
                 judged_again.insert(key.clone());
             }
             let spec = if is_same { Arc::clone(&before.spec) } else { spec };
@@ -319,6 +320,13 @@ impl LastResolved {
 /// Whether an edge requires modules of its routes (D103).
 fn requires_modules(declaration: &Declaration) -> bool {
     declaration.kind == Kind::HttpsEdge && !declaration.modules_from.is_empty()
+}
+
+/// Whether two declarations of a resource with the same module sets have modules of their own in the same slots, so that
+/// each other module comes from the same set as before.
+fn has_same_slots(one: &Declaration, other: &Declaration) -> bool {
+    let has_own = |it: &Declaration, slot: &Slot| it.spec.module(slot).is_some();
+    one.kind.info().slots.iter().all(|slot| has_own(one, slot) == has_own(other, slot))
 }
 
 fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
 use super::{clock::Moment, schedule::QUIET, writes::Writes};
 use crate::{
     manifest::tree::FileStamp,
@@ -22,6 +24,8 @@ use crate::{
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest wait of a source for files that keep changing.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// So many files are worth a core to look at.
+const LEAST_STAMPS: usize = 128;
 
 /// The files of a source that is followed, and those that it waits for.
 pub(super) struct Stillness {
@@ -80,9 +84,11 @@ impl Stillness {
         let open = self.open(at);
         let (mut torn, mut longest) = (None, Duration::ZERO);
         self.pending.clear();
-        let mut files = BTreeSet::new();
-        for (path, as_read) in read {
-            let stamp = FileStamp::at(&path);
+        let mut files = Vec::with_capacity(read.len());
+        // On all cores, because it is one system call for each file.
+        let stamps = read.par_iter().with_min_len(LEAST_STAMPS).map(|(path, _)| FileStamp::at(path));
+        let stamps: Vec<Option<FileStamp>> = stamps.collect();
+        for ((path, as_read), stamp) in read.into_iter().zip(stamps) {
             let left = match stamp == Some(as_read) {
                 true => self.wait_for(&path, stamp, &open, at),
                 false => Some(QUIET),
@@ -94,8 +100,10 @@ impl Stillness {
             if stamp != Some(as_read) && torn.is_none() {
                 torn = Some(path.clone());
             }
-            files.insert(path);
+            files.push(path);
         }
+        // They come in their order, so that this is no more than a comparison of each.
+        let files: BTreeSet<PathBuf> = files.into_iter().collect();
         // An editor may delete a file to write it anew.
         let gone: Vec<PathBuf> = self.known.difference(&files).cloned().collect();
         for path in gone {

@@ -1,7 +1,6 @@
 //! Local files and folders, and standard input.
 
 use std::{
-    collections::{HashMap, HashSet},
     io::Read,
     path::{Path, PathBuf},
     sync::{
@@ -11,6 +10,7 @@ use std::{
     time::SystemTime,
 };
 
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
@@ -98,9 +98,9 @@ impl Disk {
     fn read_all(&self, keeping: Keeping) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
-        let mut seen = HashSet::new();
         let mut total_of_others = 0u64;
-        let (earlier, mut kept) = (self.kept.take(), HashMap::new());
+        let earlier = self.kept.take();
+        let (mut kept, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
         self.reads.begin(&self.paths);
         for path in &self.paths {
             if path.as_os_str() == "-" {

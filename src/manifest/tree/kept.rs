@@ -2,12 +2,13 @@
 //! the file (D74).
 
 use std::{
-    collections::HashMap,
     fmt, mem,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
+
+use foldhash::HashMap;
 
 use super::stamp::FileVersion;
 use crate::manifest::origin::ManifestFile;

@@ -26,10 +26,11 @@ pub(super) struct Reads(Arc<Mutex<Log>>);
 struct Log {
     /// The commit that was checked out before the first file was read.
     head: Option<Oid>,
-    /// Each file by its resolved path.
-    files: BTreeMap<PathBuf, Stamp>,
+    /// Each file by its resolved path. These are lists, because they are made in each look and rarely sorted: only the last
+    /// reading of a path counts.
+    files: Vec<(PathBuf, Stamp)>,
     /// Each file by the path that it was read by: what that leads to can be replaced.
-    named: BTreeMap<PathBuf, FileStamp>,
+    named: Vec<(PathBuf, FileStamp)>,
 }
 
 /// Shows whether a file was written since it was read.
@@ -46,14 +47,15 @@ impl Reads {
     pub(super) fn note(&self, path: &Path, real: PathBuf, stamp: Stamp) {
         let mut log = self.log();
         if let Some(stamp) = stamp {
-            log.named.insert(path.to_owned(), stamp);
+            log.named.push((path.to_owned(), stamp));
         }
-        log.files.insert(real, stamp);
+        log.files.push((real, stamp));
     }
 
-    /// The files by the paths that they were read by.
+    /// The files by the paths that they were read by, sorted.
     pub(super) fn stamps(&self) -> Vec<(PathBuf, FileStamp)> {
-        self.log().named.iter().map(|(path, stamp)| (path.clone(), *stamp)).collect()
+        let log = self.log();
+        last_of_each(&log.named).into_iter().map(|(path, stamp)| (path.to_owned(), stamp)).collect()
     }
 
     /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
@@ -63,13 +65,19 @@ impl Reads {
         let log = self.log();
         // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
-        let dirty = checkout.is_dirty()? || moved || !log.files.iter().all(|(file, stamp)| checkout.has(file, *stamp));
+        let has_all = || last_of_each(&log.files).into_iter().all(|(file, stamp)| checkout.has(file, stamp));
+        let dirty = checkout.is_dirty()? || moved || !has_all();
         Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The last entry of each path. A list that is nearly sorted costs little more than one comparison of each.
+fn last_of_each<T: Copy>(noted: &[(PathBuf, T)]) -> BTreeMap<&Path, T> {
+    noted.iter().map(|(path, it)| (path.as_path(), *it)).collect()
 }
 
 /// Returns the author of the checked-out commit of paths.

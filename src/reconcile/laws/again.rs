@@ -414,3 +414,43 @@ fn a_change_of_an_edge_is_judged_apart_with_every_level_and_host() {
         last = again;
     }
 }
+
+/// An edge whose route takes a disabled module from a set, for which the lint about that is on, unless the route has the
+/// same module of its own.
+fn disabled_module(folder: &Path, own: &str, description: &str) {
+    let set = "apiVersion: edgewright/v1\nkind: ModuleSet\n\
+               metadata: {name: base, annotations: {edgewright/lint.disabled-module: warn}}\n\
+               spec: {compression: {enabled: false}}\n";
+    let edge = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  description: {description}\n  \
+         hostports: ['shop.example.com:443']\n  routes:\n    - {{name: r, match_type: path_prefix, match: /, \
+         backend: {{backend_id: bkd_1}}, {own}modules_from: [base]}}\n"
+    );
+    fs::write(folder.join("set.yaml"), set).unwrap();
+    fs::write(folder.join("edge.yaml"), edge).unwrap();
+}
+
+#[test]
+fn a_module_that_moves_between_a_route_and_its_set_is_judged_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = "compression: {enabled: false}, ";
+    disabled_module(folder.path(), own, "a");
+    let mut last = Prepared::load_again(options(folder.path(), false), None);
+    let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
+    let mut snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    for (own, description) in [(own, "b"), ("", "b"), ("", "c"), (own, "c"), (own, "d")] {
+        disabled_module(folder.path(), own, description);
+        let again = Prepared::load_again(options(folder.path(), false), Some(last));
+        let findings = again.findings();
+        let planned = again.plan(&snapshot);
+        let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
+        let case = format!("{own:?} {description}");
+        assert_eq!(shown(&planned), shown(&scratch), "{case}");
+        assert_eq!(said(&planned).contains("disabled"), own.is_empty(), "{case}");
+        assert_eq!(again.findings(), findings + 1, "{case}");
+        let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
+        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        again.tidy();
+        last = again;
+    }
+}
