@@ -308,10 +308,13 @@ impl Store {
             told.push(turn);
             revisions.extend(revision);
         }
-        // Nobody else makes a revision visible before the lead is passed on, so others can enter the line meanwhile.
-        let mut evicted = if appended.is_ok() { self.publish(revisions) } else { Vec::new() };
         let mut line = self.queue.line();
-        line.evicted.append(&mut evicted);
+        // Whoever holds the line relies on it that nothing becomes visible meanwhile: a run that has searched the history for
+        // drift would not look again.
+        if appended.is_ok() {
+            let evicted = self.publish(revisions);
+            line.evicted.extend(evicted);
+        }
         self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
             Ok(end) => line.durable = *end,
