@@ -6,7 +6,7 @@ use std::{
 };
 
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
@@ -74,8 +74,10 @@ pub(crate) fn diff(
     }
     if prune {
         match only {
-            Some(keys) => planner.prune(keys.iter().filter_map(|key| snapshot.get(key))),
-            None => planner.prune(snapshot.iter()),
+            Some(keys) => planner.prune(keys.iter().filter_map(|key| snapshot.get(key)).collect()),
+            // If so many are the same as declared, nothing else is in the store.
+            None if planner.plan.unchanged == snapshot.len() => {}
+            None => planner.prune(snapshot.iter().collect()),
         }
     }
     let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
@@ -214,11 +216,18 @@ impl Planner<'_> {
     }
 
     /// Plans the deletion of what the source owns and no longer declares.
-    fn prune<'s>(&mut self, entries: impl Iterator<Item = &'s Arc<Entry>>) {
-        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
-            .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
-            // A transfer keeps these until their new source declares them (D104).
-            .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_promised))
+    fn prune(&mut self, entries: Vec<&Arc<Entry>>) {
+        let (source, desired) = (self.source, self.desired);
+        let is_gone = |entry: &&Arc<Entry>| {
+            entry.is_owned_by(source)
+                && !desired.contains_key(&entry.key)
+                // A transfer keeps these until their new source declares them (D104).
+                && !entry.claim.as_ref().is_some_and(Claim::is_promised)
+        };
+        // All cores wait for the memory of the claims and keys.
+        let undeclared: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_gone).collect();
+        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = undeclared
+            .into_iter()
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
         gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));
