@@ -54,6 +54,7 @@ pub(crate) mod empty_policy;
 pub(crate) mod expired_certificate;
 pub(crate) mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
+mod faultless;
 pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
 pub(crate) mod horizon;
