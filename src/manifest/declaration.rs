@@ -9,7 +9,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
 use rayon::{
-    iter::{IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
@@ -75,6 +75,11 @@ impl Declaration {
             && self.facts.labels.is_empty()
     }
 
+    /// Whether there are facts to add to those about all manifests.
+    pub(super) fn has_facts(&self) -> bool {
+        self.modules_from.len() > 1 || !self.facts.plain_secrets.is_empty() || !self.facts.labels.is_empty()
+    }
+
     /// Adds the facts about the resource to those about all manifests.
     pub(super) fn note_facts(&self, key: &Key, all: &mut ManifestFacts) {
         let sets = &self.modules_from;
@@ -123,6 +128,14 @@ impl Origins {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
         self.of.iter()
+    }
+
+    /// The lint levels of the documents that set any.
+    pub(super) fn levels(&self) -> Vec<&BTreeMap<String, Level>> {
+        // All cores wait for the memory of the declarations, instead of one.
+        let declarations: Vec<&Arc<Declaration>> = self.of.values().collect();
+        let levels = declarations.into_par_iter().with_min_len(1024).map(|it| &it.facts.levels);
+        levels.filter(|levels| !levels.is_empty()).collect()
     }
 
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {

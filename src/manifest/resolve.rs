@@ -113,6 +113,7 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
         told: HashSet::default(),
         offline,
         settled: Vec::new(),
+        noted: Vec::new(),
         out: Resolved::default(),
     };
     let declarations = &loaded.declared().resources;
@@ -218,6 +219,8 @@ struct Resolver<'a> {
     offline: bool,
     /// The desired resources of the kinds that are resolved, in the order of their keys.
     settled: Vec<(Key, Desired)>,
+    /// The declarations with facts for the lints, in the order in which they are resolved.
+    noted: Vec<(Key, &'a Declaration)>,
     out: Resolved,
 }
 
@@ -326,7 +329,9 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(diagnostic);
             self.out.faulty.insert(other_key);
         }
-        declaration.note_facts(key, &mut self.out.facts);
+        if declaration.has_facts() {
+            self.noted.push((key.clone(), &**declaration));
+        }
         self.out.has_renames |= declaration.renamed_from.is_some();
         if let Some(first) = first {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
@@ -350,14 +355,19 @@ impl<'a> Resolver<'a> {
         Some(Succession { claim, renamed_from, replaces })
     }
 
-    /// Makes the maps of the resources, and finds the module sets that nothing uses meanwhile.
+    /// Makes the map of the resources, and meanwhile notes the facts, and the module sets that nothing uses.
     fn make_maps(&mut self) {
         // A map of sorted entries is made at once. The kinds are resolved in the order of the keys, too.
         let (settled, loaded) = (mem::take(&mut self.settled), self.loaded);
-        let (desired, unused) =
-            rayon::join(|| settled.into_iter().collect::<BTreeMap<Key, Desired>>(), || loaded.unused_sets());
+        let (noted, facts) = (mem::take(&mut self.noted), &mut self.out.facts);
+        let (desired, ()) = rayon::join(
+            || settled.into_iter().collect::<BTreeMap<Key, Desired>>(),
+            || {
+                facts.unused_module_sets = loaded.unused_sets();
+                noted.iter().for_each(|(key, declaration)| declaration.note_facts(key, facts));
+            },
+        );
         self.out.desired = desired;
-        self.out.facts.unused_module_sets = unused;
     }
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
