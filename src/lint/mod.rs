@@ -8,7 +8,7 @@ use std::{
 
 use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 pub(crate) use again::{LintedChange, run_again};
 pub(crate) use duplicate_hostport::host_port;
@@ -378,7 +378,8 @@ pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>, skipped: &[&
             let judge = |world: &World<'_>, scopes: &[Scope]| {
                 numbered(scopes).into_iter().flat_map(|(at, lint)| findings_of(at, lint, world)).collect::<Vec<_>>()
             };
-            let of_parts: Vec<_> = parts.par_iter().map(|part| part.findings(world, judge)).collect();
+            // Cores share the last parts, too.
+            let of_parts = parts.par_iter().with_max_len(1).map(|part| part.findings(world, judge)).collect::<Vec<_>>();
             (parts, of_parts)
         },
     );

@@ -411,7 +411,8 @@ impl Declared {
     fn alike_names(&self) -> Vec<&DeclaredName> {
         let state = RandomState::default();
         let hash = |it: &DeclaredName| state.hash_one((it.kind, it.parent.as_deref(), &*it.name));
-        let mut sorted: Vec<u64> = self.names.par_iter().flat_map_iter(|names| names.iter().map(hash)).collect();
+        let lists = self.names.par_iter().with_max_len(16);
+        let mut sorted: Vec<u64> = lists.flat_map_iter(|names| names.iter().map(hash)).collect();
         sorted.par_sort_unstable();
         let repeated = sorted.windows(2).filter_map(|pair| match pair {
             [one, other] if one == other => Some(*one),

@@ -47,6 +47,9 @@ use crate::{
 /// The most places that the diagnostic of an unknown name lists beside the first.
 const MOST_PLACES: usize = 10;
 
+/// The most declarations that a core takes at once, so that no core waits long for the last piece of another.
+const MOST_AT_ONCE: usize = 1024;
+
 /// The desired state of one source.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
@@ -264,8 +267,13 @@ impl<'a> Resolver<'a> {
         let (settled, origins) = (&mut self.settled, &mut self.out.origins);
         rayon::join(
             || {
-                settled
-                    .par_extend(places.par_iter().with_min_len(256).map(|it| it.desired(source, &left, &successions)))
+                settled.par_extend(
+                    places
+                        .par_iter()
+                        .with_min_len(256)
+                        .with_max_len(MOST_AT_ONCE)
+                        .map(|it| it.desired(source, &left, &successions)),
+                )
             },
             || {
                 for it in &places {
@@ -274,7 +282,7 @@ impl<'a> Resolver<'a> {
             },
         );
         drop((places, repeated));
-        wanted.into_par_iter().with_min_len(256).for_each(drop);
+        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(drop);
     }
 
     /// Reads the declarations of one kind on all cores, and reports what they lack.
@@ -290,7 +298,8 @@ impl<'a> Resolver<'a> {
             offline: self.offline,
             has_turns: self.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
-        let read: Vec<_> = declarations.par_iter().with_min_len(256).map(|it| names.read(it)).collect();
+        let read: Vec<_> =
+            declarations.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| names.read(it)).collect();
         let wanted = read.into_iter().filter_map(|(wanted, faults)| {
             if let Some(faults) = faults {
                 faults.missing.iter().for_each(|missing| self.unknown(missing));

@@ -32,6 +32,9 @@ use crate::model::{
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
 
+/// The most resources that a core compares at once, so that no core waits long for the last piece of another.
+const MOST_AT_ONCE: usize = 1024;
+
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
 /// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
@@ -56,7 +59,8 @@ pub(crate) fn diff(
         let whole = same && entry.is_some_and(|entry| entry.claim.as_ref() == Some(&wanted.claim));
         (!whole).then_some(same)
     };
-    let differences: Vec<Option<bool>> = all.par_iter().with_min_len(256).map(difference).collect();
+    let differences: Vec<Option<bool>> =
+        all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
     let wanted: Vec<(&Desired, bool)> =
         all.into_iter().zip(differences).filter_map(|(wanted, same)| Some((wanted, same?))).collect();
     planner.plan.unchanged = desired.len() - wanted.len();
