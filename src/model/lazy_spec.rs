@@ -42,7 +42,8 @@ struct Forms {
     references: Box<[Key]>,
     spec: OnceLock<Arc<dyn AnyResource>>,
     stored: OnceLock<Stored>,
-    digest: OnceLock<Digest>,
+    /// Few are ever asked for.
+    digest: OnceLock<Box<Digest>>,
 }
 
 /// The stored form.
@@ -178,10 +179,10 @@ impl LazySpec {
     /// The digest of the stored form.
     pub fn digest(&self) -> Result<Digest, JsonError> {
         if let Some(digest) = self.0.digest.get() {
-            return Ok(*digest);
+            return Ok(**digest);
         }
         let digest = blake3::hash(self.stored()?.as_bytes());
-        Ok(*self.0.digest.get_or_init(|| digest))
+        Ok(**self.0.digest.get_or_init(|| Box::new(digest)))
     }
 
     /// Whether both are the same kind and value. Equal stored forms prove it. Different ones do not: an earlier version may
