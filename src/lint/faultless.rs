@@ -14,8 +14,8 @@ impl FaultlessModules {
         Self(HashSet::new())
     }
 
-    /// Judges a module, unless nothing was found in it before. What is found must depend on the module alone, except for
-    /// the resource that it is reported about.
+    /// Judges a module, unless nothing was found in it before. Whether something is found must not depend on the resource
+    /// that has the module.
     pub(super) fn judge<M: ?Sized>(&mut self, module: &M, findings: &mut Findings, check: impl FnOnce(&mut Findings)) {
         let address = ptr::from_ref(module).cast::<()>();
         if self.0.contains(&address) {

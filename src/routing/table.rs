@@ -210,6 +210,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_longest_prefix_of_a_path_is_found_among_its_neighbours() {
+        let prefixes = ["", "/", "/a", "/a/b", "/a/bc", "/ab", "/b", "/é"];
+        let table = PathTable { prefixes: prefixes.into_iter().zip(0..).collect(), ..PathTable::default() };
+        for path in ["", "/", "/a", "/aa", "/a/", "/a/b", "/a/bd/c", "/a/bcd", "/ac", "/c", "/è", "/éa", "x"] {
+            let fitting = prefixes.iter().enumerate().filter(|(_, prefix)| path.starts_with(**prefix));
+            let longest = fitting.max_by_key(|(_, prefix)| prefix.len()).map(|(at, _)| at);
+            assert_eq!(table.longest_prefix(path), longest, "{path}");
+        }
+    }
+
+    #[test]
     fn only_routes_that_win_receive_requests() {
         let routes = routes(&MATCHES);
         let table = RouteTable::new(false, routes.iter().map(|(key, route)| (key, route)));
