@@ -4,6 +4,7 @@ use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
+    module::Slot,
     resource::AnyResource,
 };
 
@@ -35,8 +36,9 @@ spec:
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let route: &dyn AnyResource = route;
-        let logins = route.modules().filter(|(slot, module)| slot.is_login && module.enabled());
-        let mut names: Vec<&'static str> = logins.map(|(slot, _)| slot.name).collect();
+        let is_enabled = |slot: &Slot| route.module(slot).is_some_and(|module| module.enabled());
+        let logins = route.slots().iter().filter(|slot| slot.is_login && is_enabled(slot));
+        let mut names: Vec<&'static str> = logins.map(|slot| slot.name).collect();
         names.sort_unstable();
         let mut enabled = names.into_iter();
         let (Some(first), Some(other)) = (enabled.next(), enabled.next()) else { continue };

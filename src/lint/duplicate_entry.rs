@@ -2,14 +2,15 @@
 //!
 //! Email addresses and domains are the subject of `email-not-lowercase`.
 
-use std::{collections::HashMap, net::Ipv6Addr, sync::LazyLock};
+use std::{collections::BTreeMap, net::Ipv6Addr, sync::LazyLock};
 
+use foldhash::{HashMap, HashMapExt as _};
 use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::{
     Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, empty_policy::placed_policies,
-    expired_certificate::chains,
+    expired_certificate::chains, faultless::FaultlessModules,
 };
 use crate::{
     model::{
@@ -48,16 +49,16 @@ spec:
 const SETS: &[&str] =
     &["authorized_groups", "certificate_authority_ids", "ip_policy_ids", "organizations", "scopes", "teams"];
 
-/// The slots of modules with such a field, by their schemas. Other modules, which most routes have, are not written.
-static SLOTS_WITH_SETS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+/// The slots of each kind for modules with such a field, by their schemas. Other modules, which most routes have, are not
+/// written.
+static SLOTS_WITH_SETS: LazyLock<BTreeMap<Kind, Vec<&'static Slot>>> = LazyLock::new(|| {
     let has_set = |slot: &Slot| {
         let mut generator = SchemaGenerator::default();
         (slot.spec_schema)(&mut generator);
         let schema = Value::Object(generator.take_definitions(true)).to_string();
         SETS.iter().any(|set| schema.contains(&format!("\"{set}\":")))
     };
-    let slots = Kind::all().flat_map(|info| info.slots);
-    slots.filter(|slot| has_set(slot)).map(|slot| slot.name).collect()
+    Kind::all().map(|info| (info.kind, info.slots.iter().filter(|slot| has_set(slot)).collect())).collect()
 });
 
 fn check(world: &World<'_>, findings: &mut Findings) {
@@ -68,22 +69,29 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
         repeated(findings, key, &Path::root(), field, sets, exact);
     }
+    let mut faultless = FaultlessModules::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let Some(filter) = &route.user_agent_filter else { continue };
-        let module = Path::root().join("user_agent_filter");
-        repeated(findings, key, &module, "allow", &filter.allow, exact);
-        repeated(findings, key, &module, "deny", &filter.deny, exact);
+        let Some(filter) = route.user_agent_filter.as_deref() else { continue };
+        faultless.judge(filter, findings, |findings| {
+            let module = Path::root().join("user_agent_filter");
+            repeated(findings, key, &module, "allow", &filter.allow, exact);
+            repeated(findings, key, &module, "deny", &filter.deny, exact);
+        });
     }
     for (key, restriction) in world.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
+    let mut faultless = FaultlessModules::new();
     for desired in world.judged {
         let key = &desired.key;
-        for (slot, module) in desired.spec.modules().filter(|(slot, _)| SLOTS_WITH_SETS.contains(&slot.name)) {
-            // A module that cannot be written is reported when it is planned.
-            if let Ok(module) = module.to_json(Secrets::Planned) {
-                visit(world, findings, key, &Path::root().join(slot.name), &module);
-            }
+        for slot in SLOTS_WITH_SETS.get(&desired.spec.kind()).into_iter().flatten() {
+            let Some(module) = desired.spec.module(slot) else { continue };
+            faultless.judge(module, findings, |findings| {
+                // A module that cannot be written is reported when it is planned.
+                if let Ok(module) = module.to_json(Secrets::Planned) {
+                    visit(world, findings, key, &Path::root().join(slot.name), &module);
+                }
+            });
         }
     }
     check_policies(world, findings);
@@ -157,7 +165,10 @@ type Normal = fn(&str) -> String;
 
 /// Reports every entry of a list that an earlier one repeats.
 fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entries: &[String], normal: Normal) {
-    let mut first = HashMap::new();
+    if entries.len() < 2 {
+        return;
+    }
+    let mut first = HashMap::with_capacity(entries.len());
     for (index, text) in entries.iter().enumerate() {
         let earlier = *first.entry(normal(text)).or_insert(index);
         if earlier < index {

@@ -7,7 +7,7 @@
 use crate::text::printable;
 use std::collections::hash_map::Entry;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::{
@@ -71,8 +71,9 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let edge = route.parent.as_ref().filter(|_| selector.port.is_some());
         edge.and_then(|edge| edges.get(edge)).and_then(|edge| only_port(edge))
     };
-    let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::default();
-    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
+    let routes = world.in_order::<HttpsEdgeRoute>();
+    let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::with_capacity(routes.len());
+    for (key, route) in routes {
         let Some(selector) = Selector::of(route) else { continue };
         match first.entry((&key.parent, requests(&selector, port_of(key, &selector)))) {
             Entry::Vacant(place) => {

@@ -1,7 +1,6 @@
 //! `invalid-user-agent-pattern`: a pattern that is not a valid regular expression.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashSet, HashSetExt as _};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
 use super::{Findings, Level, Lint, Scope, World};
@@ -41,7 +40,6 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         let Some(filter) = &route.user_agent_filter else { continue };
         for (field, list) in [("allow", &filter.allow), ("deny", &filter.deny)] {
-            let path = Path::root().join("user_agent_filter").join(field);
             // `duplicate-entry` reports duplicates.
             let mut told = HashSet::new();
             for (index, pattern) in list.iter().enumerate() {
@@ -49,7 +47,8 @@ fn check(world: &World<'_>, findings: &mut Findings) {
                     && told.insert(pattern.as_str())
                 {
                     let message = format!("`{}` {fault}", printable(pattern));
-                    findings.report(key, path.join(index), message);
+                    let list = Path::root().join("user_agent_filter").join(field);
+                    findings.report(key, list.join(index), message);
                 }
             }
         }

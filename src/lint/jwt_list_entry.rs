@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{Findings, Level, Lint, Scope, Subject, World, faultless::FaultlessModules};
 use crate::model::{
     check::is_token,
     fault::Path,
@@ -47,9 +47,10 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut faultless = FaultlessModules::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        if let Some(jwt) = &route.jwt_validation {
-            check_module(key, jwt, findings);
+        if let Some(jwt) = route.jwt_validation.as_deref() {
+            faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }
     }
 }

@@ -4,8 +4,10 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use super::{Findings, Level, Lint, Scope, World, faultless::FaultlessModules};
+use crate::model::{
+    fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -38,28 +40,38 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut faultless = FaultlessModules::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let mut urls: Vec<(Path, &str)> = Vec::new();
-        if let Some(oidc) = &route.oidc {
-            urls.push((Path::root().join("oidc").join("issuer"), oidc.issuer.as_str()));
+        if let Some(oidc) = route.oidc.as_deref() {
+            faultless.judge(oidc, findings, |findings| {
+                check_urls(key, [(Path::root().join("oidc").join("issuer"), oidc.issuer.as_str())], findings);
+            });
         }
-        if let Some(jwt) = &route.jwt_validation {
-            let module = Path::root().join("jwt_validation");
-            let issuers = module.join("issuer").join("allow_list");
-            let allowed = jwt.issuer.allow_list.iter().enumerate();
-            urls.extend(allowed.map(|(index, it)| (issuers.join(index).join("value"), it.value.as_str())));
-            let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
-            let addresses = jwt.jws.keys.sources.additional_jkus.iter().enumerate();
-            urls.extend(addresses.map(|(index, it)| (key_sets.join(index), it.as_str())));
+        if let Some(jwt) = route.jwt_validation.as_deref() {
+            faultless.judge(jwt, findings, |findings| check_urls(key, urls_of(jwt), findings));
         }
-        // `jwt-list-entry` reports duplicates. The length of the path tells the lists apart.
-        let mut told = HashSet::new();
-        for (path, url) in urls {
-            if let Some(flaw) = flaw(url)
-                && told.insert((path.0.len(), url))
-            {
-                findings.report(key, path, format!("the URL has {}", flaw.describe())).help = flaw.help();
-            }
+    }
+}
+
+/// The URLs of issuers and key sets, with their places.
+fn urls_of(jwt: &JwtValidation) -> Vec<(Path, &str)> {
+    let module = Path::root().join("jwt_validation");
+    let issuers = module.join("issuer").join("allow_list");
+    let allowed = jwt.issuer.allow_list.iter().enumerate();
+    let allowed = allowed.map(|(index, it)| (issuers.join(index).join("value"), it.value.as_str()));
+    let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
+    let addresses = jwt.jws.keys.sources.additional_jkus.iter().enumerate();
+    allowed.chain(addresses.map(|(index, it)| (key_sets.join(index), it.as_str()))).collect()
+}
+
+fn check_urls<'u>(key: &Key, urls: impl IntoIterator<Item = (Path, &'u str)>, findings: &mut Findings) {
+    // `jwt-list-entry` reports duplicates. The length of the path tells the lists apart.
+    let mut told = HashSet::new();
+    for (path, url) in urls {
+        if let Some(flaw) = flaw(url)
+            && told.insert((path.0.len(), url))
+        {
+            findings.report(key, path, format!("the URL has {}", flaw.describe())).help = flaw.help();
         }
     }
 }

@@ -3,10 +3,9 @@
 //! `/check` matches `/checkout`. That alone can be intended, so another route of the edge must show that such a path
 //! exists. Only letters and digits continue a word: `/app` and `/app-assets` or `/app.js` can belong together.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    ops::Bound,
-};
+use std::{collections::BTreeMap, ops::Bound};
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::{Findings, Level, Lint, Scope, Subject, World, unprotected_route::edge_of};
 use crate::{
@@ -61,31 +60,40 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             paths.entry(selector.path).or_insert(key);
         }
     }
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
-        if route.match_type != Some(MatchType::PathPrefix) || edge_of(world, key).is_some_and(rules::passes_through) {
+    // The routes of an edge are neighbours, so each edge is looked up once.
+    let mut last: Option<(&Id, bool)> = None;
+    for (key, route) in world.all::<HttpsEdgeRoute>().filter(|(_, it)| it.match_type == Some(MatchType::PathPrefix)) {
+        let Some(edge) = &key.parent else { continue };
+        let passes_through = match last.filter(|(last, _)| *last == edge) {
+            Some((_, passes_through)) => passes_through,
+            None => edge_of(world, key).is_some_and(rules::passes_through),
+        };
+        last = Some((edge, passes_through));
+        if passes_through {
             continue;
         }
-        let (Some(hosts), Some(selector)) = (key.parent.as_ref().and_then(|edge| edges.get(edge)), Selector::of(route))
-        else {
-            continue;
-        };
-        let (path, own) = (selector.path, hosts.get(&(selector.host.clone(), selector.port)));
+        let (Some(hosts), Some(selector)) = (edges.get(edge), Selector::of(route)) else { continue };
+        let path = selector.path;
         if path.ends_with('/') {
             continue;
         }
-        let shown = printable(&route.r#match);
+        let host = (selector.host, selector.port);
+        let own = hosts.get(&host);
+        let shown = || printable(&route.r#match);
         if let Some((longer, other)) = own.and_then(|paths| longer_word(paths, path)) {
-            let message = format!("`{shown}` ends inside a path segment, so it also matches `{}`", printable(longer));
+            let message =
+                format!("`{}` ends inside a path segment, so it also matches `{}`", shown(), printable(longer));
             findings.report(key, ["match"], message).related = Some(the_other(other));
             continue;
         }
         // A host in the match wins over a longer path without one. A route that could not be read may have both.
-        let is_known = world.is_whole && !selector.host.is_empty();
+        let is_known = world.is_whole && !host.0.is_empty();
         let general = hosts.get(&(String::new(), None::<u16>)).filter(|_| is_known);
         if let Some((longer, other)) = general.and_then(|paths| longer_segment(paths, path))
             && own.is_none_or(|paths| !paths.contains_key(longer))
         {
-            let message = format!("`{shown}` takes the requests of the route for `{}` on this host", printable(longer));
+            let message =
+                format!("`{}` takes the requests of the route for `{}` on this host", shown(), printable(longer));
             findings.report(key, ["match"], message).related = Some(the_other(other));
         }
     }
@@ -93,6 +101,12 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 
 fn the_other(key: &Key) -> (Subject, Path, &'static str) {
     (Subject::Resource(key.clone()), Path::root().join("match"), "the other route")
+}
+
+/// Whether any path continues another. If so, the next one does.
+fn is_continued(paths: &Paths<'_>, path: &str) -> bool {
+    let mut later = paths.range::<str, _>((Bound::Excluded(path), Bound::Unbounded));
+    later.next().is_some_and(|(found, _)| found.starts_with(path))
 }
 
 /// The first path from `start` on that continues `path`, with the continuation.
@@ -105,6 +119,9 @@ fn continuing<'w>(paths: &Paths<'w>, path: &str, start: &str) -> Option<(&'w str
 /// A path that continues the last word of another with a letter or digit. A digit after a digit does not count: `/v1`
 /// and `/v10` are members of one series.
 fn longer_word<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
+    if !is_continued(paths, path) {
+        return None;
+    }
     let is_numbered = path.ends_with(|c: char| c.is_ascii_digit());
     let starts: &[char] = if is_numbered { &['A', 'a'] } else { &['0', 'A', 'a'] };
     starts.iter().find_map(|first| {
@@ -115,6 +132,9 @@ fn longer_word<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> 
 
 /// A path that continues the last segment of another.
 fn longer_segment<'w>(paths: &Paths<'w>, path: &str) -> Option<(&'w str, &'w Key)> {
+    if !is_continued(paths, path) {
+        return None;
+    }
     // The characters before and after the slash.
     ['\0', '0'].into_iter().find_map(|first| {
         let (found, key, next) = continuing(paths, path, &format!("{path}{first}"))?;

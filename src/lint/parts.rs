@@ -81,7 +81,7 @@ impl<'a> WorldPart<'a> {
         });
         let edges: Vec<(Vec<&'a Desired>, Option<KeptPart>)> = edges.collect();
         let mut edges: Vec<Self> =
-            edges.into_par_iter().map(|(resources, kept)| Self::of_edges(resources, kept)).collect();
+            edges.into_par_iter().with_max_len(1).map(|(resources, kept)| Self::of_edges(resources, kept)).collect();
         let of_groups = share_hosts(&mut edges, world.others);
         for part in &mut edges {
             let scopes = part.scopes;

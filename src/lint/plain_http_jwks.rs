@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 
 use super::{
-    Findings, Level, Lint, Scope, World, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url,
+    Findings, Level, Lint, Scope, World, faultless::FaultlessModules, malformed_provider_url::is_unfinished,
+    oidc_incomplete::is_https_url,
 };
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{
+    fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -38,23 +41,29 @@ spec:
 };
 
 fn check(world: &World<'_>, findings: &mut Findings) {
+    let mut faultless = FaultlessModules::new();
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let Some(jwt) = &route.jwt_validation else { continue };
-        let module = Path::root().join("jwt_validation");
-        let issuers = module.join("issuer").join("allow_list");
-        // `jwt-list-entry` reports duplicates.
-        let mut told = HashSet::new();
-        for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
-            if is_plain(&issuer.value) && told.insert(issuer.value.as_str()) {
-                findings.report(key, issuers.join(index).join("value"), "the issuer must be an https URL");
-            }
+        if let Some(jwt) = route.jwt_validation.as_deref() {
+            faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }
-        let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
-        let mut told = HashSet::new();
-        for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
-            if is_plain(address) && told.insert(address.as_str()) {
-                findings.report(key, key_sets.join(index), "the key set URL must be an https URL");
-            }
+    }
+}
+
+fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {
+    let module = Path::root().join("jwt_validation");
+    let issuers = module.join("issuer").join("allow_list");
+    // `jwt-list-entry` reports duplicates.
+    let mut told = HashSet::new();
+    for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
+        if is_plain(&issuer.value) && told.insert(issuer.value.as_str()) {
+            findings.report(key, issuers.join(index).join("value"), "the issuer must be an https URL");
+        }
+    }
+    let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
+    let mut told = HashSet::new();
+    for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
+        if is_plain(address) && told.insert(address.as_str()) {
+            findings.report(key, key_sets.join(index), "the key set URL must be an https URL");
         }
     }
 }

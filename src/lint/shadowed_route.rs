@@ -5,7 +5,9 @@
 //! this route or a more general one matches, as `trace` does. A route that receives none of them is dead, because a
 //! finite number of longer prefixes never exhausts a shorter one. `duplicate-match` reports routes with equal matches.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
     Findings, Level, Lint, Scope, Subject, World,
@@ -99,10 +101,12 @@ enum Death<'w> {
 /// Returns the routes of an edge that receive no requests, except duplicates of others.
 fn dead_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, Death<'w>)> {
     let (blind, port) = (is_blind(edge), only_port(edge));
-    let mut known = HashSet::new();
-    let is_first = |it: &KnownRoute<'w>| Selector::of(it.1).is_some_and(|it| known.insert(requests(&it, port)));
-    let routes: Vec<KnownRoute<'w>> = routes.into_iter().filter(is_first).collect();
-    let table = RouteTable::new(blind, routes);
+    let mut known = HashSet::with_capacity(routes.len());
+    let first = routes.into_iter().filter_map(|route| {
+        let selector = Selector::of(route.1)?;
+        known.insert(requests(&selector, port)).then_some((route, selector))
+    });
+    let table = RouteTable::of(blind, first);
     let served: BTreeSet<(String, u16)> = edge.hostports.iter().filter_map(|text| host_port(text)).collect();
     let addresses = Addresses::of(&table, &served);
     let mut probes = MOST_PROBES;

@@ -54,7 +54,7 @@ const RECONCILIATION: (&str, &str) = ("rec_", "a reconciliation");
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, restriction) in world.all::<IpRestriction>() {
-        policies(findings, key, &Path::root().join("ip_policy_ids"), &restriction.ip_policy_ids);
+        policies(findings, key, &["ip_policy_ids"], &restriction.ip_policy_ids);
     }
     for (key, route) in world.all::<HttpsEdgeRoute>() {
         modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
@@ -78,28 +78,29 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 
 fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restriction: Option<&EndpointIpRestriction>) {
     if let Some(backend) = backend {
-        judge(findings, key, Path::root().join("backend").join("backend_id"), &backend.backend_id, BACKEND);
+        let place = || Path::root().join("backend").join("backend_id");
+        judge(findings, key, place, &backend.backend_id, BACKEND);
     }
     if let Some(restriction) = restriction {
-        let list = Path::root().join("ip_restriction").join("ip_policy_ids");
-        policies(findings, key, &list, &restriction.ip_policy_ids);
+        policies(findings, key, &["ip_restriction", "ip_policy_ids"], &restriction.ip_policy_ids);
     }
 }
 
-fn policies(findings: &mut Findings, key: &Key, list: &Path, ids: &[String]) {
+fn policies(findings: &mut Findings, key: &Key, list: &[&str], ids: &[String]) {
     // `duplicate-entry` reports duplicates.
     let mut told = HashSet::new();
     for (index, id) in ids.iter().enumerate() {
         if fault(id, IP_POLICY).is_some() && !told.insert(id.as_str()) {
             continue;
         }
-        judge(findings, key, list.join(index), id, IP_POLICY);
+        let place = || list.iter().fold(Path::root(), |path, field| path.join(*field)).join(index);
+        judge(findings, key, place, id, IP_POLICY);
     }
 }
 
-fn judge(findings: &mut Findings, key: &Key, path: Path, id: &str, expected: (&str, &str)) {
+fn judge(findings: &mut Findings, key: &Key, place: impl FnOnce() -> Path, id: &str, expected: (&str, &str)) {
     if let Some(message) = fault(id, expected) {
-        findings.report(key, path, message);
+        findings.report(key, place(), message);
     }
 }
 
@@ -112,11 +113,14 @@ fn judge_own(findings: &mut Findings, key: &Key, id: &Id, expected: (&str, &str)
 
 /// Returns what is wrong with an ID where the given prefix is expected.
 fn fault(id: &str, (prefix, what): (&str, &str)) -> Option<String> {
-    let start = id.get(..prefix.len()).filter(|start| start.eq_ignore_ascii_case(prefix) && *start != prefix);
+    if id.starts_with(prefix) {
+        return None;
+    }
+    let start = id.get(..prefix.len()).filter(|start| start.eq_ignore_ascii_case(prefix));
     if start.is_some() {
         return Some(format!("the prefix of `{}` must be in lower case: `{prefix}`", printable(id)));
     }
-    let other = owner(id).filter(|_| !id.starts_with(prefix))?;
+    let other = owner(id)?;
     Some(format!("`{}` has the prefix of {other}, not of {what}", printable(id)))
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
 use rayon::{
-    iter::{IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
@@ -75,6 +75,11 @@ impl Declaration {
             && self.facts.labels.is_empty()
     }
 
+    /// Whether there are facts to add to those about all manifests.
+    pub(super) fn has_facts(&self) -> bool {
+        self.modules_from.len() > 1 || !self.facts.plain_secrets.is_empty() || !self.facts.labels.is_empty()
+    }
+
     /// Adds the facts about the resource to those about all manifests.
     pub(super) fn note_facts(&self, key: &Key, all: &mut ManifestFacts) {
         let sets = &self.modules_from;
@@ -123,6 +128,14 @@ impl Origins {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
         self.of.iter()
+    }
+
+    /// The lint levels of the documents that set any.
+    pub(super) fn levels(&self) -> Vec<&BTreeMap<String, Level>> {
+        // All cores wait for the memory of the declarations, instead of one.
+        let declarations: Vec<&Arc<Declaration>> = self.of.values().collect();
+        let levels = declarations.into_par_iter().with_min_len(1024).map(|it| &it.facts.levels);
+        levels.filter(|levels| !levels.is_empty()).collect()
     }
 
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
@@ -398,7 +411,8 @@ impl Declared {
     fn alike_names(&self) -> Vec<&DeclaredName> {
         let state = RandomState::default();
         let hash = |it: &DeclaredName| state.hash_one((it.kind, it.parent.as_deref(), &*it.name));
-        let mut sorted: Vec<u64> = self.names.par_iter().flat_map_iter(|names| names.iter().map(hash)).collect();
+        let lists = self.names.par_iter().with_max_len(16);
+        let mut sorted: Vec<u64> = lists.flat_map_iter(|names| names.iter().map(hash)).collect();
         sorted.par_sort_unstable();
         let repeated = sorted.windows(2).filter_map(|pair| match pair {
             [one, other] if one == other => Some(*one),

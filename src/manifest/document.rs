@@ -96,7 +96,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         findings.error(|| over(file, found));
         return Vec::new();
     }
-    let mut documents = Vec::new();
+    let mut documents = Vec::with_capacity(plain.as_ref().map_or(0, Vec::len));
     let mut take = |number: usize, mut content: Tape, findings: &mut FileFindings| {
         let origin = Origin::new(Arc::clone(file), number);
         // An empty document between two separators declares nothing.
@@ -177,8 +177,12 @@ fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
         let sign = signs.iter().find(|sign| text.get(..sign.len()).is_some_and(|it| it.eq_ignore_ascii_case(sign)))?;
         Some((0..sign.len(), message, help))
     };
+    // One character is found much faster than a text, and hardly any file has this one.
     let marked = |sign: &str, message, help| {
-        let at = if text.starts_with(sign) { 0 } else { text.find(&format!("\n{sign}"))? + 1 };
+        let starts_line =
+            |at: &usize| at.checked_sub(1).is_none_or(|before| text.as_bytes().get(before) == Some(&b'\n'));
+        let mut starts = text.match_indices('<').map(|(at, _)| at).filter(starts_line);
+        let at = starts.find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(sign)))?;
         Some((at..at + sign.len(), message, help))
     };
     start(

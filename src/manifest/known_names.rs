@@ -177,7 +177,8 @@ impl<'a> KnownNames<'_, 'a> {
     /// all.
     fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
         let field = if declaration.kind == Kind::HttpsEdge { REQUIRED_MODULES } else { "modules_from" };
-        let mut used = Vec::new();
+        // It is kept with the declaration.
+        let mut used = Vec::with_capacity(declaration.modules_from.len());
         let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for (index, name, set) in declaration.sets(self.sets) {
             let Some(set) = set else {

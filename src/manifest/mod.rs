@@ -48,7 +48,7 @@ use std::{
 };
 
 use foldhash::HashMap;
-use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::model::diagnostic::{Diagnostic, sort};
 use assumed::AssumedNames;
@@ -97,6 +97,11 @@ pub fn load(tree: &dyn Tree) -> Loaded {
     load_with(tree, None)
 }
 
+/// The most files that a core takes at once. The last piece of one core is all that the others wait for.
+const FILES_AT_ONCE: usize = 4;
+/// The same for looks at whether a file has changed.
+const LOOKS_AT_ONCE: usize = 64;
+
 /// How often manifests are read if a file changes meanwhile.
 const TRIES: usize = 3;
 
@@ -119,12 +124,13 @@ pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded
 
 /// A file that differs from what was read.
 pub(crate) fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
-    tree.files_read().into_iter().find_map(|(path, read)| (FileStamp::at(&path) != Some(read)).then_some(path))
+    let changed = |(path, read): (PathBuf, FileStamp)| (FileStamp::at(&path) != Some(read)).then_some(path);
+    tree.files_read().into_par_iter().with_min_len(LOOKS_AT_ONCE).find_map_first(changed)
 }
 
 fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
     let (files, diagnostics) = tree.manifests();
-    let reads = files.par_iter().map(|file| {
+    let reads = files.par_iter().with_max_len(FILES_AT_ONCE).map(|file| {
         Arc::new(match parsed {
             Some(parsed) => parsed.read(file, || read(tree, file)),
             None => read(tree, file),
@@ -155,6 +161,7 @@ fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>)
     let (files, diagnostics) = tree.manifests();
     let (files, reads): (Vec<_>, Vec<_>) = files
         .into_par_iter()
+        .with_max_len(FILES_AT_ONCE)
         .map(|file| match known.get(file.source.name.as_str()) {
             Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
             _ => {

@@ -116,6 +116,10 @@ impl Reader<'_> {
 
     /// Warns about `compression:` without a value, which looks as if it configured something (D38).
     fn warn_of_null_modules(&mut self, kind: Kind, node: Node<'_>, part: DocumentPart) {
+        // Hardly any value is null, so the slots need not be looked up one by one.
+        if node.entries().into_iter().flatten().all(|(_, value)| !value.is_null()) {
+            return;
+        }
         for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
             let fault =
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))

@@ -47,6 +47,9 @@ use crate::{
 /// The most places that the diagnostic of an unknown name lists beside the first.
 const MOST_PLACES: usize = 10;
 
+/// The most declarations that a core takes at once, so that no core waits long for the last piece of another.
+const MOST_AT_ONCE: usize = 1024;
+
 /// The desired state of one source.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
@@ -113,6 +116,7 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
         told: HashSet::default(),
         offline,
         settled: Vec::new(),
+        noted: Vec::new(),
         out: Resolved::default(),
     };
     let declarations = &loaded.declared().resources;
@@ -218,6 +222,8 @@ struct Resolver<'a> {
     offline: bool,
     /// The desired resources of the kinds that are resolved, in the order of their keys.
     settled: Vec<(Key, Desired)>,
+    /// The declarations with facts for the lints, in the order in which they are resolved.
+    noted: Vec<(Key, &'a Declaration)>,
     out: Resolved,
 }
 
@@ -261,8 +267,13 @@ impl<'a> Resolver<'a> {
         let (settled, origins) = (&mut self.settled, &mut self.out.origins);
         rayon::join(
             || {
-                settled
-                    .par_extend(places.par_iter().with_min_len(256).map(|it| it.desired(source, &left, &successions)))
+                settled.par_extend(
+                    places
+                        .par_iter()
+                        .with_min_len(256)
+                        .with_max_len(MOST_AT_ONCE)
+                        .map(|it| it.desired(source, &left, &successions)),
+                )
             },
             || {
                 for it in &places {
@@ -271,7 +282,7 @@ impl<'a> Resolver<'a> {
             },
         );
         drop((places, repeated));
-        wanted.into_par_iter().with_min_len(256).for_each(drop);
+        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(drop);
     }
 
     /// Reads the declarations of one kind on all cores, and reports what they lack.
@@ -287,7 +298,8 @@ impl<'a> Resolver<'a> {
             offline: self.offline,
             has_turns: self.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
-        let read: Vec<_> = declarations.par_iter().with_min_len(256).map(|it| names.read(it)).collect();
+        let read: Vec<_> =
+            declarations.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| names.read(it)).collect();
         let wanted = read.into_iter().filter_map(|(wanted, faults)| {
             if let Some(faults) = faults {
                 faults.missing.iter().for_each(|missing| self.unknown(missing));
@@ -326,7 +338,9 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(diagnostic);
             self.out.faulty.insert(other_key);
         }
-        declaration.note_facts(key, &mut self.out.facts);
+        if declaration.has_facts() {
+            self.noted.push((key.clone(), &**declaration));
+        }
         self.out.has_renames |= declaration.renamed_from.is_some();
         if let Some(first) = first {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
@@ -350,14 +364,19 @@ impl<'a> Resolver<'a> {
         Some(Succession { claim, renamed_from, replaces })
     }
 
-    /// Makes the maps of the resources, and finds the module sets that nothing uses meanwhile.
+    /// Makes the map of the resources, and meanwhile notes the facts, and the module sets that nothing uses.
     fn make_maps(&mut self) {
         // A map of sorted entries is made at once. The kinds are resolved in the order of the keys, too.
         let (settled, loaded) = (mem::take(&mut self.settled), self.loaded);
-        let (desired, unused) =
-            rayon::join(|| settled.into_iter().collect::<BTreeMap<Key, Desired>>(), || loaded.unused_sets());
+        let (noted, facts) = (mem::take(&mut self.noted), &mut self.out.facts);
+        let (desired, ()) = rayon::join(
+            || settled.into_iter().collect::<BTreeMap<Key, Desired>>(),
+            || {
+                facts.unused_module_sets = loaded.unused_sets();
+                noted.iter().for_each(|(key, declaration)| declaration.note_facts(key, facts));
+            },
+        );
         self.out.desired = desired;
-        self.out.facts.unused_module_sets = unused;
     }
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with

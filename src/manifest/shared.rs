@@ -62,10 +62,10 @@ impl Resolved {
         }
     }
 
-    /// The lint levels that manifests set, of each subject.
+    /// The lint levels that manifests set, of each subject with any.
     pub(crate) fn all_levels(&self) -> impl Iterator<Item = &BTreeMap<String, Level>> {
-        let of_resources = self.origins.iter().map(|(_, declaration)| &declaration.facts.levels);
-        of_resources.chain(self.sets.values().map(|set| &set.facts.levels))
+        let of_sets = self.sets.values().map(|set| &set.facts.levels).filter(|levels| !levels.is_empty());
+        self.origins.levels().into_iter().chain(of_sets)
     }
 
     /// The module from a set that contains a path of a resource.

@@ -123,16 +123,22 @@ fn is_dns_name(name: &str) -> bool {
     name.len() <= 253 && !last_is_number && name.split('.').all(label)
 }
 
+/// The most header names that are compared in pairs.
+const FEW_HEADERS: usize = 16;
+
 /// Checks the headers that a module adds and removes (D17).
 pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remove: &[String]) {
     faults.within("add", |faults| {
+        let has_others = may_have_other_spellings(add.keys().map(String::as_str));
         let mut spellings = BTreeMap::new();
         for (name, value) in add {
             faults.within(name.as_str(), |faults| {
                 if !is_token(name) {
                     faults.report(bad_header_name(name).of_key());
                 }
-                faults.extend(other_spelling(&mut spellings, name).map(Fault::of_key));
+                if has_others {
+                    faults.extend(other_spelling(&mut spellings, name).map(Fault::of_key));
+                }
                 if value.contains(['\r', '\n', '\0']) {
                     faults.report(
                         Fault::new(Code::InvalidFormat, "a header value cannot contain CR, LF or NUL")
@@ -143,14 +149,24 @@ pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remov
         }
     });
     faults.within("remove", |faults| {
+        let has_others = may_have_other_spellings(remove.iter().map(String::as_str));
         let mut spellings = BTreeMap::new();
         faults.each(remove, |faults, name| {
             if !is_token(name) {
                 faults.report(bad_header_name(name));
             }
-            faults.extend(other_spelling(&mut spellings, name));
+            if has_others {
+                faults.extend(other_spelling(&mut spellings, name));
+            }
         });
     });
+}
+
+/// Whether header names may have others in another spelling. Few names are compared in pairs, without a map.
+fn may_have_other_spellings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let is_other = |one: &str, other: &str| one != other && one.eq_ignore_ascii_case(other);
+    let has_other = |(at, name): (usize, &str)| names.clone().take(at).any(|other| is_other(name, other));
+    names.clone().nth(FEW_HEADERS).is_some() || names.clone().enumerate().any(has_other)
 }
 
 /// Returns a fault if a header name occurred before in another spelling. `spellings` has the first one of each name.

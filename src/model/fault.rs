@@ -131,7 +131,7 @@ pub(crate) const MOST_FAULTS: usize = 100;
 /// Collects the faults of a document during a visit of its fields, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Faults {
-    here: Path,
+    /// Their paths are relative to the visited field.
     found: Vec<Fault>,
 }
 
@@ -143,9 +143,14 @@ impl Faults {
 
     /// Visits a field: the paths of faults that `visit` reports are relative to `step`.
     pub fn within(&mut self, step: impl Into<Segment>, visit: impl FnOnce(&mut Self)) {
-        self.here.0.push(step.into());
+        let before = self.found.len();
         visit(self);
-        self.here.0.pop();
+        // Hardly any field has a fault, so a step is made only then.
+        let Some(found) = self.found.get_mut(before..).filter(|found| !found.is_empty()) else { return };
+        let step = step.into();
+        for fault in found {
+            fault.path.0.insert(0, step.clone());
+        }
     }
 
     /// Visits each item of a list.
@@ -160,8 +165,7 @@ impl Faults {
         if self.found.len() >= MOST_FAULTS {
             return;
         }
-        let path = fault.path.under(&self.here);
-        self.found.push(fault.at(path));
+        self.found.push(fault);
     }
 
     /// Reports several faults; their paths are relative to the visited field.

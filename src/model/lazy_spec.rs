@@ -1,5 +1,5 @@
 //! The Spec of a resource in a snapshot. A store holds far more resources than one run looks at, so a Spec that was read
-//! from a record is decoded when it is first used, and compared by its digest before that.
+//! from a record is decoded when it is first used, and compared by its stored form before that.
 
 mod form;
 
@@ -42,7 +42,8 @@ struct Forms {
     references: Box<[Key]>,
     spec: OnceLock<Arc<dyn AnyResource>>,
     stored: OnceLock<Stored>,
-    digest: OnceLock<Digest>,
+    /// Few are ever asked for.
+    digest: OnceLock<Box<Digest>>,
 }
 
 /// The stored form.
@@ -178,29 +179,36 @@ impl LazySpec {
     /// The digest of the stored form.
     pub fn digest(&self) -> Result<Digest, JsonError> {
         if let Some(digest) = self.0.digest.get() {
-            return Ok(*digest);
+            return Ok(**digest);
         }
         let digest = blake3::hash(self.stored()?.as_bytes());
-        Ok(*self.0.digest.get_or_init(|| digest))
+        Ok(**self.0.digest.get_or_init(|| Box::new(digest)))
     }
 
-    /// Whether both are the same kind and value. Equal digests prove it. Different ones do not: an earlier version may
+    /// Whether both are the same kind and value. Equal stored forms prove it. Different ones do not: an earlier version may
     /// have written the same Spec in another form.
     pub fn same(&self, spec: &Arc<dyn AnyResource>) -> bool {
-        let digests = || Some((self.digest().ok()?, digest_of(spec.as_ref()).ok()?));
         let undecoded = self.0.spec.get().is_none();
-        if undecoded && self.0.kind == spec.kind() && digests().is_some_and(|(one, other)| one == other) {
+        if undecoded && self.0.kind == spec.kind() && self.is_stored_as(spec.as_ref()) {
             // Its stored form would be decoded to the same value.
             let _ = self.0.spec.set(Arc::clone(spec));
             return true;
         }
         Arc::ptr_eq(self.spec(), spec) || self.spec().same(spec.as_ref())
     }
-}
 
-/// The digest of a Spec that is in no snapshot.
-fn digest_of(spec: &dyn AnyResource) -> Result<Digest, JsonError> {
-    Ok(blake3::hash(&Zeroizing::new(spec.to_bytes(Secrets::Revealed)?)))
+    /// Whether a Spec would have the same stored form.
+    fn is_stored_as(&self, spec: &dyn AnyResource) -> bool {
+        let Ok(stored) = self.form() else { return false };
+        let Ok(text) = spec.to_bytes(Secrets::Revealed) else { return false };
+        let is_same = stored.text.as_bytes() == text.as_slice();
+        // Nothing needs to be erased from a text that equals one without secrets.
+        let is_public = is_same && matches!(&stored.secrets, StoredSecrets::At(places) if places.is_empty());
+        if !is_public {
+            drop(Zeroizing::new(text));
+        }
+        is_same
+    }
 }
 
 impl Forms {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
@@ -32,6 +32,9 @@ use crate::model::{
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
 
+/// The most resources that a core compares at once, so that no core waits long for the last piece of another.
+const MOST_AT_ONCE: usize = 1024;
+
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
 /// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
@@ -56,7 +59,8 @@ pub(crate) fn diff(
         let whole = same && entry.is_some_and(|entry| entry.claim.as_ref() == Some(&wanted.claim));
         (!whole).then_some(same)
     };
-    let differences: Vec<Option<bool>> = all.par_iter().with_min_len(256).map(difference).collect();
+    let differences: Vec<Option<bool>> =
+        all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
     let wanted: Vec<(&Desired, bool)> =
         all.into_iter().zip(differences).filter_map(|(wanted, same)| Some((wanted, same?))).collect();
     planner.plan.unchanged = desired.len() - wanted.len();
@@ -74,8 +78,10 @@ pub(crate) fn diff(
     }
     if prune {
         match only {
-            Some(keys) => planner.prune(keys.iter().filter_map(|key| snapshot.get(key))),
-            None => planner.prune(snapshot.iter()),
+            Some(keys) => planner.prune(keys.iter().filter_map(|key| snapshot.get(key)).collect()),
+            // If so many are the same as declared, nothing else is in the store.
+            None if planner.plan.unchanged == snapshot.len() => {}
+            None => planner.prune(snapshot.iter().collect()),
         }
     }
     let replaced: Vec<&Arc<Entry>> = replaced.into_iter().filter_map(|key| snapshot.get(key)).collect();
@@ -214,11 +220,18 @@ impl Planner<'_> {
     }
 
     /// Plans the deletion of what the source owns and no longer declares.
-    fn prune<'s>(&mut self, entries: impl Iterator<Item = &'s Arc<Entry>>) {
-        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = entries
-            .filter(|entry| entry.is_owned_by(self.source) && !self.desired.contains_key(&entry.key))
-            // A transfer keeps these until their new source declares them (D104).
-            .filter(|entry| !entry.claim.as_ref().is_some_and(Claim::is_promised))
+    fn prune(&mut self, entries: Vec<&Arc<Entry>>) {
+        let (source, desired) = (self.source, self.desired);
+        let is_gone = |entry: &&Arc<Entry>| {
+            entry.is_owned_by(source)
+                && !desired.contains_key(&entry.key)
+                // A transfer keeps these until their new source declares them (D104).
+                && !entry.claim.as_ref().is_some_and(Claim::is_promised)
+        };
+        // All cores wait for the memory of the claims and keys.
+        let undeclared: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_gone).collect();
+        let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = undeclared
+            .into_iter()
             .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
         gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));

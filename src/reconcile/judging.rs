@@ -118,7 +118,7 @@ fn allowed_everywhere(resolved: &Resolved, lints: &LintLevels) -> Vec<&'static s
     let level = |lint: &lint::Lint| lints.levels.get(lint.name).copied().unwrap_or(lint.default);
     let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow);
     let mut allowed: Vec<&'static str> = allowed.map(|lint| lint.name).collect();
-    for levels in resolved.all_levels().filter(|levels| !levels.is_empty()) {
+    for levels in resolved.all_levels() {
         allowed.retain(|name| levels.get(*name).is_none_or(|level| *level == Level::Allow));
     }
     allowed

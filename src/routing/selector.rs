@@ -36,12 +36,14 @@ impl<'a> Selector<'a> {
             return None;
         }
         let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
-        let (name, port) = match parse_hostport(host) {
-            Ok((name, port)) => (name, Some(port)),
-            Err(_) => (host, None),
+        let (host, port) = match parse_hostport(host) {
+            Ok((name, port)) => (host_name(name), Some(port)),
+            // Most matches are paths alone.
+            Err(_) if host.is_empty() => (String::new(), None),
+            Err(_) => (host_name(host), None),
         };
         Some(Self {
-            host: host_name(name),
+            host,
             port,
             is_exact: match_type == MatchType::ExactPath && !path.is_empty(),
             path: if path.is_empty() { "/" } else { path },

@@ -2,9 +2,11 @@
 //! their rank decides, as in a trace.
 
 use std::{
+    borrow::Cow,
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     iter,
+    ops::Bound,
 };
 
 use foldhash::HashMap;
@@ -20,8 +22,6 @@ pub(crate) type KnownRoute<'w> = (&'w Key, &'w HttpsEdgeRoute);
 struct PathTable<'w> {
     exact: BTreeMap<&'w str, usize>,
     prefixes: BTreeMap<&'w str, usize>,
-    /// The length of the longest prefix.
-    longest: usize,
 }
 
 impl PathTable<'_> {
@@ -31,10 +31,25 @@ impl PathTable<'_> {
         let prefix = if blind {
             self.prefixes.get("/").or_else(|| self.prefixes.get("")).copied()
         } else {
-            let mut prefixes = (0..=path.len().min(self.longest)).rev().filter_map(|end| path.get(..end));
-            prefixes.find_map(|prefix| self.prefixes.get(prefix).copied())
+            self.longest_prefix(path)
         };
         [exact, prefix]
+    }
+
+    /// The route with the longest prefix that starts a path.
+    fn longest_prefix(&self, path: &str) -> Option<usize> {
+        let mut rest = path;
+        loop {
+            let upto = (Bound::Unbounded, Bound::Included(rest));
+            let (found, index) = self.prefixes.range::<str, _>(upto).next_back()?;
+            if rest.starts_with(*found) {
+                return Some(*index);
+            }
+            // Everything between a prefix and the path starts with the prefix, so it is no longer than what both share.
+            let same = rest.chars().zip(found.chars()).take_while(|(one, other)| one == other);
+            let length: usize = same.map(|(one, _)| one.len_utf8()).sum();
+            rest = rest.get(..length)?;
+        }
     }
 }
 
@@ -51,19 +66,22 @@ pub(crate) struct RouteTable<'w> {
 impl<'w> RouteTable<'w> {
     /// Creates the table of an edge; a blind edge cannot see paths. The routes are in the order of their keys.
     pub(crate) fn new(blind: bool, routes: impl IntoIterator<Item = KnownRoute<'w>>) -> Self {
+        Self::of(blind, routes.into_iter().filter_map(|known| Some((known, Selector::of(known.1)?))))
+    }
+
+    /// Like [`new`](Self::new), with the selectors of the routes.
+    pub(crate) fn of(blind: bool, routes: impl IntoIterator<Item = (KnownRoute<'w>, Selector<'w>)>) -> Self {
         let mut table = Self { blind, ..Self::default() };
-        for (key, route) in routes {
-            let Some(selector) = Selector::of(route) else { continue };
+        for (known, selector) in routes {
             let index = table.routes.len();
             table.wildcards.extend(selector.host.strip_prefix('*').map(str::len));
             let paths = table.hosts.entry(selector.host.clone()).or_default().entry(selector.port).or_default();
             if selector.is_exact {
                 paths.exact.entry(selector.path).or_insert(index);
             } else {
-                paths.longest = paths.longest.max(selector.prefix().len());
                 paths.prefixes.entry(selector.prefix()).or_insert(index);
             }
-            table.routes.push(((key, route), selector));
+            table.routes.push((known, selector));
         }
         table
     }
@@ -110,10 +128,10 @@ impl<'w> RouteTable<'w> {
     fn groups(&self, host: &str) -> impl Iterator<Item = &BTreeMap<Option<u16>, PathTable<'w>>> {
         let wildcards = self.wildcards.iter().rev().filter_map(move |length| {
             let at = host.len().checked_sub(*length).filter(|at| *at > 0)?;
-            Some(format!("*{}", host.get(at..)?))
+            Some(Cow::<str>::Owned(format!("*{}", host.get(at..)?)))
         });
-        let names = iter::once(host.to_owned()).chain(wildcards).chain(iter::once(String::new()));
-        names.filter_map(move |name| self.hosts.get(&name))
+        let names = iter::once(Cow::Borrowed(host)).chain(wildcards).chain(iter::once(Cow::Borrowed("")));
+        names.filter_map(move |name: Cow<'_, str>| self.hosts.get(&*name))
     }
 }
 
@@ -188,6 +206,17 @@ pub(super) mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_of_a_path_is_found_among_its_neighbours() {
+        let prefixes = ["", "/", "/a", "/a/b", "/a/bc", "/ab", "/b", "/é"];
+        let table = PathTable { prefixes: prefixes.into_iter().zip(0..).collect(), ..PathTable::default() };
+        for path in ["", "/", "/a", "/aa", "/a/", "/a/b", "/a/bd/c", "/a/bcd", "/ac", "/c", "/è", "/éa", "x"] {
+            let fitting = prefixes.iter().enumerate().filter(|(_, prefix)| path.starts_with(**prefix));
+            let longest = fitting.max_by_key(|(_, prefix)| prefix.len()).map(|(at, _)| at);
+            assert_eq!(table.longest_prefix(path), longest, "{path}");
         }
     }
 

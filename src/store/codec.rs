@@ -118,7 +118,7 @@ fn decode_piece(piece: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Res
     let entry = |last: &mut LastRecord, (key, value): &(ByteString, Bytes)| {
         record::decode_in_place(key.as_bytes(), value, keyring, last)
     };
-    piece.par_iter().with_min_len(64).map_init(LastRecord::default, entry).collect()
+    piece.par_iter().with_min_len(64).with_max_len(1024).map_init(LastRecord::default, entry).collect()
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.

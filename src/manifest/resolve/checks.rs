@@ -1,18 +1,18 @@
 //! The checks of resources next to their edges.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use super::Resolver;
 use crate::{
     lint::Subject,
     manifest::consent,
     model::{
+        Kind,
         desired::Desired,
         diagnostic::{Diagnostic, Severity},
         fault::Fault,
         key::Key,
         kind::https_edge::HttpsEdge,
-        resource::AnyResource,
         rules,
         snapshot::Snapshot,
     },
@@ -50,10 +50,13 @@ impl Resolver<'_> {
 /// other documents.
 fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key, Fault)> {
     let mut found: Vec<(Key, Fault)> = Vec::new();
-    // The routes of an edge are neighbours, so each parent is looked up once.
-    let mut parent: Option<(Key, Option<&Arc<dyn AnyResource>>)> = None;
+    // The routes of an edge are neighbours, so each parent is looked up once. Few edges pass TLS through, so most routes
+    // are passed over by their keys alone.
+    let mut parent: Option<(Key, Option<&HttpsEdge>)> = None;
     for (key, wanted) in desired {
-        if let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() {
+        if key.kind == Kind::HttpsEdge
+            && let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>()
+        {
             let faults = rules::unreadable_edge_modules(edge).into_iter().map(|(_, fault)| fault);
             found.extend(faults.map(|fault| (key.clone(), fault)));
         }
@@ -64,11 +67,11 @@ fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key
             parent = key.parent_key().map(|last| {
                 let declared = desired.get(&last).map(|it| &it.spec);
                 let spec = declared.or_else(|| snapshot.get(&last).map(|entry| entry.spec()));
-                (last, spec)
+                let edge = spec.and_then(|spec| spec.as_any().downcast_ref::<HttpsEdge>());
+                (last, edge.filter(|edge| rules::passes_through(edge)))
             });
         }
-        let edge = parent.as_ref().and_then(|(_, spec)| (*spec)?.as_any().downcast_ref::<HttpsEdge>());
-        if let Some(edge) = edge {
+        if let Some((_, Some(edge))) = &parent {
             let faults = rules::unreadable_modules(edge, wanted.spec.as_ref());
             found.extend(faults.into_iter().map(|fault| (key.clone(), fault)));
         }

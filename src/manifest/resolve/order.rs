@@ -95,9 +95,17 @@ pub(super) fn repeated<'w, 'a>(places: &[KeyPlace<'w, 'a>]) -> HashMap<&'w Key, 
 pub(super) fn by_kind(declarations: &[Arc<Declaration>]) -> BTreeMap<Kind, Vec<&Arc<Declaration>>> {
     // All cores wait for the memory of the declarations, instead of one.
     let kinds: Vec<Kind> = declarations.par_iter().with_min_len(1024).map(|it| it.kind).collect();
-    let mut by_kind: BTreeMap<Kind, Vec<&Arc<Declaration>>> = BTreeMap::new();
-    for (kind, declaration) in kinds.into_iter().zip(declarations) {
-        by_kind.entry(kind).or_default().push(declaration);
+    let runs = || kinds.chunk_by(|one, other| one == other).filter_map(|run| Some((*run.first()?, run.len())));
+    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    runs().for_each(|(kind, length)| *counts.entry(kind).or_default() += length);
+    // Lists that grow would be copied again and again, to memory that is cleared each time.
+    let mut by_kind: BTreeMap<Kind, Vec<&Arc<Declaration>>> =
+        counts.into_iter().map(|(kind, count)| (kind, Vec::with_capacity(count))).collect();
+    let mut rest = declarations;
+    for (kind, length) in runs() {
+        let Some((run, later)) = rest.split_at_checked(length) else { break };
+        by_kind.entry(kind).or_default().extend(run.iter());
+        rest = later;
     }
     for of_one_kind in by_kind.values_mut() {
         // Files are nearly always read in the order of their names.

@@ -146,7 +146,7 @@ impl Disk {
                 total.fetch_add(length, Ordering::Relaxed);
                 (path, Some(text))
             };
-            let read: Vec<_> = found.into_par_iter().with_min_len(16).map(read).collect();
+            let read: Vec<_> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
             total_of_others = total.into_inner();
             for (path, read) in read {
                 let Some(read) = read.filter(|_| seen.len() <= MOST_FILES) else {

@@ -432,4 +432,9 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_, '_> {
         }
         Ok(None)
     }
+
+    /// Most lists have few entries, and many are kept as long as the manifests, so none gets room for more.
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.clone().count())
+    }
 }

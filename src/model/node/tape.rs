@@ -293,6 +293,7 @@ impl fmt::Debug for Tape {
 }
 
 /// The items of a list.
+#[derive(Clone)]
 pub(crate) struct NodeItems<'a> {
     tape: &'a Tape,
     next: u32,

@@ -220,7 +220,7 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
     };
     let starts = starts.ok_or_else(damaged)?;
-    let records: Vec<Option<_>> = starts.par_iter().with_min_len(256).map(record).collect();
+    let records: Vec<Option<_>> = starts.par_iter().with_min_len(256).with_max_len(4096).map(record).collect();
     let records: Option<Vec<_>> = records.into_iter().collect();
     Ok(Base {
         tip: Tip {
