@@ -64,7 +64,11 @@ impl Key {
 
     /// Returns the resource's API path, relative to the base URL.
     pub fn path(&self) -> String {
-        format!("{}/{}", self.collection_path(), segment(self.id.as_str()))
+        let mut path = self.collection_path();
+        path.reserve(1 + self.id.as_str().len());
+        path.push('/');
+        path.extend(segment(self.id.as_str()));
+        path
     }
 }
 
@@ -80,7 +84,11 @@ fn fill(template: &str, id: &Id) -> String {
         (Some(start), Some(end)) => {
             let (before, after) =
                 (template.get(..start).unwrap_or_default(), template.get(end + 1..).unwrap_or_default());
-            format!("{before}{}{after}", segment(id.as_str()))
+            let mut path = String::with_capacity(before.len() + id.as_str().len() + after.len());
+            path.push_str(before);
+            path.extend(segment(id.as_str()));
+            path.push_str(after);
+            path
         }
         _ => template.to_owned(),
     }

@@ -6,7 +6,10 @@ use std::{
 };
 
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    iter::{
+        IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, IntoParallelRefMutIterator,
+        ParallelExtend, ParallelIterator,
+    },
     slice::ParallelSliceMut,
 };
 
@@ -52,29 +55,39 @@ pub(crate) fn diff(
         Some(keys) => keys.iter().filter_map(|key| desired.get(key)).collect(),
         None => desired.values().collect(),
     };
-    // Whether the Spec is the same, of those that are not the same as a whole.
+    // What is there instead, of those that are not the same as a whole.
     let difference = |wanted: &&'_ Desired| {
-        let entry = snapshot.get(&wanted.key);
-        let same = entry.is_some_and(|entry| entry.lazy_spec.same(&wanted.spec));
-        let whole = same && entry.is_some_and(|entry| entry.claim.as_ref() == Some(&wanted.claim));
-        (!whole).then_some(same)
+        let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
+        match entry.lazy_spec.same(&wanted.spec) {
+            true => (entry.claim.as_ref() != Some(&wanted.claim)).then_some(Found::SameSpec),
+            false => Some(Found::OtherSpec),
+        }
     };
-    let differences: Vec<Option<bool>> =
+    let differences: Vec<Option<Found>> =
         all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
-    let wanted: Vec<(&Desired, bool)> =
-        all.into_iter().zip(differences).filter_map(|(wanted, same)| Some((wanted, same?))).collect();
+    let wanted: Vec<(&Desired, Found)> =
+        all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
     planner.plan.unchanged = desired.len() - wanted.len();
-    let named = |(wanted, _): &(&Desired, bool)| full_name(snapshot, desired, &wanted.key, &wanted.claim);
+    let named = |(wanted, _): &(&Desired, Found)| full_name(snapshot, desired, &wanted.key, &wanted.claim);
     let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
-    let mut wanted: Vec<((&Desired, bool), String)> = wanted.into_iter().zip(names).collect();
+    let mut wanted: Vec<((&Desired, Found), String)> = wanted.into_iter().zip(names).collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
         one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
     });
     let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|((wanted, _), _)| wanted.replaces.as_ref()).collect();
     planner.plan.changes.reserve(wanted.len());
-    for ((wanted, same), name) in wanted {
-        planner.settle(wanted, same, name);
+    // Most of a large plan creates, and what only creates depends on nothing else in the plan.
+    let is_creation = |((wanted, found), _): &((&Desired, Found), String)| *found == Found::Nothing && is_plain(wanted);
+    for together in wanted.chunk_by_mut(|one, other| is_creation(one) == is_creation(other)) {
+        if together.first().is_some_and(is_creation) {
+            let create = |((wanted, _), name): &mut ((&Desired, Found), String)| creation(wanted, std::mem::take(name));
+            planner.plan.changes.par_extend(together.par_iter_mut().with_min_len(256).map(create));
+            continue;
+        }
+        for ((wanted, found), name) in together {
+            planner.settle(wanted, *found == Found::SameSpec, std::mem::take(name));
+        }
     }
     if prune {
         match only {
@@ -95,6 +108,28 @@ pub(crate) fn diff(
     let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
     planner.plan.refusals.extend(refusal);
     planner.plan
+}
+
+/// What the store has of a resource that a plan changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// The same Spec, with another claim.
+    SameSpec,
+    OtherSpec,
+}
+
+/// Whether a new resource takes one call that is the same in every plan: neither an owner (D23) nor several calls (D34).
+fn is_plain(wanted: &Desired) -> bool {
+    wanted.key.kind != Kind::ApiKey && !wanted.key.kind.info().implicit
+}
+
+/// The creation of such a resource.
+fn creation(wanted: &Desired, name: String) -> Change {
+    let (key, claim) = (wanted.key.clone(), Some(wanted.claim.clone()));
+    let create = Operation::Create { key: key.clone(), spec: Arc::clone(&wanted.spec), claim, token: None };
+    let (effect, notes, before, operations) = (Effect::Create, Vec::new(), None, vec![create]);
+    Change { key, name, effect, notes, before, operations, token_file: wanted.token_file.clone(), drift: None }
 }
 
 struct Planner<'a> {

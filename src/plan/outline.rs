@@ -100,9 +100,15 @@ impl Outline {
 
     /// Like [`Outline::of`], with less detail.
     pub(crate) fn with(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
-        let outliner = Outliner::new(plan, detail);
-        let changes = plan.changes.par_iter().map(|change| outliner.outline(change));
-        let changes = changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?;
+        let changes: Vec<OutlinedChange> = match detail {
+            // Without calls nothing can fail, so that each change is made where it stays.
+            Detail::Effects => plan.changes.par_iter().map(Outliner::head).collect(),
+            Detail::Lines | Detail::Bodies => {
+                let outliner = Outliner::new(plan, detail);
+                let changes = plan.changes.par_iter().map(|change| outliner.outline(change));
+                changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?
+            }
+        };
         Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, untold: plan.untold })
     }
 

@@ -266,7 +266,8 @@ fn needs_quotes(text: &str) -> Option<bool> {
         | b'`' | b' ' => return Some(true),
         _ => {}
     }
-    Some(text.ends_with([' ', ':']) || text.contains(": ") || text.contains(" #") || is_keyword(text))
+    let mut pairs = text.as_bytes().windows(2);
+    Some(text.ends_with([' ', ':']) || pairs.any(|pair| matches!(pair, b": " | b" #")) || is_keyword(text))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use rayon::{
+    iter::{IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
 
 use super::{
     ApplyError,
@@ -97,7 +100,10 @@ impl Planned {
         };
         // The first look at a file parses it for its positions.
         let places = changes.par_iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?)));
-        places.collect()
+        let mut places: Vec<(Key, String)> = places.collect();
+        // A map is made of sorted entries at once, and otherwise by one search for each.
+        places.par_sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        places.into_iter().collect()
     }
 
     /// Whether the manifests have errors.

@@ -290,7 +290,9 @@ impl Prepared {
         let only = may_differ.as_ref().filter(|_| !faulty);
         let desired = &judged.resolved.desired;
         let plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, only));
-        let pending = (!faulty).then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
+        // Only the next run on a followed source asks for them.
+        let is_kept = !faulty && self.memory.is_some();
+        let pending = is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
         let whole = |judged: Judged| judged.planned(loaded, None);
         if stops() {
             return keep(judged, pending, &whole).given_up();

@@ -7,7 +7,10 @@ use std::{
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::{
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSlice,
+};
 
 use super::{
     StoreError,
@@ -35,8 +38,18 @@ const REJECTED: &str = "x/";
 
 /// Writes a record's key: kind, parent and id. None of them can hold a slash.
 pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
+    encode_key_after([prefix], key)
+}
+
+/// Like [`encode_key`], with a prefix of several parts. A large commit has millions of bytes of keys, so each gets exactly the
+/// memory that it needs.
+fn encode_key_after<const N: usize>(prefix: [&str; N], key: &Key) -> String {
     let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
-    format!("{prefix}{}/{parent}/{}", key.kind, key.id)
+    let parts = [key.kind.info().name, "/", parent, "/", key.id.as_str()];
+    let length: usize = prefix.iter().chain(&parts).map(|part| part.len()).sum();
+    let mut name = String::with_capacity(length);
+    prefix.iter().chain(&parts).for_each(|part| name.push_str(part));
+    name
 }
 
 /// Reads what [`encode_key`] wrote.
@@ -203,19 +216,20 @@ pub(super) fn undo(
     keyring: Option<&Keyring>,
 ) -> Result<Vec<RecordChange>, StoreError> {
     let keys: Vec<&Key> = changed.iter().collect();
-    let former = keys.into_par_iter().with_min_len(256).map(|key| -> Result<_, StoreError> {
-        let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
-        let tombstone = before.tombstone(key).map(encode_deleted);
-        let deleted = tombstone.map(|tombstone| (format!("{UNDO}{}", encode_key(DELETED, key)), Some(tombstone)));
-        Ok((format!("{UNDO}{}", encode_key(RECORD, key)), former, deleted))
-    });
-    let former = former.collect::<Result<Vec<_>, StoreError>>()?;
-    let mut changes = Vec::with_capacity(former.len() + 1);
+    let piece = |keys: &[&Key]| -> Result<Vec<RecordChange>, StoreError> {
+        let mut changes = Vec::with_capacity(keys.len());
+        for key in keys {
+            let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
+            changes.push((encode_key_after([UNDO, RECORD], key), former));
+            let tombstone = before.tombstone(key).map(encode_deleted);
+            changes.extend(tombstone.map(|it| (encode_key_after([UNDO, DELETED], key), Some(it))));
+        }
+        Ok(changes)
+    };
+    let pieces = keys.par_chunks(256).map(piece).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut changes = Vec::with_capacity(pieces.iter().map(Vec::len).sum::<usize>() + 1);
     changes.push((UNDO.to_owned(), Some(Vec::new())));
-    for (key, record, deleted) in former {
-        changes.push((key, record));
-        changes.extend(deleted);
-    }
+    changes.extend(pieces.into_iter().flatten());
     Ok(changes)
 }
 

@@ -42,11 +42,13 @@ pub(super) fn written(
     keyring: Option<&Keyring>,
 ) -> Result<WrittenResources, StoreError> {
     let describer = Describer { before, after, places, digest_key };
-    let write = |keys: &[&Key]| piece(keys, &describer, keyring);
+    // A description grows in memory that each thread uses again, and stays in as much as it needs.
+    let write = |scratch: &mut Vec<u8>, keys: &[&Key]| piece(keys, &describer, keyring, scratch);
     let keys: Vec<&Key> = changed.iter().collect();
-    let pieces = keys.par_chunks(AT_ONCE).map(write).collect::<Result<Vec<_>, StoreError>>()?;
+    let pieces = keys.par_chunks(AT_ONCE).map_init(Vec::new, write).collect::<Result<Vec<_>, StoreError>>()?;
     let mut all = WrittenResources {
-        changes: Vec::with_capacity(2 * keys.len()),
+        // With room for what undoes them.
+        changes: Vec::with_capacity(3 * keys.len() + 1),
         descriptions: Vec::with_capacity(pieces.len()),
     };
     for (changes, descriptions) in pieces {
@@ -60,9 +62,10 @@ fn piece(
     keys: &[&Key],
     describer: &Describer<'_>,
     keyring: Option<&Keyring>,
+    descriptions: &mut Vec<u8>,
 ) -> Result<(Vec<RecordChange>, Vec<u8>), StoreError> {
     let mut changes = Vec::with_capacity(2 * keys.len());
-    let mut descriptions = Vec::with_capacity(512 * keys.len());
+    descriptions.clear();
     let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
     for (number, key) in keys.iter().enumerate() {
         if number > 0 {
@@ -76,18 +79,18 @@ fn piece(
                     let _ = entry.lazy_spec.stored();
                 }
                 let value = record::with_form(entry, keyring, |form| {
-                    describer.describe(key, Some(form), &mut descriptions).map_err(undescribed)?;
+                    describer.describe(key, Some(form), descriptions).map_err(undescribed)?;
                     record::encode_form(entry, form, keyring)
                 })?;
                 changes.extend([(name, Some(value)), (deleted, None)]);
             }
             None => {
-                describer.describe(key, None, &mut descriptions).map_err(undescribed)?;
+                describer.describe(key, None, descriptions).map_err(undescribed)?;
                 changes.extend([(name, None), (deleted, describer.after.tombstone(key).map(encode_deleted))]);
             }
         }
     }
-    Ok((changes, descriptions))
+    Ok((changes, descriptions.as_slice().to_vec()))
 }
 
 /// Returns the keyed digest of changes for the history.

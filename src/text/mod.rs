@@ -46,7 +46,8 @@ pub(crate) fn steers(c: char) -> bool {
 
 /// Escapes the characters for which [`steers`] is true, so that the value is on one line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(steers) {
+    // Most texts have only printable ASCII characters, of which none steers.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
