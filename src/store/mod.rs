@@ -22,6 +22,7 @@ pub(crate) mod measured;
 pub(crate) mod memory;
 pub(crate) mod mint;
 mod past;
+pub(crate) mod patience;
 mod probe;
 pub(crate) mod recent;
 mod record;

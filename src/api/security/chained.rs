@@ -15,7 +15,11 @@ use super::{
     event::{Repeated, SecurityEvent, SecurityRecord},
     reading::{LineHead, hex},
 };
-use crate::store::{engine::Hash, history::chain};
+use crate::store::{
+    engine::Hash,
+    history::chain,
+    patience::{MOMENT, patiently},
+};
 
 /// How long a file becomes, and how many older ones are kept.
 #[derive(Debug, Clone, Copy)]
@@ -242,7 +246,7 @@ fn open_locked(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    match file.try_lock() {
+    match patiently(MOMENT, |error| matches!(error, TryLockError::WouldBlock), || file.try_lock()) {
         Ok(()) => {
             keep_private(&file, path)?;
             Ok(file)

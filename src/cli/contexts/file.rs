@@ -6,7 +6,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::fs::OFlags;
@@ -25,6 +25,7 @@ use crate::{
         node::Tape,
         secret::Secret,
     },
+    store::patience::patiently,
     text::yaml::to_yaml,
 };
 
@@ -36,8 +37,6 @@ const TEMPORARY: &str = "contexts.yaml.tmp";
 const LOCK: &str = "contexts.lock";
 /// How long a change waits for that of another process.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(20);
 /// The most bytes that are read.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -138,18 +137,14 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
 
 /// Locks the file of the lock, or fails if another process holds it for too long.
 fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
-    let started = Instant::now();
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if started.elapsed() < patience => std::thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => {
-                let message = format!("another process is changing the contexts in {}", folder.display());
-                let help = "end the other `edgewright login`, `logout` or `context use`, and run the command again";
-                return Err(Diagnostic::error(Code::Timeout, message).help(help).into());
-            }
-            Err(TryLockError::Error(error)) => return Err(unwritable(&folder.join(LOCK), &error)),
+    match patiently(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another process is changing the contexts in {}", folder.display());
+            let help = "end the other `edgewright login`, `logout` or `context use`, and run the command again";
+            Err(Diagnostic::error(Code::Timeout, message).help(help).into())
         }
+        Err(TryLockError::Error(error)) => Err(unwritable(&folder.join(LOCK), &error)),
     }
 }
 
@@ -341,7 +336,7 @@ mod tests {
         let failure = take(&open(), folder.path(), Duration::ZERO).err().unwrap();
         assert!(message(&failure).starts_with("another process is changing the contexts"), "{}", message(&failure));
         drop(held);
-        take(&open(), folder.path(), Duration::ZERO).unwrap();
+        take(&open(), folder.path(), PATIENCE).unwrap();
     }
 
     #[test]

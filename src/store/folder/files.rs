@@ -5,14 +5,16 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::fs::OFlags;
 
 use crate::{
     model::code::Code,
-    store::{StoreError, fault},
+    store::{
+        StoreError, fault,
+        patience::{MOMENT, patiently},
+    },
 };
 
 /// The file that a writer locks, and that readers share.
@@ -20,10 +22,6 @@ pub(super) const LOCK: &str = "lock";
 
 /// The longest URL of a server in a lock.
 const LONGEST_URL: u64 = 512;
-
-/// How often, and how long apart, a locked store is tried.
-const LOCK_TRIES: usize = 20;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
 const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
@@ -93,21 +91,14 @@ pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     missing.into_iter().try_for_each(sync_folder)
 }
 
-/// Tries again for a moment while a store is locked. A process that has just ended can still hold its lock, through a
-/// child that it was starting.
-pub(super) fn patiently<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    for _ in 0..LOCK_TRIES {
-        match open() {
-            Err(error) if error.code == Code::StoreLocked => std::thread::sleep(LOCK_PAUSE),
-            opened => return opened,
-        }
-    }
-    open()
+/// Tries again for a moment while a store is locked.
+pub(super) fn when_free<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    patiently(MOMENT, |error: &StoreError| error.code == Code::StoreLocked, open)
 }
 
 /// Locks a folder for as long as the returned files are open.
 pub(super) fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
-    patiently(|| try_lock(folder))
+    when_free(|| try_lock(folder))
 }
 
 fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
@@ -137,7 +128,7 @@ fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
 
 /// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
 pub(super) fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
-    patiently(|| try_lock_shared(folder))
+    when_free(|| try_lock_shared(folder))
 }
 
 fn try_lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {

@@ -82,7 +82,7 @@ pub(super) fn migrate(folder: &Path, source: &MasterKeySource) -> Result<Keyring
     if let Some(special) = files::find_special(folder).map_err(|error| StoreError::io("read", folder, &error))? {
         return Err(StoreError::corrupt(&special, "not a regular file"));
     }
-    let db = files::patiently(|| open_old(folder))?;
+    let db = files::when_free(|| open_old(folder))?;
     let converted = catch_unwind(AssertUnwindSafe(|| convert(folder, &db, source)));
     converted.unwrap_or_else(|_| Err(StoreError::corrupt(folder, "sled cannot read the records of this old store")))
 }
