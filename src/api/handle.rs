@@ -108,7 +108,7 @@ impl Served {
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
-/// wait for is boxed: a read would have to allocate and move room for it in each layer of the router.
+/// wait for is boxed: every read would have to allocate room for it.
 pub(super) async fn handle(
     served: &Served,
     parameters: Vec<String>,

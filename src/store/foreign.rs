@@ -3,11 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::Timestamp;
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
@@ -15,6 +11,7 @@ use super::{
     blame::SetBy,
     engine::Query,
     history::{Record, Touched},
+    record_head::{RecordHead, damaged},
     touched::OWNED_BY,
 };
 use crate::model::{
@@ -23,7 +20,6 @@ use crate::model::{
     drift::{DriftFields, ForeignWrite, writer},
     id::Id,
     key::Key,
-    operation::Author,
     resource::AnyResource,
     secret::Secrets,
 };
@@ -47,15 +43,6 @@ pub(crate) struct Provenance {
     pub applied: Option<(SetBy, Option<String>)>,
 }
 
-/// The first fields of a record. Those of a large commit have the resources of an estate after them.
-#[derive(Debug)]
-struct RecordHead {
-    position: u64,
-    revision: Option<u64>,
-    at: Timestamp,
-    author: Author,
-}
-
 /// The places of what a record changed.
 #[derive(Deserialize)]
 struct RecordPlaces {
@@ -68,66 +55,6 @@ struct TouchedPlace {
     path: String,
     #[serde(default)]
     declared_at: Option<String>,
-}
-
-fn damaged(error: impl std::fmt::Display) -> StoreError {
-    StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}"))
-}
-
-impl RecordHead {
-    /// Reads a record up to its author.
-    fn read(bytes: &[u8]) -> Result<Self, StoreError> {
-        let mut head = None;
-        // Whatever follows the head is an error for the parser.
-        let end = HeadSeed(&mut head).deserialize(&mut serde_json::Deserializer::from_slice(bytes));
-        match (head, end) {
-            (Some(head), _) => Ok(head),
-            (None, Ok(())) => Err(damaged("no author")),
-            (None, Err(error)) => Err(damaged(error)),
-        }
-    }
-
-    fn is_of(&self, wanted: &str) -> bool {
-        matches!(&self.author, Author::Source { source, .. } if source == wanted)
-    }
-}
-
-/// Reads the head of a record, and stops there.
-struct HeadSeed<'h>(&'h mut Option<RecordHead>);
-
-impl<'de> DeserializeSeed<'de> for HeadSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for HeadSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a record")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
-        let (mut position, mut revision, mut at) = (None, None, None);
-        while let Some(name) = fields.next_key::<String>()? {
-            match name.as_str() {
-                "position" => position = Some(fields.next_value()?),
-                "revision" => revision = fields.next_value()?,
-                "at" => at = Some(fields.next_value()?),
-                "author" => {
-                    let author = fields.next_value()?;
-                    let head = position.zip(at);
-                    *self.0 = head.map(|(position, at)| RecordHead { position, revision, at, author });
-                    return Ok(());
-                }
-                _ => drop(fields.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
 }
 
 fn places_in(bytes: &[u8]) -> Result<Vec<TouchedPlace>, StoreError> {
@@ -401,7 +328,7 @@ mod tests {
     use crate::{
         model::{
             kind::{https_edge::HttpsEdge, owner::Owner},
-            operation::{Claim, Operation},
+            operation::{Author, Claim, Operation},
         },
         store::{Commit, mint},
     };

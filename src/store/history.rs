@@ -172,20 +172,6 @@ fn joined(parts: &[&[u8]]) -> Arc<[u8]> {
     bytes
 }
 
-/// The field of a record that tells its age.
-#[derive(Deserialize)]
-struct RecordTime {
-    at: Timestamp,
-}
-
-/// Returns the time at which the attempt of a record began. A record can have every resource of a store, so nothing else
-/// of it is kept.
-pub(super) fn time_of(record: &[u8]) -> Result<Timestamp, StoreError> {
-    let damaged =
-        |error: serde_json::Error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}"));
-    serde_json::from_slice(record).map(|RecordTime { at }| at).map_err(damaged)
-}
-
 /// A record of a revision without the fields of its resources: those of a first commit do not belong in memory.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RecordOutline {

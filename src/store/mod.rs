@@ -26,6 +26,7 @@ pub(crate) mod patience;
 mod probe;
 pub(crate) mod recent;
 mod record;
+mod record_head;
 mod rejected;
 mod rekey;
 pub(crate) mod seal;

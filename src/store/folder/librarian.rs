@@ -34,8 +34,9 @@ use crate::{
         background::lower_priority,
         engine::{Batch, Query, Tip},
         fault,
-        history::{Retention, time_of},
+        history::Retention,
         mint,
+        record_head::RecordHead,
     },
 };
 
@@ -73,7 +74,7 @@ impl HistoryEnd {
         while let Some(framed) = history.batch()? {
             last = Some(framed.batch.record);
         }
-        let at = last.map(|record| time_of(&record)).transpose()?;
+        let at = last.map(|record| RecordHead::read(&record)).transpose()?.map(|head| head.at);
         Ok(Self { store: history.store, tip: history.tip, at })
     }
 }
