@@ -181,7 +181,8 @@ pub mod storage {
 
     // Engines.
     pub use crate::store::{
-        engine::{Batch, Engine, Hash, OnDisk, Query, RecordChange, State, Statistics, Tip, UNDO, UndoVisit, Visit},
+        changes::{Changes, RecordChange},
+        engine::{Batch, Engine, Hash, OnDisk, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
     };
 

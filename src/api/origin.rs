@@ -70,7 +70,7 @@ pub(crate) struct ResourceOrigin {
 impl ResourceOrigin {
     /// Finds the origin of a resource in the history.
     pub(crate) fn of(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
-        let (key, claim) = (&entry.key, entry.claim.as_ref());
+        let (key, claim) = (&entry.key, entry.claim.as_deref());
         let Provenance { changed, applied } = store.provenance(key, claim.map(|claim| claim.source.as_str()))?;
         let (set, declared_at) = applied.map_or((None, None), |(set, declared_at)| (Some(set), declared_at));
         let (file, line) = declared_at.map(|place| file_and_line(&place)).unwrap_or_default();

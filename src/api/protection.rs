@@ -102,7 +102,7 @@ impl OwnedWrite {
         let name = match entry.key.parent_key() {
             None => claim.name.clone(),
             Some(parent) => {
-                let named = current.get(&parent).and_then(|parent| parent.claim.as_ref());
+                let named = current.get(&parent).and_then(|parent| parent.claim.as_deref());
                 let parent = named.map_or_else(|| parent.id.to_string(), |claim| claim.name.clone());
                 format!("{parent}/{}", claim.name)
             }
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::{model::id::Id, store::mint::now};
 
-    fn claim(source: &str, name: &str) -> Option<Claim> {
+    fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
         let claim = r#"{"source": "SOURCE", "name": "NAME"}"#.replace("SOURCE", source).replace("NAME", name);
         Some(serde_json::from_str(&claim).unwrap())
     }
@@ -339,7 +339,7 @@ mod tests {
         let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new(id));
         let api_key = Key::new(Kind::ApiKey, Id::new("ak_1"));
-        let create = |key: Key, claim: Option<Claim>| Operation::Create {
+        let create = |key: Key, claim: Option<Arc<Claim>>| Operation::Create {
             spec: match key.kind {
                 Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
                 _ => {

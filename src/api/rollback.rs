@@ -165,7 +165,7 @@ impl RollbackJob<'_> {
         let after = tried.after();
         let mut by_source: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
         for change in &plan.changes {
-            let claim = after.get(&change.key).and_then(|entry| entry.claim.as_ref());
+            let claim = after.get(&change.key).and_then(|entry| entry.claim.as_deref());
             if let Some(claim) = claim {
                 by_source.entry(claim.source.as_str()).or_default().push(&change.key);
             }

@@ -160,7 +160,7 @@ impl Filter {
 
 impl Question {
     fn selects(self, entry: &Entry, value: &str) -> Result<bool, Fault> {
-        let name = || entry.claim.as_ref().map(|claim| claim.name.as_str());
+        let name = || entry.claim.as_deref().map(|claim| claim.name.as_str());
         Ok(match self {
             // The expression is evaluated last, as it costs most.
             Question::Expression => true,

@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn entry(key: Key, spec: Arc<dyn AnyResource>) -> Arc<Entry> {
-        let claim = Claim { source: "b".into(), name: "n".into(), ..Claim::default() };
+        let claim = Arc::new(Claim { source: "b".into(), name: "n".into(), ..Claim::default() });
         Arc::new(Entry {
             key,
             lazy_spec: LazySpec::new(spec),
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_hosts_of_an_edge_are_those_in_its_hostports_and_matches() {
-        let claim = Claim { source: "a".into(), name: "n".into(), ..Claim::default() };
+        let claim = Arc::new(Claim { source: "a".into(), name: "n".into(), ..Claim::default() });
         let desired = |key: Key, spec: Arc<dyn AnyResource>| Desired {
             key,
             spec,

@@ -351,7 +351,7 @@ impl World<'_> {
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
     pub(crate) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         entries_of_kind(self.others, R::INFO.kind).iter().filter_map(|entry| {
-            let source = entry.claim.as_ref().map(|claim| claim.source.as_str())?;
+            let source = entry.claim.as_deref().map(|claim| claim.source.as_str())?;
             Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
         })
     }

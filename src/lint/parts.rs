@@ -418,7 +418,7 @@ mod tests {
     };
 
     fn edge(id: &str, host: &str, position: u32) -> Desired {
-        let claim = Claim { source: "s".into(), name: id.into(), ..Claim::default() };
+        let claim = Arc::new(Claim { source: "s".into(), name: id.into(), ..Claim::default() });
         let spec = Arc::new(HttpsEdge { hostports: vec![format!("{host}:443")], ..HttpsEdge::default() });
         Desired { key: Key::new(Kind::HttpsEdge, Id::new(id)), spec, claim, position, token_file: None, replaces: None }
     }

@@ -240,7 +240,7 @@ impl LastResolved {
     /// The resources that the store has changed since, if that cannot change the identity of any resource.
     fn touched(&self, snapshot: &Snapshot, source: &str) -> Option<BTreeSet<Key>> {
         let is_expected = |key: &Key| match (self.desired.get(key), snapshot.get(key)) {
-            (Some(wanted), Some(entry)) => entry.claim.as_ref() == Some(&wanted.claim),
+            (Some(wanted), Some(entry)) => entry.claim.as_deref() == Some(&wanted.claim),
             // It was pruned.
             (None, None) => self.snapshot.get(key).is_some_and(|entry| entry.is_owned_by(source)),
             _ => false,
@@ -340,6 +340,6 @@ fn again(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource
     {
         return None;
     }
-    let claim = Claim { prevent_destroy: declaration.prevent_destroy, ..earlier.claim.clone() };
-    Some(Desired { spec, claim, ..earlier.clone() })
+    let claim = Claim { prevent_destroy: declaration.prevent_destroy, ..Claim::clone(&earlier.claim) };
+    Some(Desired { spec, claim: Arc::new(claim), ..earlier.clone() })
 }

@@ -62,8 +62,8 @@ impl<'a> HostEdge<'a> {
 
     /// An edge in the store, as a source sees it.
     fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
-        let claim = entry.claim.as_ref().filter(|claim| claim.source != source);
-        let name = entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
+        let claim = entry.claim.as_deref().filter(|claim| claim.source != source);
+        let name = entry.claim.as_deref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
     }
 
@@ -321,7 +321,7 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         let (mut unwanted, mut open) = (Vec::new(), Vec::new());
         for entry in routes {
             let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };
-            let owner = entry.claim.as_ref().map(|claim| claim.source.as_str());
+            let owner = entry.claim.as_deref().map(|claim| claim.source.as_str());
             let named = match &entry.claim {
                 Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
                 None => format!("{} without a source", entry.key.id),

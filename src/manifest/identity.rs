@@ -120,7 +120,7 @@ impl<'a> Wanted<'a> {
 
     /// Its claim in the store, if it exists there.
     pub(super) fn claim(&self) -> Option<Option<&'a Claim>> {
-        self.entry.map(|entry| entry.claim.as_ref())
+        self.entry.map(|entry| entry.claim.as_deref())
     }
 
     fn keyed(&self, id: Id) -> Key {
@@ -309,8 +309,9 @@ impl<'k, 'a> Chooser<'k, 'a> {
         // A swap looks the same before and after, so the claims record that it was applied.
         for index in circles.iter().flatten().copied() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
-            let made =
-                |entry: &&Entry| entry.claim.as_ref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former());
+            let made = |entry: &&Entry| {
+                entry.claim.as_deref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former())
+            };
             if let Some(entry) = self.free(it, it.name()).filter(made) {
                 self.take_entry(index, entry);
             }
@@ -380,7 +381,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
             return self.is_taken(it, &key);
         }
         let known = self.known;
-        let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_ref());
+        let claim = known.snapshot.get(&key).and_then(|entry| entry.claim.as_deref());
         claim.is_some_and(|claim| {
             // An undeclared resource of this source will be pruned, unless its document has errors or it is promised.
             let stays = || {

@@ -168,7 +168,7 @@ impl<'a> KnownNames<'_, 'a> {
     /// declared under another name.
     fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
         let entry: &Entry = self.known.named(kind, None, name).next()?;
-        let is_promised = entry.claim.as_ref().is_some_and(Claim::is_promised);
+        let is_promised = entry.claim.as_deref().is_some_and(Claim::is_promised);
         let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_promised;
         (!goes && !(self.is_desired)(&entry.key)).then(|| entry.key.id.clone())
     }

@@ -235,7 +235,7 @@ impl<'a> Resolver<'a> {
         let mut places = in_order(&wanted);
         let mut repeated = repeated(&places);
         let snapshot = self.known.snapshot;
-        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_ref());
+        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_deref());
         let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
         let (mut left, mut successions) = (Vec::new(), HashMap::new());
         for (index, it) in wanted.iter().enumerate() {

@@ -12,7 +12,7 @@ pub struct Desired {
     /// The desired Spec.
     pub spec: Arc<dyn AnyResource>,
     /// The source's claim.
-    pub claim: Claim,
+    pub claim: Arc<Claim>,
     /// The position among the resources of its kind, in the order of files and lines.
     pub position: u32,
     /// The file for an API key's token, written once (D27).

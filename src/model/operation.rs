@@ -84,7 +84,7 @@ pub enum Operation {
         /// The Spec.
         spec: Arc<dyn AnyResource>,
         /// The claim of the source that declares the resource, if any.
-        claim: Option<Claim>,
+        claim: Option<Arc<Claim>>,
         /// For an API key, the hash of its token.
         token: Option<Secret>,
     },
@@ -125,7 +125,7 @@ pub enum Operation {
         /// The resource.
         key: Key,
         /// The new claim.
-        claim: Option<Claim>,
+        claim: Option<Arc<Claim>>,
     },
 }
 
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&offered).unwrap(), text);
         assert_eq!(serde_json::from_str::<Claim>(text).unwrap(), offered);
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-        let told = Operation::Claim { key, claim: Some(offered) }.to_string();
+        let told = Operation::Claim { key, claim: Some(Arc::new(offered)) }.to_string();
         assert!(told.ends_with("owned by source `shop` as `a`, offered to source `pay`)"), "{told}");
     }
 

@@ -42,7 +42,7 @@ pub struct Entry {
     /// The creation order, by which lists are sorted newest first (D12).
     pub order: u64,
     /// The claim of the source that owns it, if any (D29).
-    pub claim: Option<Claim>,
+    pub claim: Option<Arc<Claim>>,
     /// The hash of an API key's token.
     pub token: Option<Secret>,
     /// The cached responses to a GET. Empty after a change of the entry or a child.
@@ -84,7 +84,7 @@ impl PartialEq for Entry {
 impl Entry {
     /// Whether a manifest source owns it.
     pub fn is_owned_by(&self, source: &str) -> bool {
-        self.claim.as_ref().is_some_and(|claim| claim.source == source)
+        self.claim.as_deref().is_some_and(|claim| claim.source == source)
     }
 
     /// The Spec.
@@ -232,6 +232,11 @@ impl Snapshot {
     /// The tombstone of a deleted resource.
     pub fn tombstone(&self, key: &Key) -> Option<Tombstone> {
         self.deleted.get(key).copied()
+    }
+
+    /// Whether a resource was ever deleted: then earlier states can have tombstones that this one has no longer.
+    pub fn has_deleted(&self) -> bool {
+        !self.deleted.is_empty() || self.next_order != self.entries.len() as u64
     }
 
     /// All tombstones.

@@ -34,7 +34,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
     for entry in &owned {
         let (key, name) = (&entry.key, current.full_name(entry));
         let named = format!("{} {name} ({})", key.kind, key.id);
-        if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+        if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
             let message = format!("{named} has `prevent_destroy` and would be deleted");
             let help = "remove `prevent_destroy` from its manifest, and reconcile the source first";
             plan.refusals.push(Diagnostic::error(Code::PreventDestroy, message).help(help));
@@ -81,7 +81,8 @@ fn others_that_need(current: &Snapshot, entry: &Entry, source: &str) -> Vec<Key>
 /// The error of a name that no resource has: it is a mistake, or the source was destroyed before.
 fn owns_nothing(current: &Snapshot, source: &str) -> Diagnostic {
     let message = format!("source `{}` owns nothing", printable(source));
-    let mut known: Vec<&str> = current.iter().filter_map(|entry| Some(entry.claim.as_ref()?.source.as_str())).collect();
+    let mut known: Vec<&str> =
+        current.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.as_str())).collect();
     known.sort_unstable();
     known.dedup();
     let help = match nearest(source, known) {
@@ -115,15 +116,15 @@ mod tests {
         Key::child(Kind::HttpsEdgeRoute, self::edge(edge).id, Id::new(&format!("edghtsrt_{name}")))
     }
 
-    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() })
+    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Arc<Claim>> {
+        Some(Arc::new(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() }))
     }
 
-    fn with_edge(name: &str, claim: Option<Claim>) -> Operation {
+    fn with_edge(name: &str, claim: Option<Arc<Claim>>) -> Operation {
         Operation::Create { key: edge(name), spec: Arc::new(HttpsEdge::default()), claim, token: None }
     }
 
-    fn with_route(edge: &str, name: &str, claim: Option<Claim>) -> Operation {
+    fn with_route(edge: &str, name: &str, claim: Option<Arc<Claim>>) -> Operation {
         let (match_type, r#match) = (Some(MatchType::ExactPath), format!("/{name}"));
         let spec = Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() });
         Operation::Create { key: route(edge, name), spec, claim, token: None }

@@ -59,7 +59,7 @@ pub(crate) fn diff(
     let difference = |wanted: &&'_ Desired| {
         let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
         match entry.lazy_spec.same(&wanted.spec) {
-            true => (entry.claim.as_ref() != Some(&wanted.claim)).then_some(Found::SameSpec),
+            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(Found::SameSpec),
             false => Some(Found::OtherSpec),
         }
     };
@@ -155,7 +155,7 @@ impl Planner<'_> {
         let info = wanted.key.kind.info();
         // An implicit resource exists only while it has a module, so an empty one cannot be claimed (D34).
         let vanishes = info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none());
-        if entry.claim.as_ref() != Some(&wanted.claim) && !vanishes {
+        if entry.claim.as_deref() != Some(&wanted.claim) && !vanishes {
             if operations.is_empty() {
                 effect = match &entry.claim {
                     None => Effect::Adopt,
@@ -261,17 +261,17 @@ impl Planner<'_> {
             entry.is_owned_by(source)
                 && !desired.contains_key(&entry.key)
                 // A transfer keeps these until their new source declares them (D104).
-                && !entry.claim.as_ref().is_some_and(Claim::is_promised)
+                && !entry.claim.as_deref().is_some_and(Claim::is_promised)
         };
         // All cores wait for the memory of the claims and keys.
         let undeclared: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_gone).collect();
         let mut gone: Vec<(&Arc<Entry>, &Claim, String)> = undeclared
             .into_iter()
-            .filter_map(|entry| entry.claim.as_ref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
+            .filter_map(|entry| entry.claim.as_deref().map(|claim| (entry, claim, self.full_name(&entry.key, claim))))
             .collect();
         gone.sort_by(|a, b| b.0.key.kind.cmp(&a.0.key.kind).then_with(|| a.2.cmp(&b.2)));
         // Where teams share a store, a manifest that disappears may have moved to the folder of another.
-        let is_foreign = |entry: &Arc<Entry>| entry.claim.as_ref().is_some_and(|claim| claim.source != self.source);
+        let is_foreign = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != self.source);
         let may_move = !gone.is_empty() && self.snapshot.iter().any(is_foreign);
         for (entry, claim, name) in gone {
             let key = &entry.key;
@@ -290,7 +290,7 @@ impl Planner<'_> {
     fn replace(&mut self, replaced: &[&Arc<Entry>], prune: bool) {
         for entry in replaced {
             let is_moved = |claim: &&Claim| claim.source != self.source || claim.is_promised();
-            let Some(old) = entry.claim.as_ref().filter(is_moved) else { continue };
+            let Some(old) = entry.claim.as_deref().filter(is_moved) else { continue };
             if self.desired.contains_key(&entry.key) {
                 continue;
             }
@@ -304,7 +304,7 @@ impl Planner<'_> {
                 let claim = Claim { source: self.source.to_owned(), transfer_to: None, returned: false, ..old.clone() };
                 let effect = if old.source == self.source { Effect::Protect } else { Effect::Adopt };
                 let notes = transfer_notes(old, &claim);
-                let operations = vec![Operation::Claim { key: key.clone(), claim: Some(claim) }];
+                let operations = vec![Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) }];
                 Change { key, name, effect, notes, before, operations, token_file, drift }
             };
             self.plan.changes.push(change);
@@ -335,7 +335,7 @@ impl Planner<'_> {
             .children(key, kind)
             .filter(|child| {
                 let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
-                child.claim.as_ref().is_none_or(stays)
+                child.claim.as_deref().is_none_or(stays)
             })
             .map(|child| child.key.clone())
             .collect();
@@ -391,7 +391,7 @@ impl Planner<'_> {
 fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, key: &Key, claim: &Claim) -> String {
     let Some(parent) = key.parent_key() else { return claim.name.clone() };
     let declared = desired.get(&parent).map(|parent| parent.claim.name.as_str());
-    let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_ref()).map(|claim| claim.name.as_str());
+    let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_deref()).map(|claim| claim.name.as_str());
     format!("{}/{}", declared.or_else(known).unwrap_or(parent.id.as_str()), claim.name)
 }
 

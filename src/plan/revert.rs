@@ -99,8 +99,8 @@ impl RevertPlanner<'_> {
     /// Refuses to take a resource from another source.
     fn refuse_if_taken(&mut self, now: Option<&Arc<Entry>>, then: Option<&Arc<Entry>>) {
         let Some(source) = self.source else { return };
-        let owner_of = |entry: Option<&Arc<Entry>>| entry.and_then(|entry| entry.claim.as_ref()).cloned();
-        let other = |claim: Option<Claim>| claim.filter(|claim| claim.source != source);
+        let owner_of = |entry: Option<&Arc<Entry>>| entry.and_then(|entry| entry.claim.clone());
+        let other = |claim: Option<Arc<Claim>>| claim.filter(|claim| claim.source != source);
         let (when, claim) = match (other(owner_of(now)), other(owner_of(then))) {
             (Some(claim), _) => ("is now".to_owned(), claim),
             (None, Some(claim)) => (format!("at revision {} was", self.target.revision), claim),
@@ -184,7 +184,7 @@ impl RevertPlanner<'_> {
     fn delete(&mut self, now: &Arc<Entry>) {
         self.refuse_if_taken(Some(now), None);
         let key = &now.key;
-        if now.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+        if now.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
             let message =
                 format!("{} {} ({}) has `prevent_destroy` and would be deleted", key.kind, self.name(now), key.id);
             let help = "keep it, or remove `prevent_destroy` in a separate change first";
@@ -238,11 +238,11 @@ mod tests {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
     }
 
-    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() })
+    fn claim(source: &str, name: &str, prevent_destroy: bool) -> Option<Arc<Claim>> {
+        Some(Arc::new(Claim { source: source.into(), name: name.into(), prevent_destroy, ..Claim::default() }))
     }
 
-    fn create(name: &str, claim: Option<Claim>) -> Operation {
+    fn create(name: &str, claim: Option<Arc<Claim>>) -> Operation {
         let spec = Arc::new(HttpsEdge { description: name.into(), ..HttpsEdge::default() });
         Operation::Create { key: key(name), spec, claim, token: None }
     }
@@ -299,7 +299,8 @@ mod tests {
         assert_eq!((held.transferred_from.as_deref(), held.transferred_as.as_deref()), (Some("docs"), Some("b")));
         assert!(revert(&back, &then, None, Budget::Normal).is_empty());
         // An offer stays what it was.
-        let offer = claim("shop", "a", false).map(|claim| Claim { transfer_to: Some("docs".into()), ..claim });
+        let offer = claim("shop", "a", false)
+            .map(|claim| Arc::new(Claim { transfer_to: Some("docs".into()), ..Claim::clone(&claim) }));
         let offered = after(&then, vec![Operation::Claim { key: key("a"), claim: offer }]);
         let back = after(&now, revert(&now, &offered, None, Budget::Normal).operations());
         let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();

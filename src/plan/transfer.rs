@@ -40,7 +40,7 @@ impl Transfer {
             Err(refusals) => return Plan { refusals, ..plan },
         };
         let is_moved = |entry: &Entry| {
-            let claim = entry.claim.as_ref().filter(|claim| claim.source == self.to);
+            let claim = entry.claim.as_deref().filter(|claim| claim.source == self.to);
             claim.is_some_and(|claim| claim.transferred_from.as_ref() == Some(&self.from))
         };
         let mut moving: Vec<(&Entry, &Claim, String)> = Vec::new();
@@ -72,7 +72,7 @@ impl Transfer {
             };
             let notes = transfer_notes(old, &claim);
             let key = entry.key.clone();
-            let operations = vec![Operation::Claim { key: key.clone(), claim: Some(claim) }];
+            let operations = vec![Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) }];
             let (effect, before) = (Effect::Adopt, Some(Arc::clone(entry.spec())));
             let (token_file, drift) = (None, None);
             plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
@@ -135,7 +135,7 @@ impl Transfer {
     fn taken_names(&self, current: &Snapshot, moving: &[(&Entry, &Claim, String)]) -> Vec<Diagnostic> {
         let mut taken = BTreeSet::new();
         for entry in current.iter().filter(|entry| entry.is_owned_by(&self.to)) {
-            let name = entry.claim.as_ref().map(|claim| claim.name.as_str());
+            let name = entry.claim.as_deref().map(|claim| claim.name.as_str());
             taken.insert((entry.key.kind, entry.key.parent.as_ref(), name));
         }
         let clash = moving.iter().filter(|(entry, claim, _)| {
@@ -210,8 +210,8 @@ mod tests {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))
     }
 
-    fn owned(source: &str, name: &str) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), prevent_destroy: true, ..Claim::default() })
+    fn owned(source: &str, name: &str) -> Option<Arc<Claim>> {
+        Some(Arc::new(Claim { source: source.into(), name: name.into(), prevent_destroy: true, ..Claim::default() }))
     }
 
     fn create(name: &str, source: &str) -> Operation {

@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+
 use super::{
     Options, Prepared,
     run::{OnDrift, RunReport, RunResult, run_once},
@@ -75,7 +77,7 @@ impl Engine for HeldEngine {
         self.inner.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         let found = self.inner.history(query, before, limit);
         if before == u64::MAX
             && let Some(on_search) = self.on_search.lock().unwrap().as_mut()

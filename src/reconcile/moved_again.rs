@@ -15,7 +15,7 @@ pub(super) fn only_declares(plan: &Plan, current: &Snapshot, source: &str) -> bo
         _ => false,
     };
     let is_given = |change: &Change| {
-        let held = current.get(&change.key).and_then(|entry| entry.claim.as_ref());
+        let held = current.get(&change.key).and_then(|entry| entry.claim.as_deref());
         held.is_some_and(|held| held.source == source && held.awaits_manifest())
             && moved.contains(change.key.path().as_str())
     };

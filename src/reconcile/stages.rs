@@ -329,7 +329,7 @@ pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>
 /// Returns the resources of other sources, which lints compare with. Those that the source takes over are its own.
 fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
     let owned = |entry: &&Arc<Entry>| {
-        entry.claim.as_ref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
+        entry.claim.as_deref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
     };
     // All cores wait for the memory of the claims.
     let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
@@ -425,7 +425,7 @@ fn at_their_lines(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) ->
 
 /// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
 fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
-    let claim = snapshot.get(key).and_then(|entry| entry.claim.as_ref());
+    let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
     let replaces = |wanted: &&Desired| {
         let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;
         is_beside && claim.is_some_and(|claim| claim.name == wanted.claim.name)

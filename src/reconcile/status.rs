@@ -139,7 +139,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
     }
     let all = planned.desired.values().chain(&planned.left_out);
     let clash = all.filter_map(|desired| {
-        let owner = &snapshot.get(&desired.key)?.claim.as_ref()?.source;
+        let owner = &snapshot.get(&desired.key)?.claim.as_deref()?.source;
         if *owner == desired.claim.source {
             return None;
         }

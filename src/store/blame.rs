@@ -75,7 +75,7 @@ impl Store {
             }
             before = oldest;
         }
-        let name = entry.claim.as_ref().map(|claim| claim.name.clone());
+        let name = entry.claim.as_deref().map(|claim| claim.name.clone());
         Ok(Some(Blame { name, fields: search.finish(), oldest: self.oldest_revision()? }))
     }
 

@@ -82,8 +82,8 @@ impl StoreCheck {
             }
             Err(error) => self.problem(format!("record {position}: {error}")),
         }
-        for (key, value) in &batch.changes {
-            let Some((name, value)) = key.strip_prefix(UNDO).zip(value.as_ref()) else { continue };
+        for (key, value) in batch.changes.iter() {
+            let Some((name, value)) = key.strip_prefix(UNDO).zip(value) else { continue };
             if name.is_empty() {
                 continue;
             }

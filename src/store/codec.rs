@@ -14,7 +14,8 @@ use rayon::{
 
 use super::{
     StoreError,
-    engine::{Batch, RecordChange, State, Tip, UNDO},
+    changes::{Changes, RecordChange},
+    engine::{Batch, State, Tip, UNDO},
     record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
 };
@@ -92,7 +93,7 @@ const PIECE: usize = 2_048;
 
 /// Reads a whole state.
 pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
-    let changes = state.batches.iter().flat_map(|batch| &batch.changes).filter(|(key, _)| is_state(key)).count();
+    let changes = state.batches.iter().flat_map(|batch| batch.changes.iter()).filter(|(key, _)| is_state(key)).count();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
     let is_other = |key: &str| !is_state(key) || key.starts_with(REJECTED) || key.starts_with(DELETED);
@@ -149,10 +150,10 @@ pub(super) fn merged(state: State) -> State {
     let mut records: BTreeMap<ByteString, Bytes> = records.into_iter().collect();
     for batch in batches {
         tip = Tip::after(&batch);
-        for (key, value) in batch.changes.into_iter().filter(|(key, _)| is_state(key)) {
+        for (key, value) in batch.changes.into_shared().filter(|(key, _)| is_state(key)) {
             match value {
-                Some(value) => records.insert(key.into(), value.into()),
-                None => records.remove(key.as_str()),
+                Some(value) => records.insert(key, value),
+                None => records.remove(&key),
             };
         }
     }
@@ -163,7 +164,7 @@ pub(super) fn merged(state: State) -> State {
 pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
     let state = batch.changes.iter().filter(|(key, _)| is_state(key));
     let (rejected, changed): (Vec<_>, Vec<_>) = state.partition(|(key, _)| key.starts_with(REJECTED));
-    let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+    let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
@@ -175,13 +176,13 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyri
     let changed: Result<Vec<_>, String> = changed.collect();
     let mut next = snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?);
     for (key, value) in rejected {
-        set_rejected(&mut next, key, value.as_deref()).map_err(damaged)?;
+        set_rejected(&mut next, key, value).map_err(damaged)?;
     }
     Ok(next)
 }
 
 /// The changes of resources in a batch, without tombstones, what undoes it, and what rollbacks left.
-pub(super) fn resource_changes(changes: &[RecordChange]) -> impl Iterator<Item = &RecordChange> {
+pub(super) fn resource_changes(changes: &Changes) -> impl Iterator<Item = RecordChange<'_>> {
     changes.iter().filter(|(key, _)| key.starts_with(RECORD))
 }
 
@@ -192,10 +193,13 @@ pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
 }
 
 /// The changes of the manifests that rollbacks left.
-pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<Vec<RecordChange>, StoreError> {
+pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<Changes, StoreError> {
     let sources: BTreeSet<&String> = before.sources_with_rejected().chain(after.sources_with_rejected()).collect();
-    let changed = sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source));
-    changed.map(|source| Ok((format!("{REJECTED}{source}"), encode_rejected(after.rejected(source))?))).collect()
+    let mut changes = Changes::default();
+    for source in sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source)) {
+        changes.push(&format!("{REJECTED}{source}"), encode_rejected(after.rejected(source))?.as_deref());
+    }
+    Ok(changes)
 }
 
 fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -214,22 +218,23 @@ pub(super) fn undo(
     before: &Snapshot,
     changed: &BTreeSet<Key>,
     keyring: Option<&Keyring>,
-) -> Result<Vec<RecordChange>, StoreError> {
+) -> Result<Changes, StoreError> {
     let keys: Vec<&Key> = changed.iter().collect();
-    let piece = |keys: &[&Key]| -> Result<Vec<RecordChange>, StoreError> {
-        let mut changes = Vec::with_capacity(keys.len());
+    let piece = |keys: &[&Key]| -> Result<Changes, StoreError> {
+        let mut changes = Changes::default();
         for key in keys {
             let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
-            changes.push((encode_key_after([UNDO, RECORD], key), former));
-            let tombstone = before.tombstone(key).map(encode_deleted);
-            changes.extend(tombstone.map(|it| (encode_key_after([UNDO, DELETED], key), Some(it))));
+            changes.push(&encode_key_after([UNDO, RECORD], key), former.as_deref());
+            if let Some(tombstone) = before.tombstone(key) {
+                changes.push(&encode_key_after([UNDO, DELETED], key), Some(&encode_deleted(tombstone)));
+            }
         }
         Ok(changes)
     };
-    let pieces = keys.par_chunks(256).map(piece).collect::<Result<Vec<_>, StoreError>>()?;
-    let mut changes = Vec::with_capacity(pieces.iter().map(Vec::len).sum::<usize>() + 1);
-    changes.push((UNDO.to_owned(), Some(Vec::new())));
-    changes.extend(pieces.into_iter().flatten());
+    let pieces = keys.par_chunks(1024).map(piece).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut changes = Changes::default();
+    changes.push(UNDO, Some(&[]));
+    pieces.into_iter().for_each(|piece| changes.append(piece));
     Ok(changes)
 }
 
@@ -241,12 +246,12 @@ impl Former {
     /// Adds what undoes a batch. Batches must be added oldest first. Returns false if the batch does not have it.
     pub(super) fn add(&mut self, batch: Batch) -> bool {
         let mut has_undo = false;
-        for (key, value) in batch.changes {
+        for (key, value) in batch.changes.iter() {
             let Some(key) = key.strip_prefix(UNDO) else { continue };
             has_undo = true;
             if !key.is_empty() {
                 // The oldest batch has the value before all of them.
-                self.0.entry(key.to_owned()).or_insert(value);
+                self.0.entry(key.to_owned()).or_insert_with(|| value.map(<[u8]>::to_vec));
             }
         }
         has_undo
@@ -327,8 +332,8 @@ pub(super) fn sealed(key: &str, value: &[u8], keyring: &Keyring) -> Result<Optio
 }
 
 /// The data keys that the records in a batch are sealed with.
-pub(super) fn keys_in(changes: &[RecordChange]) -> impl Iterator<Item = KeyId> {
-    changes.iter().filter_map(|(_, value)| record::key_of(value.as_ref()?))
+pub(super) fn keys_in(changes: &Changes) -> impl Iterator<Item = KeyId> {
+    changes.iter().filter_map(|(_, value)| record::key_of(value?))
 }
 
 #[cfg(test)]
@@ -336,7 +341,7 @@ pub(super) fn keys_in(changes: &[RecordChange]) -> impl Iterator<Item = KeyId> {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::{history::Places, written::written};
+    use super::super::written::changes_between;
     use super::*;
     use crate::model::{
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -361,9 +366,9 @@ mod tests {
                 position,
                 revision: next.revision,
                 next_order: next.next_order(),
-                record: Arc::from(b"{}".as_slice()),
+                record: Bytes::from_static(b"{}"),
                 hash: [0; 32],
-                changes: written(&now, &next, &changed, &Places::default(), &[0; 32], None).unwrap().changes,
+                changes: changes_between(&now, &next, &changed),
             });
             now = next;
         }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn create(id: &str) -> Operation {
-        let claim = Some(Claim { source: "shop".into(), name: id.into(), ..Claim::default() });
+        let claim = Some(Arc::new(Claim { source: "shop".into(), name: id.into(), ..Claim::default() }));
         Operation::Create { key: key(id), spec: Arc::new(HttpsEdge::default()), claim, token: None }
     }
 

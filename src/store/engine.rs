@@ -6,7 +6,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use bytestring::ByteString;
 
-use super::{StoreError, backup::Backup, history::Retention, seal::Keyring};
+use super::{StoreError, backup::Backup, changes::Changes, history::Retention, seal::Keyring};
 use crate::model::{code::Code, digest_key::DigestKey};
 
 /// A blake3 hash.
@@ -16,9 +16,6 @@ pub type Hash = [u8; 32];
 /// before the batch, or none if there was none. They are no part of the state. An engine keeps them with the record of
 /// the batch in the history, and protects them like the state: they have secrets, encrypted if there is a keyring.
 pub const UNDO: &str = "u/";
-
-/// A record of the state: its key, and its value unless the record is removed.
-pub type RecordChange = (String, Option<Vec<u8>>);
 
 /// Visits a link of the hash chain: the previous hash, the record, and its hash.
 pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 'v;
@@ -36,11 +33,11 @@ pub struct Batch {
     /// The `order` of the next creation after this batch.
     pub next_order: u64,
     /// The history record in its canonical form.
-    pub record: Arc<[u8]>,
+    pub record: Bytes,
     /// The hash of the record and the previous hash.
     pub hash: Hash,
     /// The changes of the state.
-    pub changes: Vec<RecordChange>,
+    pub changes: Changes,
 }
 
 /// Omits the record and the values, which have secrets in clear if there is no keyring.
@@ -157,7 +154,7 @@ pub trait Engine: Send + Sync {
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError>;
 
     /// Returns at most `limit` history records before a position, newest first, in their canonical form.
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError>;
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError>;
 
     /// Returns the positions of the records that [`Engine::history`] returns, without reading the records; none if only
     /// reading them tells.
@@ -244,9 +241,9 @@ mod tests {
             position: 7,
             revision: 3,
             next_order: 1,
-            record: Arc::from(b"hunter2".as_slice()),
+            record: Bytes::from_static(b"hunter2"),
             hash: [0; 32],
-            changes: vec![(record().0, Some(record().1))],
+            changes: std::iter::once((record().0, Some(record().1))).collect(),
         };
         let state = State {
             root_secret: *b"hunter2hunter2hunter2hunter2hunt",

@@ -349,7 +349,7 @@ mod tests {
     /// A resource of `shop` that was applied as revision 1, and changed by others as revisions 2, 4 and 5.
     fn history(store: &Store) {
         let shop = || Author::source("shop", Some("4f2a".into()));
-        let claim = Some(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() });
+        let claim = Some(Arc::new(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() }));
         let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim, token: None };
         commit(store, shop(), create);
         commit(store, Author::Local, patch("before"));
@@ -385,7 +385,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         history(&store);
         let claim = Claim { source: "pay".into(), name: "a".into(), ..Claim::default() };
-        let taken = Operation::Claim { key: key(), claim: Some(claim) };
+        let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
         commit(&store, Author::source("pay", None), taken);
         let writes = |upto| store.foreign_writes(&[key()], "pay", upto).unwrap();
         assert!(writes(6).is_empty(), "{:?}", writes(6));

@@ -16,16 +16,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
-    engine::{Batch, RecordChange, Tip},
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber,
+    changes::Changes,
+    codec,
+    engine::{Batch, Tip},
     history::{Outcome, Record, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
+    record_writer::RecordWriter,
+    touched::Describer,
     tried::NextState,
-    written::{WrittenResources, digest_of, written},
+    written::{digest_of, written},
 };
 use crate::model::{code::Code, key::Key, operation::Author, snapshot::Snapshot};
 
@@ -80,8 +85,8 @@ type Member = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
-    record: Arc<[u8]>,
-    changes: Vec<RecordChange>,
+    record: Bytes,
+    changes: Changes,
     made: Option<MadeRevision>,
 }
 
@@ -90,16 +95,6 @@ struct MadeRevision {
     changed: Arc<[ChangedResource]>,
     author: Author,
     at: Timestamp,
-}
-
-/// A batch before its position is known.
-struct PreparedBatch {
-    /// Without the resources.
-    record: Record,
-    /// Those of the resources, as pieces of JSON.
-    descriptions: Vec<Vec<u8>>,
-    changes: Vec<RecordChange>,
-    made: Option<MadeRevision>,
 }
 
 /// What a waiting writer is told.
@@ -212,14 +207,16 @@ impl Store {
                         let after = Arc::new(after);
                         let applied = Applied { before, after: Arc::clone(&after), changed };
                         let ticket = line.enter(true, Some(Arc::clone(&after)));
-                        prepare(&ticket, line, || self.applied(&attempt, proposed.into_calls(), &applied));
+                        prepare(&ticket, line, |position| {
+                            self.applied(position, &attempt, proposed.into_calls(), &applied)
+                        });
                         (ticket, Ok(after))
                     }
                     Err(refusal) => {
                         let message = CommitError::Refused(refusal.clone()).to_string();
                         let ticket = line.enter(true, None);
-                        prepare(&ticket, line, || {
-                            Self::unchanged(&attempt, Outcome::Refused, message, proposed.into_calls())
+                        prepare(&ticket, line, |position| {
+                            Self::unchanged(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
                         (ticket, Err(Declined::Commit(CommitError::Refused(refusal))))
                     }
@@ -246,39 +243,46 @@ impl Store {
         self.health()?;
         let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
-        prepare(&ticket, line, || Self::unchanged(&attempt, outcome, message, Vec::new()));
+        prepare(&ticket, line, |position| Self::unchanged(position, &attempt, outcome, message, Vec::new()));
         self.settled(ticket)
     }
 
     /// The record and changes of a commit that makes a revision.
-    fn applied(&self, attempt: &Attempt, calls: Vec<String>, applied: &Applied) -> Result<PreparedBatch, StoreError> {
+    fn applied(
+        &self,
+        position: u64,
+        attempt: &Attempt,
+        calls: Vec<String>,
+        applied: &Applied,
+    ) -> Result<Unchained, StoreError> {
         let Applied { before, after, changed } = applied;
-        let keyring = self.keyring.as_deref();
-        let WrittenResources { mut changes, descriptions } =
-            written(before, after, changed, &attempt.places, &self.digest_key, keyring)?;
-        changes.extend(codec::rejections(before, after)?);
-        let mut record = record(attempt, Outcome::Applied, attempt.note.clone(), calls);
-        record.revision = Some(after.revision);
-        let digest = || digest_of(&changes, &self.digest_key);
+        let (keyring, digest_key) = (self.keyring.as_deref(), &self.digest_key);
+        let mut head = record(position, attempt, Outcome::Applied, attempt.note.clone(), calls);
+        head.revision = Some(after.revision);
+        let mut record = RecordWriter::begin(&head)?;
+        let describer = Describer { before, after, places: &attempt.places, digest_key };
+        let mut changes = written(&describer, changed, keyring, &mut record)?;
+        changes.append(codec::rejections(before, after)?);
+        let digest = || digest_of(&changes, digest_key);
         let others = || (codec::undo(before, changed, keyring), changed_resources(before, after, changed));
         let (digest, (undo, changed)) = match changed.len() < LARGE_CHANGE {
             true => (digest(), others()),
             false => rayon::join(digest, others),
         };
-        record.changes = digest;
-        changes.extend(undo?);
+        changes.append(undo?);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
-        Ok(PreparedBatch { record, descriptions, changes, made: Some(made) })
+        Ok(Unchained { record: record.finish(&digest), changes, made: Some(made) })
     }
 
     fn unchanged(
+        position: u64,
         attempt: &Attempt,
         outcome: Outcome,
         message: String,
         calls: Vec<String>,
-    ) -> Result<PreparedBatch, StoreError> {
-        let record = record(attempt, outcome, message, calls);
-        Ok(PreparedBatch { record, descriptions: Vec::new(), changes: Vec::new(), made: None })
+    ) -> Result<Unchained, StoreError> {
+        let record = record(position, attempt, outcome, message, calls).to_bytes()?.into();
+        Ok(Unchained { record, changes: Changes::default(), made: None })
     }
 
     /// Waits until a ticket is settled, and leads when it is its turn.
@@ -421,15 +425,11 @@ impl Store {
     }
 }
 
-/// Prepares the batch of a ticket outside the lock.
-fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce() -> Result<PreparedBatch, StoreError>) {
+/// Prepares the batch of a ticket, of which the position is known, outside the lock.
+fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce(u64) -> Result<Unchained, StoreError>) {
     let position = line.position;
     drop(line);
-    let prepared = catch_unwind(AssertUnwindSafe(|| {
-        let PreparedBatch { record, descriptions, changes, made } = prepare()?;
-        let record = Record { position, ..record }.into_bytes_with(&descriptions)?;
-        Ok(Unchained { record, changes, made })
-    }));
+    let prepared = catch_unwind(AssertUnwindSafe(|| prepare(position)));
     // A writer that panicked must still lead if it is its turn, or all others would wait for ever.
     let failed = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
     let _ = ticket.prepared.send(prepared.unwrap_or_else(failed));
@@ -449,10 +449,10 @@ fn free_later(replaced: Vec<Arc<Snapshot>>) {
     let _ = std::thread::Builder::new().name("free".into()).spawn(wait);
 }
 
-/// The record of an attempt, without its position and what it did to resources.
-fn record(attempt: &Attempt, outcome: Outcome, message: String, calls: Vec<String>) -> Record {
+/// The record of an attempt, without what it did to resources.
+fn record(position: u64, attempt: &Attempt, outcome: Outcome, message: String, calls: Vec<String>) -> Record {
     Record {
-        position: 0,
+        position,
         revision: None,
         at: attempt.at,
         milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),

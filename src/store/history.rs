@@ -1,6 +1,6 @@
 //! History: a record of every attempt to change the store, in a hash chain that reveals changes to it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -117,30 +117,6 @@ impl Record {
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
     }
 
-    /// Returns the canonical form of this record with the given resources: JSON of [`Touched`], which only lacks the commas
-    /// between the pieces. All of it is in memory once, apart from the pieces.
-    pub(super) fn into_bytes_with(self, resources: &[Vec<u8>]) -> Result<Arc<[u8]>, StoreError> {
-        let changes = json::bytes(&self.changes, Secrets::Masked)
-            .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))?;
-        let is_changed = !self.changes.is_empty();
-        let mut head = Self { resources: Vec::new(), changes: String::new(), ..self }.to_bytes()?;
-        head.pop();
-        let mut parts: Vec<&[u8]> = vec![head.as_slice()];
-        for (number, resource) in resources.iter().enumerate() {
-            parts.push(if number == 0 { br#","resources":["# } else { b"," });
-            parts.push(resource);
-        }
-        if !resources.is_empty() {
-            parts.push(b"]");
-        }
-        if is_changed {
-            parts.push(br#","changes":"#);
-            parts.push(&changes);
-        }
-        parts.push(b"}");
-        Ok(joined(&parts))
-    }
-
     /// Returns whether a query asks for this record.
     pub fn matches(&self, query: &Query) -> bool {
         match query {
@@ -156,20 +132,6 @@ impl Record {
         serde_json::from_slice(bytes)
             .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
     }
-}
-
-/// Joins parts without a second copy of them, which the conversion of a vector would make.
-fn joined(parts: &[&[u8]]) -> Arc<[u8]> {
-    let size: usize = parts.iter().map(|part| part.len()).sum();
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
-    let mut rest = Arc::get_mut(&mut bytes).unwrap_or_default();
-    for part in parts {
-        // The parts fit exactly.
-        let Some((place, following)) = rest.split_at_mut_checked(part.len()) else { break };
-        place.copy_from_slice(part);
-        rest = following;
-    }
-    bytes
 }
 
 /// A record of a revision without the fields of its resources: those of a first commit do not belong in memory.
@@ -260,47 +222,5 @@ impl Verified {
         self.records += 1;
         self.hash = *hash;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_has_one_form_whether_its_resources_are_written_before_or_not() {
-        let touched = |path: &str| Touched {
-            kind: Kind::HttpsEdge,
-            path: path.into(),
-            name: None,
-            source: None,
-            declared_at: Some("a.yaml:1".into()),
-            before: None,
-            after: Some(serde_json::json!({"b": 1, "a": "\"}"})),
-        };
-        for paths in [vec![], vec!["/a"], vec!["/a", "/b"]] {
-            for changes in ["", "00ff"] {
-                let record = Record {
-                    position: 1,
-                    revision: Some(1),
-                    at: Timestamp::UNIX_EPOCH,
-                    milliseconds: 0,
-                    author: Author::Local,
-                    source: None,
-                    outcome: Outcome::Applied,
-                    message: String::new(),
-                    calls: vec!["POST /edges/https".into()],
-                    resources: paths.iter().copied().map(touched).collect(),
-                    changes: changes.into(),
-                };
-                let resources = record.resources.iter().map(|it| json::bytes(it, Secrets::Masked).unwrap());
-                let written = record.clone().into_bytes_with(&resources.collect::<Vec<_>>()).unwrap();
-                assert_eq!(
-                    std::str::from_utf8(&written).unwrap(),
-                    String::from_utf8(record.to_bytes().unwrap()).unwrap()
-                );
-            }
-        }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use bytes::Bytes;
+
 use super::{
     StoreError,
-    engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
+    engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, UndoVisit, Visit},
     history::Record,
     mint,
 };
@@ -41,9 +43,9 @@ impl Engine for MemoryEngine {
     fn load(&self) -> Result<State, StoreError> {
         let log = self.log();
         let mut records = BTreeMap::new();
-        for (key, value) in log.iter().flat_map(|batch| &batch.changes) {
+        for (key, value) in log.iter().flat_map(|batch| batch.changes.iter()) {
             match value {
-                Some(value) => records.insert(key.clone(), value.clone()),
+                Some(value) => records.insert(key.to_owned(), value.to_vec()),
                 None => records.remove(key),
             };
         }
@@ -67,12 +69,12 @@ impl Engine for MemoryEngine {
         Ok(Some(self.log().iter().filter(|batch| batch.position > position).cloned().collect()))
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         let log = self.log();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
             if Record::from_bytes(&batch.record)?.matches(query) {
-                found.push(Arc::clone(&batch.record));
+                found.push(batch.record.clone());
             }
             if found.len() == limit {
                 break;
@@ -97,7 +99,7 @@ impl Engine for MemoryEngine {
         for mut batch in batches {
             let after = Tip::after(&batch);
             if after.revision > revision {
-                batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+                batch.changes = batch.changes.undoing();
                 visit(before, batch)?;
             }
             before = after;

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod backup;
 pub(crate) mod blame;
+pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod codec;
@@ -27,6 +28,7 @@ mod probe;
 pub(crate) mod recent;
 mod record;
 mod record_head;
+mod record_writer;
 mod rejected;
 mod rekey;
 pub(crate) mod seal;

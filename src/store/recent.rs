@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::{
-    Revision, StoreError, codec,
-    engine::{Batch, RecordChange, State},
+    Revision, StoreError,
+    changes::Changes,
+    codec,
+    engine::{Batch, State},
     history::RecordOutline,
     seal::Keyring,
 };
@@ -67,7 +69,7 @@ pub struct ChangedResource {
     /// What happened to it.
     pub event: ChangeEvent,
     /// The claim of the source that owns it, or that owned it before this revision.
-    pub claim: Option<Claim>,
+    pub claim: Option<Arc<Claim>>,
 }
 
 /// Describes the resources that differ between two revisions, in the order of their keys.
@@ -231,8 +233,8 @@ impl Window {
 }
 
 /// Returns the size of the resources that changes write.
-pub(super) fn bytes_of(changes: &[RecordChange]) -> usize {
-    codec::resource_changes(changes).filter_map(|(_, value)| value.as_ref()).map(Vec::len).sum()
+pub(super) fn bytes_of(changes: &Changes) -> usize {
+    codec::resource_changes(changes).filter_map(|(_, value)| value).map(<[u8]>::len).sum()
 }
 
 /// Returns how many of the last batches fit into the window. Each is applied by itself, so they are fewer than all.
@@ -329,6 +331,7 @@ mod tests {
         let change = |key: &str, bytes: usize| (key.to_owned(), Some(vec![0; bytes]));
         let removed = ("r/HttpsEdge//b".to_owned(), None);
         let changes = [change("r/HttpsEdge//a", 3), change("u/r/HttpsEdge//a", 5), change("x/shop", 7), removed];
+        let changes: Changes = changes.into_iter().collect();
         assert_eq!((bytes_of(&changes), codec::resource_changes(&changes).count()), (3, 2));
     }
 

@@ -1,6 +1,7 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
 
 mod plain;
+mod secrets;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -24,6 +25,7 @@ use crate::model::{
 };
 
 pub(super) use plain::{LastRecord, decode_in_place};
+use secrets::{append, digests_of, places_of, secrets_in, split};
 
 /// What a Spec has in the place of an encrypted secret.
 const EMPTY: &str = r#""""#;
@@ -35,7 +37,7 @@ struct Written<'a> {
     created_at: Timestamp,
     order: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    claim: &'a Option<Claim>,
+    claim: &'a Option<Arc<Claim>>,
     /// Only in a store that encrypts nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a Secret>,
@@ -52,7 +54,7 @@ struct Read<'a> {
     created_at: Timestamp,
     order: u64,
     #[serde(default)]
-    claim: Option<Claim>,
+    claim: Option<Arc<Claim>>,
     #[serde(default)]
     token: Option<Secret>,
     #[serde(default)]
@@ -95,7 +97,9 @@ struct OpenedRecord {
 
 /// Writes a record's value. Without a keyring, secrets are written as they are.
 pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>, StoreError> {
-    with_form(entry, keyring, |form| encode_form(entry, form, keyring))
+    let mut value = Vec::new();
+    with_form(entry, keyring, |form| encode_form(entry, form, keyring, &mut value))?;
+    Ok(value)
 }
 
 /// Makes something of the form of a Spec. With a keyring, its secrets are known.
@@ -112,18 +116,21 @@ fn unstorable(entry: &Entry, reason: &str) -> StoreError {
     StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key))
 }
 
-/// Like [`encode`], from the form of the Spec.
+/// Like [`encode`], from the form of the Spec. Appends the value to `out`.
 pub(super) fn encode_form(
     entry: &Entry,
     form: &SpecForm<'_>,
     keyring: Option<&Keyring>,
-) -> Result<Vec<u8>, StoreError> {
+    out: &mut Vec<u8>,
+) -> Result<(), StoreError> {
     let failed = |error: JsonError| unstorable(entry, &error.to_string());
     let text = form.text();
-    let Some(keyring) = keyring else { return to_bytes(entry, text, entry.token.as_ref(), None).map_err(failed) };
+    let Some(keyring) = keyring else {
+        return append_value(entry, text, entry.token.as_ref(), None, out).map_err(failed);
+    };
     let places = form.secrets().ok_or_else(|| unstorable(entry, "its secrets are lost"))?;
     if places.is_empty() && entry.token.is_none() {
-        return to_bytes(entry, text, None, None).map_err(failed);
+        return append_value(entry, text, None, None, out).map_err(failed);
     }
     let split = split(text, places, entry.token.as_ref());
     let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are not where they should be"))?;
@@ -131,78 +138,28 @@ pub(super) fn encode_form(
     let digests = digests_of(&name, &secrets, keyring).unwrap_or_default();
     let places = places_of(&at, token, &digests);
     let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places])?;
-    to_bytes(entry, &public, None, Some(SealedSecrets { at, token, digests, value })).map_err(failed)
+    append_value(entry, &public, None, Some(SealedSecrets { at, token, digests, value }), out).map_err(failed)
 }
 
-fn to_bytes(
+fn append_value(
     entry: &Entry,
     spec: &str,
     token: Option<&Secret>,
     sealed: Option<SealedSecrets>,
-) -> Result<Vec<u8>, JsonError> {
+    out: &mut Vec<u8>,
+) -> Result<(), JsonError> {
     let Entry { created_at, order, claim, .. } = entry;
     let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
     let written = Written { references, created_at: *created_at, order: *order, claim, token, sealed };
-    let others = json::bytes(&written, Secrets::Revealed)?;
     // The spec is JSON already: only the object around it is new.
-    let others = others.strip_prefix(b"{").unwrap_or_default();
-    Ok([br#"{"spec":"#, spec.as_bytes(), b",", others].concat())
-}
-
-/// Takes the secrets out of a Spec. Returns the rest, the places of the secrets in it, and the secrets.
-fn split(
-    text: &str,
-    places: &[Range<usize>],
-    token: Option<&Secret>,
-) -> Option<(String, Vec<usize>, Zeroizing<Vec<u8>>)> {
-    let token = token.map(Secret::expose);
-    let size = places.iter().map(ExactSizeIterator::len).sum::<usize>() + token.map_or(0, str::len);
-    // A vector that grows would leave secrets in freed memory.
-    let mut secrets = Zeroizing::new(Vec::<u8>::with_capacity(size + 4 * (places.len() + 1)));
-    let mut keep = |secret: &str| append(&mut secrets, secret);
-    let (mut public, mut at, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()), 0);
-    for place in places {
-        public.push_str(text.get(from..place.start)?);
-        at.push(public.len());
-        public.push_str(EMPTY);
-        keep(text.get(place.clone())?)?;
-        from = place.end;
+    out.extend_from_slice(br#"{"spec":"#);
+    out.extend_from_slice(spec.as_bytes());
+    let others = out.len();
+    json::append(&written, Secrets::Revealed, out)?;
+    if let Some(bracket) = out.get_mut(others) {
+        *bracket = b',';
     }
-    public.push_str(text.get(from..)?);
-    if let Some(token) = token {
-        keep(token)?;
-    }
-    Some((public, at, secrets))
-}
-
-/// Adds a secret, with its length before it.
-fn append(secrets: &mut Vec<u8>, secret: &str) -> Option<()> {
-    secrets.extend_from_slice(&u32::try_from(secret.len()).ok()?.to_le_bytes());
-    secrets.extend_from_slice(secret.as_bytes());
-    Some(())
-}
-
-/// The secrets that [`append`] has added.
-fn secrets_in(secrets: &[u8]) -> impl Iterator<Item = &str> {
-    let mut rest = secrets;
-    std::iter::from_fn(move || {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let (secret, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        rest = after;
-        std::str::from_utf8(secret).ok()
-    })
-}
-
-/// The digest of each secret of a record, or none if they have no key.
-fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Option<Vec<String>> {
-    let digest = |secret: &str| Some(format!("{:.32}", keyring.secret_digest(name, secret)?.to_hex()));
-    secrets_in(secrets).map(digest).collect()
-}
-
-/// What secrets are bound to besides the key and the Spec of their record.
-fn places_of(at: &[usize], token: bool, digests: &[String]) -> Vec<u8> {
-    let places = at.iter().flat_map(|place| (*place as u64).to_le_bytes());
-    places.chain([u8::from(token)]).chain(digests.iter().flat_map(|digest| digest.bytes())).collect()
+    Ok(())
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.

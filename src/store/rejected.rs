@@ -272,6 +272,6 @@ struct LastApplied {
 
 /// The sources that own a resource, or whose manifests a rollback left.
 fn sources_of(state: &Snapshot) -> impl Iterator<Item = &String> {
-    let owners = state.iter().filter_map(|entry| entry.claim.as_ref().map(|claim| &claim.source));
+    let owners = state.iter().filter_map(|entry| entry.claim.as_deref().map(|claim| &claim.source));
     owners.chain(state.sources_with_rejected())
 }

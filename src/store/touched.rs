@@ -32,7 +32,7 @@ impl Describer<'_> {
     /// Appends the description of a resource. `form` is the one of its Spec after the change, if it exists then.
     pub(super) fn describe(&self, key: &Key, form: Option<&SpecForm<'_>>, out: &mut Vec<u8>) -> Result<(), JsonError> {
         let (old, new) = (self.before.get(key), self.after.get(key));
-        let claim = new.or(old).and_then(|entry| entry.claim.as_ref());
+        let claim = new.or(old).and_then(|entry| entry.claim.as_deref());
         let mut touched = Touched {
             kind: key.kind,
             path: key.path(),
@@ -168,7 +168,7 @@ mod tests {
             lazy_spec: LazySpec::new(Arc::new(spec.clone())),
             created_at: Timestamp::UNIX_EPOCH,
             order: 1,
-            claim: Some(Claim { source: source.into(), ..Claim::default() }),
+            claim: Some(Arc::new(Claim { source: source.into(), ..Claim::default() })),
             token: None,
             rendered: Arc::default(),
         };
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_whole_state_is_written_as_its_values_are() {
         let (source, name) = ("shop".into(), "\"one\"".into());
-        let claims = [None, Some(Claim { source, name, ..Claim::default() })];
+        let claims = [None, Some(Arc::new(Claim { source, name, ..Claim::default() }))];
         let specs = [HttpsEdge::default(), HttpsEdge { description: "}é".into(), ..HttpsEdge::default() }];
         for (claim, spec) in claims.iter().flat_map(|claim| specs.iter().map(move |spec| (claim, spec))) {
             let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
@@ -204,8 +204,8 @@ mod tests {
             let expected = |created: bool| Touched {
                 kind: key.kind,
                 path: key.path(),
-                name: claim.as_ref().map(|claim| claim.name.clone()),
-                source: claim.as_ref().map(|claim| claim.source.clone()),
+                name: claim.as_deref().map(|claim| claim.name.clone()),
+                source: claim.as_deref().map(|claim| claim.source.clone()),
                 declared_at: None,
                 before: (!created).then(|| state.clone()),
                 after: created.then(|| state.clone()),

@@ -7,98 +7,147 @@ use rayon::{iter::ParallelIterator, slice::ParallelSlice};
 
 use super::{
     StoreError,
+    changes::{Changes, encode_change, encode_change_with},
     codec::{DELETED, RECORD, encode_deleted, encode_key},
-    engine::RecordChange,
-    history::Places,
     record,
+    record_writer::RecordWriter,
     seal::Keyring,
     touched::Describer,
 };
-use crate::model::{code::Code, json::JsonError, key::Key, snapshot::Snapshot};
+use crate::model::{code::Code, json::JsonError, key::Key};
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;
+/// How many resources are written before their descriptions join those before them. Only so many are in memory twice.
+const IN_MEMORY: usize = 64 * AT_ONCE;
+/// Room for what follows the resources in a record: mostly a digest.
+const END: usize = 128;
 /// The most resources of a commit that keep their stored forms: those that people change, and change again.
 const FEW: usize = 8;
 /// How many bytes are hashed at once. BLAKE3 hashes many at a time several times as fast as few.
 const HASHED_AT_ONCE: usize = 1 << 17;
 
-/// What a commit writes of resources.
-#[derive(Default)]
-pub(super) struct WrittenResources {
-    /// The changes of the state.
-    pub(super) changes: Vec<RecordChange>,
-    /// The descriptions for the history: pieces of JSON, which only lack the commas between them.
-    pub(super) descriptions: Vec<Vec<u8>>,
+/// Writes the resources that differ between two revisions: returns the changes of the state, and adds the descriptions to
+/// the record.
+pub(super) fn written(
+    describer: &Describer<'_>,
+    changed: &BTreeSet<Key>,
+    keyring: Option<&Keyring>,
+    record: &mut RecordWriter,
+) -> Result<Changes, StoreError> {
+    let keys: Vec<&Key> = changed.iter().collect();
+    let mut changes = Changes::default();
+    let mut add = |record: &mut RecordWriter, pieces: Vec<WrittenPiece>| {
+        for WrittenPiece { encoded, count, descriptions } in pieces {
+            record.add(&descriptions);
+            changes.append(Changes::of_piece(encoded, count));
+        }
+    };
+    let (first, others) = keys.split_at(keys.len().min(IN_MEMORY));
+    let mut pieces = pieces_of(first, describer, keyring)?;
+    let bytes: usize = pieces.iter().map(|piece| piece.descriptions.len() + 1).sum();
+    record.reserve(match others {
+        [] => bytes + END,
+        // They are about as long as the first ones.
+        _ => bytes / first.len() * keys.len() / 16 * 17,
+    });
+    for keys in others.chunks(IN_MEMORY) {
+        let last = std::mem::take(&mut pieces);
+        let ((), next) = rayon::join(|| add(record, last), || pieces_of(keys, describer, keyring));
+        pieces = next?;
+    }
+    add(record, pieces);
+    Ok(changes)
 }
 
-/// Writes the resources that differ between two revisions. Secrets in the history are digests with the given key.
-pub(super) fn written(
-    before: &Snapshot,
-    after: &Snapshot,
-    changed: &BTreeSet<Key>,
-    places: &Places,
-    digest_key: &[u8; 32],
+/// What is written of some resources.
+struct WrittenPiece {
+    /// The encoded changes of the state.
+    encoded: Vec<u8>,
+    /// How many changes these are.
+    count: usize,
+    /// The descriptions, with commas between them.
+    descriptions: Vec<u8>,
+}
+
+fn pieces_of(
+    keys: &[&Key],
+    describer: &Describer<'_>,
     keyring: Option<&Keyring>,
-) -> Result<WrittenResources, StoreError> {
-    let describer = Describer { before, after, places, digest_key };
-    // A description grows in memory that each thread uses again, and stays in as much as it needs.
-    let write = |scratch: &mut Vec<u8>, keys: &[&Key]| piece(keys, &describer, keyring, scratch);
-    let keys: Vec<&Key> = changed.iter().collect();
-    let pieces = keys.par_chunks(AT_ONCE).map_init(Vec::new, write).collect::<Result<Vec<_>, StoreError>>()?;
-    let mut all = WrittenResources {
-        // With room for what undoes them.
-        changes: Vec::with_capacity(3 * keys.len() + 1),
-        descriptions: Vec::with_capacity(pieces.len()),
-    };
-    for (changes, descriptions) in pieces {
-        all.changes.extend(changes);
-        all.descriptions.push(descriptions);
-    }
-    Ok(all)
+) -> Result<Vec<WrittenPiece>, StoreError> {
+    // Pieces grow in memory that each thread uses again, and stay in as much as they need.
+    let write = |scratch: &mut PieceBuffers, keys: &[&Key]| piece(keys, describer, keyring, scratch);
+    keys.par_chunks(AT_ONCE).map_init(PieceBuffers::default, write).collect()
+}
+
+#[derive(Default)]
+struct PieceBuffers {
+    encoded: Vec<u8>,
+    descriptions: Vec<u8>,
 }
 
 fn piece(
     keys: &[&Key],
     describer: &Describer<'_>,
     keyring: Option<&Keyring>,
-    descriptions: &mut Vec<u8>,
-) -> Result<(Vec<RecordChange>, Vec<u8>), StoreError> {
-    let mut changes = Vec::with_capacity(2 * keys.len());
+    scratch: &mut PieceBuffers,
+) -> Result<WrittenPiece, StoreError> {
+    let PieceBuffers { encoded, descriptions } = scratch;
+    encoded.clear();
     descriptions.clear();
+    let mut count = 0;
     let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
+    // The files can have tombstones that are no longer in memory.
+    let has_tombstones = describer.before.has_deleted();
     for (number, key) in keys.iter().enumerate() {
         if number > 0 {
             descriptions.push(b',');
         }
-        let (name, deleted) = (encode_key(RECORD, key), encode_key(DELETED, key));
+        let name = encode_key(RECORD, key);
         match describer.after.get(key) {
             Some(entry) => {
                 if keys.len() <= FEW && describer.before.get(key).is_some() {
                     // The next change needs the form again, to undo that change. If it fails, it does so below.
                     let _ = entry.lazy_spec.stored();
                 }
-                let value = record::with_form(entry, keyring, |form| {
+                record::with_form(entry, keyring, |form| {
                     describer.describe(key, Some(form), descriptions).map_err(undescribed)?;
-                    record::encode_form(entry, form, keyring)
+                    encode_change_with(&name, encoded, |value| record::encode_form(entry, form, keyring, value))
                 })?;
-                changes.extend([(name, Some(value)), (deleted, None)]);
+                if has_tombstones {
+                    encode_change(&encode_key(DELETED, key), None, encoded);
+                }
+                count += 1 + usize::from(has_tombstones);
             }
             None => {
                 describer.describe(key, None, descriptions).map_err(undescribed)?;
-                changes.extend([(name, None), (deleted, describer.after.tombstone(key).map(encode_deleted))]);
+                encode_change(&name, None, encoded);
+                let tombstone = describer.after.tombstone(key).map(encode_deleted);
+                encode_change(&encode_key(DELETED, key), tombstone.as_deref(), encoded);
+                count += 2;
             }
         }
     }
-    Ok((changes, descriptions.as_slice().to_vec()))
+    Ok(WrittenPiece { encoded: encoded.as_slice().to_vec(), count, descriptions: descriptions.as_slice().to_vec() })
+}
+
+/// The changes of the state between two revisions, without encryption.
+#[cfg(test)]
+pub(super) fn changes_between(
+    before: &crate::model::snapshot::Snapshot,
+    after: &crate::model::snapshot::Snapshot,
+    changed: &BTreeSet<Key>,
+) -> Changes {
+    let describer = Describer { before, after, places: &super::history::Places::new(), digest_key: &[0; 32] };
+    written(&describer, changed, None, &mut RecordWriter::default()).unwrap_or_default()
 }
 
 /// Returns the keyed digest of changes for the history.
-pub(super) fn digest_of(changes: &[RecordChange], digest_key: &[u8; 32]) -> String {
+pub(super) fn digest_of(changes: &Changes, digest_key: &[u8; 32]) -> String {
     let mut hasher = blake3::Hasher::new_keyed(digest_key);
     let mut waiting = Vec::new();
-    for (key, value) in changes {
-        for part in [key.as_bytes(), value.as_deref().unwrap_or_default()] {
+    for (key, value) in changes.iter() {
+        for part in [key.as_bytes(), value.unwrap_or_default()] {
             waiting.extend_from_slice(&(part.len() as u64).to_le_bytes());
             waiting.extend_from_slice(part);
         }
@@ -119,7 +168,10 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Kind, id::Id, kind::https_edge::HttpsEdge, operation::Operation};
+    use crate::{
+        model::{Kind, id::Id, kind::https_edge::HttpsEdge, operation::Operation, snapshot::Snapshot},
+        store::history::Places,
+    };
 
     fn key(number: usize) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number:04}")))
@@ -138,20 +190,40 @@ mod tests {
         let delete: Vec<Operation> =
             (0..many).step_by(3).map(|number| Operation::Delete { key: key(number), with_children: false }).collect();
         let (after, _) = before.apply(&delete, Timestamp::UNIX_EPOCH).unwrap();
+        // As long as nothing was ever deleted, there are no tombstones to remove.
+        assert_same(&Snapshot::default(), &before, many, many);
+        let form = before.get(&key(1)).unwrap().lazy_spec.form_once().unwrap();
+        assert!(form.public_text().is_some(), "many forms would take much memory");
+        assert_same(&before, &after, many, many + delete.len());
+        assert_same(&after, &before, many, 2 * many);
+        let more = IN_MEMORY + AT_ONCE + 1;
+        let create: Vec<Operation> = (0..more).map(super::tests::create).collect();
+        let (large, _) = Snapshot::default().apply(&create, Timestamp::UNIX_EPOCH).unwrap();
+        assert_same(&Snapshot::default(), &large, more, more);
+    }
+
+    /// Checks that resources are written together as each is by itself.
+    fn assert_same(before: &Snapshot, after: &Snapshot, many: usize, changes: usize) {
         let all: BTreeSet<Key> = (0..many).map(key).collect();
         let (places, digest_key) = (Places::new(), [1; 32]);
-        let of = |changed: &BTreeSet<Key>| written(&before, &after, changed, &places, &digest_key, None).unwrap();
-        let together = of(&all);
-        let form_of = |number: usize| before.get(&key(number)).map(|entry| entry.lazy_spec.form_once());
-        let is_kept =
-            |number: usize| form_of(number).is_some_and(|form| form.is_ok_and(|it| it.public_text().is_none()));
-        assert!(!is_kept(1), "many forms would take much memory");
-        let single: Vec<WrittenResources> = all.iter().map(|key| of(&BTreeSet::from([key.clone()]))).collect();
-        let changes: Vec<RecordChange> = single.iter().flat_map(|one| one.changes.clone()).collect();
-        assert!(together.changes == changes && changes.len() == 2 * many);
-        let descriptions: Vec<Vec<u8>> = single.into_iter().flat_map(|one| one.descriptions).collect();
-        assert_eq!((together.descriptions.len(), descriptions.len()), (3, many));
-        assert_eq!(together.descriptions.join(&b","[..]), descriptions.join(&b","[..]));
+        let describer = Describer { before, after, places: &places, digest_key: &digest_key };
+        let of = |changed: &BTreeSet<Key>| {
+            let mut record = RecordWriter::default();
+            let changes = written(&describer, changed, None, &mut record).unwrap();
+            (changes, record.finish(""))
+        };
+        let (together, record) = of(&all);
+        let (mut single, mut descriptions) = (Changes::default(), RecordWriter::default());
+        for key in &all {
+            let mut one = Vec::new();
+            describer
+                .describe(key, after.get(key).map(|it| it.lazy_spec.form_once().unwrap()).as_ref(), &mut one)
+                .unwrap();
+            descriptions.add(&one);
+            single.append(of(&BTreeSet::from([key.clone()])).0);
+        }
+        assert!(together == single && together.len() == changes, "{together:?}, {changes} expected");
+        assert!(record == descriptions.finish(""));
     }
 
     #[test]
@@ -159,10 +231,10 @@ mod tests {
         let change =
             |number: usize| (format!("r/{number}"), (!number.is_multiple_of(5)).then(|| vec![7; 100 * number]));
         for many in [0, 1, 60] {
-            let changes: Vec<RecordChange> = (0..many).map(change).collect();
+            let changes: Changes = (0..many).map(change).collect();
             let mut hasher = blake3::Hasher::new_keyed(&[1; 32]);
-            for (key, value) in &changes {
-                for part in [key.as_bytes(), value.as_deref().unwrap_or_default()] {
+            for (key, value) in changes.iter() {
+                for part in [key.as_bytes(), value.unwrap_or_default()] {
                     hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
                 }
             }

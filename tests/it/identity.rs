@@ -39,7 +39,7 @@ fn commit(folder: &Folder, store: &str, manifests: &[Manifest<'_>]) -> BTreeMap<
 fn names(folder: &Folder, store: &str) -> BTreeMap<String, String> {
     let snapshot = folder.snapshot(store);
     let owned = snapshot.iter().filter_map(|entry| {
-        let claim = entry.claim.as_ref()?;
+        let claim = entry.claim.as_deref()?;
         Some((format!("{} {}", entry.key.kind, claim.name), entry.key.id.to_string()))
     });
     owned.collect()

@@ -29,7 +29,7 @@ fn route(name: &str, of: &str, more: &str) -> String {
 fn held(folder: &Folder) -> Vec<String> {
     let snapshot = folder.snapshot("store");
     let claimed = snapshot.iter().filter(|entry| entry.key.kind != Kind::Owner);
-    let mut names: Vec<_> = claimed.filter_map(|entry| Some(entry.claim.as_ref()?.name.clone())).collect();
+    let mut names: Vec<_> = claimed.filter_map(|entry| Some(entry.claim.as_deref()?.name.clone())).collect();
     names.sort();
     names
 }

@@ -164,7 +164,7 @@ fn a_module_set_sets_the_levels_of_its_findings() {
     let run = folder.run("reconcile --isolate m");
     assert_eq!(run.code, 1, "{}", run.all());
     let snapshot = folder.snapshot("store");
-    let claims = snapshot.iter().filter_map(|entry| Some(entry.claim.as_ref()?.name.clone()));
+    let claims = snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.name.clone()));
     let names: Vec<String> = claims.filter(|name| name.starts_with("r-") || name.starts_with("s-")).collect();
     assert_eq!(names, ["r-0"]);
 }

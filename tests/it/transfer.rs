@@ -48,7 +48,7 @@ pub(crate) fn apply(folder: &Folder, source: &str) -> Run {
 /// The paths of all resources with their owners.
 pub(crate) fn owners(folder: &Folder) -> BTreeMap<String, String> {
     let snapshot = folder.snapshot("store");
-    let owned = snapshot.iter().filter_map(|entry| Some((entry.key.path(), entry.claim.as_ref()?.source.clone())));
+    let owned = snapshot.iter().filter_map(|entry| Some((entry.key.path(), entry.claim.as_deref()?.source.clone())));
     owned.collect()
 }
 
@@ -57,7 +57,7 @@ fn content(folder: &Folder) -> Vec<String> {
     let snapshot = folder.snapshot("store");
     let named = snapshot
         .iter()
-        .filter(|entry| entry.claim.as_ref().is_some_and(|claim| ["shop", "cart"].contains(&claim.name.as_str())));
+        .filter(|entry| entry.claim.as_deref().is_some_and(|claim| ["shop", "cart"].contains(&claim.name.as_str())));
     named.map(|entry| format!("{} {} {} {:?}", entry.key, entry.created_at, entry.order, entry.spec())).collect()
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn restriction(more: &str, kind: &str) -> String {
 pub(crate) fn restrictions(folder: &Folder) -> Vec<(String, String)> {
     let snapshot = folder.snapshot("store");
     let all = snapshot.iter().filter(|entry| entry.key.kind == Kind::IpRestriction);
-    all.filter_map(|entry| entry.claim.as_ref().map(|claim| (claim.source.clone(), claim.name.clone()))).collect()
+    all.filter_map(|entry| entry.claim.as_deref().map(|claim| (claim.source.clone(), claim.name.clone()))).collect()
 }
 
 fn owned_by(source: &str) -> Vec<(String, String)> {

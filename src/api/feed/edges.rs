@@ -181,5 +181,5 @@ impl<'s> EdgeResolver<'s> {
 }
 
 fn name_of(entry: &Entry) -> String {
-    entry.claim.as_ref().map(|claim| claim.name.clone()).unwrap_or_default()
+    entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default()
 }

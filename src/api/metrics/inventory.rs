@@ -73,7 +73,7 @@ fn expiry(entry: &Entry) -> Option<Expiry> {
         _ => return None,
     };
     let second = not_after.parse::<Timestamp>().ok()?.as_second();
-    let name = entry.claim.as_ref().map(|claim| claim.name.clone()).unwrap_or_default();
+    let name = entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default();
     Some(Expiry { second, id: entry.key.id.to_string(), name })
 }
 

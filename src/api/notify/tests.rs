@@ -4,6 +4,7 @@
 
 use std::{fs, path::Path};
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::{super::change::ChangeFilter, config::NotificationSink, *};
@@ -92,7 +93,7 @@ impl Engine for Forgetful {
         self.0.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         match query {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
             query => self.0.history(query, before, limit),

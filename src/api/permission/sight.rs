@@ -54,7 +54,7 @@ impl Sight {
         match self {
             Sight::Nothing => false,
             Sight::Everything => true,
-            Sight::OfSources(scope) => entry.claim.as_ref().is_some_and(|claim| scope.may_apply(&claim.source)),
+            Sight::OfSources(scope) => entry.claim.as_deref().is_some_and(|claim| scope.may_apply(&claim.source)),
         }
     }
 

@@ -226,7 +226,7 @@ impl AskedServer {
                 }
                 let name = format!("{}-{id}", info.name);
                 let claim = Claim { source: source.into(), name, ..Claim::default() };
-                let create = Operation::Create { key, spec, claim: Some(claim), token: None };
+                let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
                 commit(&self.store, vec![create]).unwrap_or_else(|error| panic!("{}: {error}", info.name));
             }
         }

@@ -76,7 +76,7 @@ impl ScopeCheck<'_> {
     fn new_one(&self, operation: &Operation) -> Result<(), Fault> {
         let key = operation.key();
         let claim = match operation {
-            Operation::Create { claim, .. } => claim.as_ref().or_else(|| self.claims.get(key).copied()),
+            Operation::Create { claim, .. } => claim.as_deref().or_else(|| self.claims.get(key).copied()),
             Operation::PutModule { .. } | Operation::Claim { .. } => self.claims.get(key).copied(),
             _ => return Ok(()),
         };
@@ -151,7 +151,7 @@ fn delegates(edge: &Entry, source: &str) -> bool {
 }
 
 fn source_of(entry: &Entry) -> Option<&str> {
-    entry.claim.as_ref().map(|claim| claim.source.as_str())
+    entry.claim.as_deref().map(|claim| claim.source.as_str())
 }
 
 fn has_secrets(entry: &Entry) -> bool {
@@ -194,8 +194,8 @@ mod tests {
         Key::new(Kind::IpRestriction, Id::new(id))
     }
 
-    fn claim(source: &str) -> Claim {
-        Claim { source: source.into(), name: "x".into(), ..Claim::default() }
+    fn claim(source: &str) -> Arc<Claim> {
+        Arc::new(Claim { source: source.into(), name: "x".into(), ..Claim::default() })
     }
 
     fn create(key: Key, source: Option<&str>) -> Operation {

@@ -145,7 +145,7 @@ async fn blocking(
 fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     let snapshot = app.store.snapshot();
     let mut owned: HashMap<&str, usize> = HashMap::new();
-    for claim in snapshot.iter().filter_map(|entry| entry.claim.as_ref()) {
+    for claim in snapshot.iter().filter_map(|entry| entry.claim.as_deref()) {
         *owned.entry(claim.source.as_str()).or_default() += 1;
     }
     let followed = app.following.now();

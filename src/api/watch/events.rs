@@ -69,7 +69,7 @@ pub(super) fn portion(
     let mut text = Vec::new();
     let actor = actor(&revision.author);
     for (at, changed) in revision.changed.iter().enumerate().skip(start) {
-        let source = changed.claim.as_ref().map(|claim| claim.source.as_str());
+        let source = changed.claim.as_deref().map(|claim| claim.source.as_str());
         if !filter.selects(changed.key.kind, source, changed.event) {
             continue;
         }
@@ -100,8 +100,8 @@ fn data(
         kind: key.kind,
         id: &key.id,
         parent: key.parent.as_ref(),
-        source: claim.as_ref().map(|claim| claim.source.as_str()),
-        name: claim.as_ref().map(|claim| claim.name.as_str()),
+        source: claim.as_deref().map(|claim| claim.source.as_str()),
+        name: claim.as_deref().map(|claim| claim.name.as_str()),
         uri: app.site.uri(key),
     };
     let mut data = json::bytes(&change, Secrets::Masked)?;

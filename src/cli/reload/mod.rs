@@ -187,7 +187,7 @@ impl<'a> Reloader<'a> {
         for source in removed {
             let owner = source.as_str();
             let is_owned = |claim: &Claim| claim.source == owner;
-            let resources = snapshot.iter().filter(|it| it.claim.as_ref().is_some_and(is_owned)).count();
+            let resources = snapshot.iter().filter(|it| it.claim.as_deref().is_some_and(is_owned)).count();
             if resources == 0 {
                 tracing::info!(source, resources, "The source is no longer followed. It owns no resources.");
                 continue;

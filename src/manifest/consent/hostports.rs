@@ -26,7 +26,9 @@ fn served_by_others<'s>(snapshot: &'s Snapshot, source: Option<&str>) -> ServedH
     let mut served: ServedHostports<'s> = HashMap::new();
     // Of several edges with one hostport, the oldest one comes last and counts.
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
-        let Some(claim) = entry.claim.as_ref().filter(|claim| Some(claim.source.as_str()) != source) else { continue };
+        let Some(claim) = entry.claim.as_deref().filter(|claim| Some(claim.source.as_str()) != source) else {
+            continue;
+        };
         let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
         if source.is_none_or(|source| !prefixes_of(edge, source).contains(&WHOLE)) {
             served.extend(edge.hostports.iter().filter_map(|text| host_port(text)).map(|address| (address, claim)));

@@ -17,7 +17,7 @@ const MATCH: &str = "match";
 pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option<Fault> {
     match operation {
         Operation::Create { spec, claim, .. } => {
-            let source = claim.as_ref().map(|claim| claim.source.as_str());
+            let source = claim.as_deref().map(|claim| claim.source.as_str());
             hostports::taken(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
         }
         Operation::Patch { key, spec, fields } if key.kind == Kind::HttpsEdge => {
@@ -41,7 +41,7 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
 }
 
 fn source_of(entry: &Entry) -> Option<&str> {
-    entry.claim.as_ref().map(|claim| claim.source.as_str())
+    entry.claim.as_deref().map(|claim| claim.source.as_str())
 }
 
 /// The new match of a route, if a request changes it. All other fields are empty.

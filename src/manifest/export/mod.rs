@@ -111,7 +111,7 @@ pub(super) struct Exporter<'a> {
 impl Exporter<'_> {
     /// Whether the source owns a resource.
     fn owns(&self, entry: &Entry) -> bool {
-        entry.claim.as_ref().is_some_and(|claim| claim.source == self.source)
+        entry.claim.as_deref().is_some_and(|claim| claim.source == self.source)
     }
 
     /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident;
@@ -143,7 +143,7 @@ impl Exporter<'_> {
         let chosen: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
         let mut rest = Vec::new();
         for entry in chosen {
-            let given = entry.claim.as_ref().map(|claim| claim.name.clone());
+            let given = entry.claim.as_deref().map(|claim| claim.name.clone());
             match given.filter(|name| is_name(name) || is_its_match(entry, name)) {
                 Some(name) => {
                     self.names_beside(&entry.key).insert(name.clone());
@@ -194,14 +194,14 @@ impl Exporter<'_> {
         if !self.owns(entry) || entry.key.kind.info().implicit {
             metadata.insert("id".into(), entry.key.id.as_str().into());
         }
-        if entry.claim.as_ref().is_some_and(|claim| claim.prevent_destroy) {
+        if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
             metadata.insert("prevent_destroy".into(), true.into());
         }
         // Swapped names have an empty plan only while the manifests state the swap.
-        if let Some(former) = entry.claim.as_ref().and_then(|claim| claim.renamed_from.as_deref()) {
+        if let Some(former) = entry.claim.as_deref().and_then(|claim| claim.renamed_from.as_deref()) {
             metadata.insert("renamed_from".into(), former.into());
         }
-        if let Some(to) = entry.claim.as_ref().and_then(Claim::receiver) {
+        if let Some(to) = entry.claim.as_deref().and_then(Claim::receiver) {
             metadata.insert("transfer_to".into(), to.into());
         }
         envelope(entry.key.kind, metadata, spec)
@@ -217,12 +217,12 @@ impl Exporter<'_> {
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         for route in routes {
             // A route inside an edge moves with it.
-            let offered = |entry: &Entry| entry.claim.as_ref().and_then(Claim::receiver).map(str::to_owned);
+            let offered = |entry: &Entry| entry.claim.as_deref().and_then(Claim::receiver).map(str::to_owned);
             let moves_along = offered(edge) == offered(&route);
             let plain = |claim: &Claim| !claim.prevent_destroy && claim.renamed_from.is_none() && moves_along;
-            let plain = route.claim.as_ref().is_some_and(plain);
+            let plain = route.claim.as_deref().is_some_and(plain);
             let own = self.name(&route.key).to_owned();
-            let written_as_claimed = route.claim.as_ref().is_some_and(|claim| claim.name == own);
+            let written_as_claimed = route.claim.as_deref().is_some_and(|claim| claim.name == own);
             if !(plain && written_as_claimed && self.owns(&route)) {
                 behind.push(self.route(&route, &name)?);
                 continue;
@@ -251,7 +251,7 @@ impl Exporter<'_> {
         let mut spec = Map::new();
         spec.insert("edge".into(), edge.into());
         spec.extend(self.spec(route, &format!("{edge}/{name}"))?);
-        let keeps_name = route.claim.as_ref().is_some_and(|claim| claim.name == name);
+        let keeps_name = route.claim.as_deref().is_some_and(|claim| claim.name == name);
         let mut document = self.document(route, name, spec);
         // If the name differs from the claim's, the id identifies the route.
         if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut)
@@ -278,7 +278,7 @@ impl Exporter<'_> {
     pub(super) fn subscriptions(&mut self) -> Vec<Value> {
         let mut sources: BTreeMap<(Id, bool), Vec<Value>> = BTreeMap::new();
         for source in self.chosen(Kind::EventSource) {
-            let kept = source.claim.as_ref().is_some_and(|claim| claim.prevent_destroy);
+            let kept = source.claim.as_deref().is_some_and(|claim| claim.prevent_destroy);
             let (Some(parent), Some(spec)) = (source.key.parent.clone(), source.spec_as::<EventSource>()) else {
                 continue;
             };

@@ -68,7 +68,7 @@ pub(super) fn alone<'a>(
     }
     let mut others = known.named(kind, parent, name).chain(known.handed_over(kind, parent, name));
     let concern = |claim| declaration.transfer.concern(claim, known.source);
-    if others.any(|entry| entry.claim.as_ref().is_some_and(concern)) {
+    if others.any(|entry| entry.claim.as_deref().is_some_and(concern)) {
         return None;
     }
     let id = derived(kind, parent, name, fixed, 0);

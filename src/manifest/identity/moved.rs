@@ -21,7 +21,7 @@ impl<'a> Known<'a> {
             let mut index = FormerNames::default();
             let (snapshot, source) = (self.snapshot, self.source);
             for entry in snapshot.iter() {
-                let claim = entry.claim.as_ref().filter(|claim| claim.transferred_from.as_deref() == Some(source));
+                let claim = entry.claim.as_deref().filter(|claim| claim.transferred_from.as_deref() == Some(source));
                 if let Some(name) = claim.and_then(|claim| claim.transferred_as.as_deref()) {
                     index.entry((entry.key.kind, entry.key.parent.as_ref(), name)).or_default().push(entry);
                 }
@@ -61,7 +61,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
             let mut named = known.named(kind, parent, name).chain(known.handed_over(kind, parent, name));
             let moved = named.find(|entry| {
-                let claim = entry.claim.as_ref();
+                let claim = entry.claim.as_deref();
                 claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
                     && !self.is_taken(it, &entry.key)
                     && it.fits(known, entry) == fits

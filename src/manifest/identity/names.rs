@@ -32,7 +32,7 @@ impl<'a> NameIndex<'a> {
     pub(super) fn new(entries: &[&'a Arc<Entry>], source: &str) -> Self {
         let state = RandomState::default();
         let named = |(position, entry): (usize, &'a Arc<Entry>)| -> Option<NamedEntry<'a>> {
-            let claim = entry.claim.as_ref()?;
+            let claim = entry.claim.as_deref()?;
             let hash = state.hash_one((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str()));
             let position = i64::try_from(position).unwrap_or(i64::MAX);
             let rank = if claim.source == source { -position - 1 } else { position };
@@ -57,7 +57,7 @@ impl<'a> NameIndex<'a> {
         alike.filter(move |entry| {
             let key = &entry.key;
             let is_beside = key.kind == kind && key.parent.as_ref() == parent;
-            is_beside && entry.claim.as_ref().is_some_and(|claim| claim.name == name)
+            is_beside && entry.claim.as_deref().is_some_and(|claim| claim.name == name)
         })
     }
 }

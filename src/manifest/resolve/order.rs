@@ -50,7 +50,7 @@ impl<'a> KeyPlace<'_, 'a> {
             Some(it) => (it.claim, it.renamed_from.clone(), it.replaces.clone()),
             None => (self.wanted.claim().flatten(), None, None),
         };
-        let claim = transfer::claim(declaration, source, claim, renamed_from);
+        let claim = Arc::new(transfer::claim(declaration, source, claim, renamed_from));
         let position = self.index - left.partition_point(|it| *it < self.index);
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         let (spec, token_file) = (Arc::clone(spec), declaration.token_file.clone());

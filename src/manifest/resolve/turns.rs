@@ -78,7 +78,7 @@ impl<'a> Resolver<'a> {
             }
             let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
             // An event subscription has no claim that would tell its name.
-            let Some((parent, held)) = parent.and_then(|parent| Some((parent, parent.claim.as_ref()?))) else {
+            let Some((parent, held)) = parent.and_then(|parent| Some((parent, parent.claim.as_deref()?))) else {
                 return declared.knows(kind, name);
             };
             // Another edge may have a route of the same name.
@@ -91,18 +91,18 @@ impl<'a> Resolver<'a> {
                 || is_inside(parent.key.id.as_str())
         };
         let is_kept = |entry: &Entry| {
-            let claim = entry.claim.as_ref().filter(|claim| claim.source == source && claim.is_promised());
+            let claim = entry.claim.as_deref().filter(|claim| claim.source == source && claim.is_promised());
             claim.is_some_and(|claim| !is_declared(entry, claim))
         };
         // What moves with its edge is told with it.
         let is_told = |entry: &Entry| {
             let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
-            let promise = |entry: &Entry| entry.claim.as_ref().map(|it| (it.transfer_to.clone(), it.returned));
+            let promise = |entry: &Entry| entry.claim.as_deref().map(|it| (it.transfer_to.clone(), it.returned));
             parent.is_some_and(|parent| promise(parent) == promise(entry) && is_kept(parent))
         };
         // All cores wait for the memory of the claims, and hardly any is promised.
         let may_be_kept = |entry: &&Arc<Entry>| {
-            entry.claim.as_ref().is_some_and(|claim| claim.source == source && claim.is_promised())
+            entry.claim.as_deref().is_some_and(|claim| claim.source == source && claim.is_promised())
         };
         let entries = self.known.entries().par_iter().with_min_len(1024).copied();
         let promised: Vec<&Arc<Entry>> = entries.filter(may_be_kept).collect();

@@ -10,7 +10,7 @@ impl Snapshot {
     /// Names a resource in a message: ``HttpsEdgeRoute shop/cart of source `shop` (edghtsrt_…)``, or by kind and ID if no
     /// source owns it.
     pub(crate) fn name_of(&self, key: &Key) -> String {
-        let Some((entry, claim)) = self.get(key).and_then(|entry| Some((entry, entry.claim.as_ref()?))) else {
+        let Some((entry, claim)) = self.get(key).and_then(|entry| Some((entry, entry.claim.as_deref()?))) else {
             return key.to_string();
         };
         let (name, source) = (printable(&self.full_name(entry)), printable(&claim.source));
@@ -39,7 +39,7 @@ impl Snapshot {
 }
 
 fn own_name(entry: &Entry) -> &str {
-    entry.claim.as_ref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str())
+    entry.claim.as_deref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str())
 }
 
 #[cfg(test)]
@@ -61,15 +61,15 @@ mod tests {
         resource::AnyResource,
     };
 
-    fn claim(source: &str, name: &str) -> Option<Claim> {
-        Some(Claim { source: source.into(), name: name.into(), ..Claim::default() })
+    fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
+        Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))
     }
 
     #[test]
     fn a_resource_is_named_by_its_source_and_name_or_by_its_id() {
         let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new(id));
-        let create = |key: &Key, claim: Option<Claim>| {
+        let create = |key: &Key, claim: Option<Arc<Claim>>| {
             let spec: Arc<dyn AnyResource> = match key.kind {
                 Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
                 _ => {

@@ -78,8 +78,8 @@ impl Snapshot {
 
     /// Whether a resource of another source is now this source's, which has not declared it yet.
     fn is_given(&self, before: &Snapshot, key: &Key, source: &str) -> bool {
-        let now = self.get(key).and_then(|entry| entry.claim.as_ref());
-        let then = before.get(key).and_then(|entry| entry.claim.as_ref());
+        let now = self.get(key).and_then(|entry| entry.claim.as_deref());
+        let then = before.get(key).and_then(|entry| entry.claim.as_deref());
         now.is_some_and(|now| now.source == source && now.awaits_manifest())
             && then.is_some_and(|then| then.source != source)
     }
@@ -135,13 +135,13 @@ mod tests {
         let create = Operation::Create {
             key: key.clone(),
             spec: Arc::new(HttpsEdge::default()),
-            claim: Some(held("a")),
+            claim: Some(Arc::new(held("a"))),
             token: None,
         };
         let state = Snapshot::default().apply(&[create], Timestamp::UNIX_EPOCH).unwrap().0;
         let state = state.committed_by(&rollback(None, vec![rejected("b", "one"), rejected("b", "two")]));
         let claimed = |state: &Snapshot, claim: Claim| {
-            let claim = Operation::Claim { key: key.clone(), claim: Some(claim) };
+            let claim = Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) };
             let (next, changed) = state.apply(&[claim], Timestamp::UNIX_EPOCH).unwrap();
             next.noting_transfers(state, &changed)
         };

@@ -1,7 +1,7 @@
 //! The claims that a rollback brings back (D78). If a resource changed hands since, the manifests of both sources are still
 //! those from after the transfer: the source that gets it back must not delete it, nor the other one create it again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::model::{
     Kind,
@@ -31,17 +31,17 @@ impl<'a> FormerOwners<'a> {
             if let Some(from) = &claim.transferred_from {
                 let name = claim.transferred_as.as_ref().unwrap_or(&claim.name);
                 let key = (entry.key.kind, entry.key.parent.as_ref(), from.as_str(), name.as_str());
-                replaced.insert(key, claim);
+                replaced.insert(key, claim.as_ref());
             }
         }
         Self { current, replaced }
     }
 
     /// The claim on a resource that is brought back.
-    pub(super) fn claim(&self, then: &Entry) -> Option<Claim> {
+    pub(super) fn claim(&self, then: &Entry) -> Option<Arc<Claim>> {
         let claim = then.claim.clone()?;
         let now = match self.current.get(&then.key) {
-            Some(now) => now.claim.as_ref(),
+            Some(now) => now.claim.as_deref(),
             None => {
                 let key = (then.key.kind, then.key.parent.as_ref(), claim.source.as_str(), claim.name.as_str());
                 self.replaced.get(&key).copied()
@@ -52,22 +52,22 @@ impl<'a> FormerOwners<'a> {
             Some(now) if now.source != claim.source => {
                 let renamed = (now.name != claim.name).then(|| now.name.clone());
                 let offered = claim.receiver().map(str::to_owned);
-                Claim {
+                Arc::new(Claim {
                     transfer_to: offered.or_else(|| Some(claim.source.clone())),
                     transferred_from: Some(now.source.clone()),
                     transferred_as: renamed,
                     returned: true,
-                    ..claim
-                }
+                    ..Claim::clone(&claim)
+                })
             }
             // An earlier rollback returned it: its source has not declared it since.
-            Some(now) if now.is_kept_by_rollback() && !claim.is_promised() => Claim {
+            Some(now) if now.is_kept_by_rollback() && !claim.is_promised() => Arc::new(Claim {
                 transfer_to: now.transfer_to.clone(),
                 transferred_from: now.transferred_from.clone(),
                 transferred_as: now.transferred_as.clone(),
                 returned: true,
-                ..claim
-            },
+                ..Claim::clone(&claim)
+            }),
             _ => claim,
         })
     }

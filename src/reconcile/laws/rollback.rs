@@ -5,7 +5,7 @@ use crate::reconcile::{ApplyError, rollback::Rollback};
 
 /// What a rollback brings back of a resource. Specs are compared as plans compare them: by what they mean.
 #[derive(Debug)]
-struct Essence(Key, Arc<dyn AnyResource>, Option<Claim>);
+struct Essence(Key, Arc<dyn AnyResource>, Option<Arc<Claim>>);
 
 impl PartialEq for Essence {
     fn eq(&self, other: &Self) -> bool {

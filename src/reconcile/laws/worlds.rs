@@ -89,7 +89,7 @@ impl Fate {
         };
         let name = if self.renamed && side == Side::After { format!("renamed-{place}") } else { format!("n{place}") };
         let key = Key { kind: info.kind, parent: parent.cloned(), id };
-        let claim = Claim { source: SOURCE.into(), name, ..Claim::default() };
+        let claim = Arc::new(Claim { source: SOURCE.into(), name, ..Claim::default() });
         world.insert(key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None });
     }
 }

@@ -219,7 +219,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         self.following.note_suspension();
         if !health.is_applied() {
             let source = self.options.source.as_str();
-            let owned = snapshot.iter().any(|it| it.claim.as_ref().is_some_and(|claim| claim.source == source));
+            let owned = snapshot.iter().any(|it| it.claim.as_deref().is_some_and(|claim| claim.source == source));
             if owned {
                 health.has_resources();
             }

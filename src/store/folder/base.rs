@@ -7,16 +7,12 @@ use bytestring::ByteString;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    files::write_whole,
-    frame::{Changes, change_length, encode_changes, number},
-    keys::KEYS,
-    parallel_read,
-};
+use super::{files::write_whole, frame::number, keys::KEYS, parallel_read};
 use crate::{
     model::code::Code,
     store::{
         StoreError,
+        changes::{ChangesIn, change_length, encode_change},
         engine::{Hash, Tip},
         seal::{KeyId, Keyring, Sealed, name_of, store_named},
     },
@@ -149,7 +145,7 @@ pub(super) fn write(
         chunk.extend_from_slice(&(header.len() as u32).to_le_bytes());
         chunk.extend_from_slice(&header);
         for (key, value) in records {
-            encode_changes([(key.as_str(), Some(value.as_slice()))].into_iter(), &mut chunk);
+            encode_change(&key, Some(&value), &mut chunk);
             if chunk.len() >= CHUNK {
                 hasher.update(&chunk);
                 writer.write_all(&chunk)?;
@@ -216,7 +212,7 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         _ => return Err(damaged()),
     };
     let record = |start: &usize| -> Option<(ByteString, Bytes)> {
-        let (key, value) = Changes::new(content.get(*start..)?).next()?.ok()?;
+        let (key, value) = ChangesIn::new(content.get(*start..)?).next()?.ok()?;
         Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
     };
     let starts = starts.ok_or_else(damaged)?;

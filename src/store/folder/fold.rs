@@ -9,11 +9,12 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, RecordChange, Tip, UNDO},
+    changes::Changes,
+    engine::{Batch, Tip},
 };
 
-/// Changes what undoes a batch, before it is written.
-pub(super) type Revise<'r> = dyn FnMut(&mut RecordChange) -> Result<(), StoreError> + 'r;
+/// Returns what is written instead of a former value, if anything else is.
+pub(super) type Revise<'r> = dyn FnMut(&str, &[u8]) -> Result<Option<Vec<u8>>, StoreError> + 'r;
 
 /// Writes a journal, which another one must follow, as a history file, which keeps only the changes that undo the batches.
 /// Returns the end of the journal.
@@ -44,7 +45,11 @@ pub(super) fn rewrite_history(folder: &Path, generation: u64, revise: &mut Revis
 }
 
 fn undoing(mut batch: Batch, revise: &mut Revise<'_>) -> Result<Batch, StoreError> {
-    batch.changes.retain(|(key, _)| key.starts_with(UNDO));
-    batch.changes.iter_mut().try_for_each(revise)?;
+    let mut changes = Changes::default();
+    for (key, value) in batch.changes.undoing().iter() {
+        let revised = value.map(|value| revise(key, value)).transpose()?.flatten();
+        changes.push(key, revised.as_deref().or(value));
+    }
+    batch.changes = changes;
     Ok(batch)
 }

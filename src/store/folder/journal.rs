@@ -5,12 +5,13 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    thread,
 };
 
 use super::{
     base::StoreId,
     files,
-    frame::{BatchFrame, hash_at, number},
+    frame::{self, BatchFrame, hash_at, number},
 };
 use crate::{
     model::code::Code,
@@ -88,31 +89,68 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes frames after the last one: small ones together in one write, large pieces without a copy. Returns the end.
+    /// Writes frames after the last one: small ones together in one write, large ones in pieces. Returns the end.
     fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
         let all: u64 = frames.iter().map(BatchFrame::length).sum();
-        let mut waiting = Vec::<u8>::with_capacity(TOGETHER.min(all as usize));
-        let mut end = self.length;
-        let mut write = |bytes: &[u8]| -> io::Result<()> {
-            fault::write_all_at("journal.write", &self.file, bytes, end)?;
-            end += bytes.len() as u64;
-            Ok(())
-        };
+        let mut writer =
+            PieceWriter { file: &self.file, waiting: Vec::with_capacity(TOGETHER.min(all as usize)), end: self.length };
         for frame in frames {
-            frame.write(&mut |piece: &[u8]| -> io::Result<()> {
-                if waiting.len() + piece.len() > TOGETHER {
-                    write(&waiting)?;
-                    waiting.clear();
-                }
-                if piece.len() > TOGETHER {
-                    return write(piece);
-                }
-                waiting.extend_from_slice(piece);
-                Ok(())
+            if let Some(whole) = frame.whole() {
+                writer.write(whole)?;
+                continue;
+            }
+            writer.flush()?;
+            let start = writer.end;
+            writer.end += frame::HEAD as u64;
+            // Its checksum is computed while the rest is written.
+            let head = thread::scope(|threads| {
+                let hashing = thread::Builder::new().spawn_scoped(threads, || frame.head());
+                frame.content().try_for_each(|piece| writer.write(piece))?;
+                writer.flush()?;
+                let head = hashing.ok().and_then(|thread| thread.join().ok());
+                Ok::<_, io::Error>(head.unwrap_or_else(|| frame.head()))
             })?;
+            fault::write_all_at("journal.write", &self.file, &head, start)?;
         }
-        write(&waiting)?;
-        Ok(end)
+        writer.flush()?;
+        Ok(writer.end)
+    }
+}
+
+/// Writes pieces to a file, one after another: small ones together, large ones without a copy.
+struct PieceWriter<'f> {
+    file: &'f File,
+    waiting: Vec<u8>,
+    /// Where the next bytes go.
+    end: u64,
+}
+
+impl PieceWriter<'_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        if self.waiting.len() + piece.len() > TOGETHER {
+            self.flush()?;
+        }
+        if piece.len() > TOGETHER {
+            return self.write_now(piece);
+        }
+        self.waiting.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.write_now(&waiting)?;
+        waiting.clear();
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    fn write_now(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !bytes.is_empty() {
+            fault::write_all_at("journal.write", self.file, bytes, self.end)?;
+            self.end += bytes.len() as u64;
+        }
+        Ok(())
     }
 }
 

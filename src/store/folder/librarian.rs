@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
@@ -123,20 +124,14 @@ impl Librarian {
 
     /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
     /// `upto`.
-    pub(super) fn find(
-        &self,
-        query: &Query,
-        before: u64,
-        limit: usize,
-        upto: u64,
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    pub(super) fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Bytes>, StoreError> {
         let index = self.index(upto)?;
         let mut last = None;
         let mut place = String::new();
         // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
             let mut moved = None;
-            let records: io::Result<Option<Vec<Arc<[u8]>>>> = self
+            let records: io::Result<Option<Vec<Bytes>>> = self
                 .locate(&index, query, before, limit)?
                 .into_iter()
                 .map(|(position, location)| {
@@ -252,7 +247,7 @@ impl Librarian {
     /// Converts the journals before a generation to history files, which keep only the changes that undo the batches.
     pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
-            let end = fold::journal_to_history(&self.folder, old, &mut |_| Ok(()))?;
+            let end = fold::journal_to_history(&self.folder, old, &mut |_, _| Ok(None))?;
             // The index must have the new locations before the old file is removed, and the old locations before that:
             // a record that is added later would get its old location again.
             if let Ok(index) = self.written(end.position) {
@@ -326,6 +321,7 @@ mod tests {
     use crate::{
         model::operation::Author,
         store::{
+            changes::Changes,
             folder::{journal, rows::IndexedRecord},
             history::{Outcome, Record, chain},
         },
@@ -345,9 +341,9 @@ mod tests {
             resources: Vec::new(),
             changes: String::new(),
         };
-        let record: Arc<[u8]> = record.to_bytes().unwrap_or_default().into();
+        let record = Bytes::from(record.to_bytes().unwrap_or_default());
         let hash = chain(&[0; 32], &record);
-        Batch { position, revision: position, next_order: 0, record, hash, changes: Vec::new() }
+        Batch { position, revision: position, next_order: 0, record, hash, changes: Changes::default() }
     }
 
     #[test]
@@ -368,7 +364,7 @@ mod tests {
         let (begin, jobs, ends) = (channel().0, channel().0, Mutex::default());
         let librarian = Librarian { folder: path.to_owned(), shared, begin, jobs, thread: None, ends };
         let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
-        let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| Arc::clone(&batch.record)).collect();
+        let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| batch.record.clone()).collect();
         assert_eq!(found, expected);
         Ok(())
     }

@@ -4,8 +4,9 @@ use std::{
     collections::VecDeque,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
+
+use bytes::Bytes;
 
 use super::{
     base::StoreId,
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Query, Statistics, Tip, UNDO, UndoVisit, Visit},
+    engine::{Batch, Query, Statistics, Tip, UndoVisit, Visit},
     history::Record,
 };
 
@@ -105,7 +106,7 @@ pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut Und
             && batch.position <= upto
         {
             let after = Tip::after(&batch);
-            batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            batch.changes = batch.changes.undoing();
             visit(before, batch)?;
             before = after;
         }
@@ -150,8 +151,8 @@ pub(super) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<O
 }
 
 /// Finds at most `limit` records before a position, newest first, without the index.
-pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
-    let mut found: Vec<Arc<[u8]>> = Vec::new();
+pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
+    let mut found: Vec<Bytes> = Vec::new();
     // The start of the file that follows in the log.
     let mut next: Option<Tip> = None;
     for (part, generation) in parts(folder)?.into_iter().rev() {
@@ -219,7 +220,7 @@ mod tests {
             Journal::create(path(generation), [7; 16], Tip::default()).unwrap();
         }
         let listed = parts(folder.path()).unwrap();
-        fold::journal_to_history(folder.path(), 1, &mut |_| Ok(())).unwrap();
+        fold::journal_to_history(folder.path(), 1, &mut |_, _| Ok(None)).unwrap();
         fs::remove_file(path(1)).unwrap();
         let opened = |(part, generation)| open(folder.path(), part, generation, false).map(|reader| reader.start);
         assert_eq!(listed.into_iter().map(opened).collect::<Vec<_>>(), [Ok(Tip::default()), Ok(Tip::default())]);

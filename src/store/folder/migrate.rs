@@ -7,9 +7,9 @@ use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::Arc,
 };
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;
 use sled::Db;
@@ -24,7 +24,9 @@ use super::{
 use crate::{
     model::{code::Code, operation::Author},
     store::{
-        StoreError, codec,
+        StoreError,
+        changes::Changes,
+        codec,
         engine::{Batch, Tip},
         history::{Outcome, Record, chain},
         seal::{Keyring, MasterKeySource},
@@ -129,14 +131,14 @@ fn convert(folder: &Path, db: &Db, source: &MasterKeySource) -> Result<Keyring, 
             resources: Vec::new(),
             changes: String::new(),
         };
-        let record: Arc<[u8]> = record.to_bytes()?.into();
+        let record = Bytes::from(record.to_bytes()?);
         let batch = Batch {
             position: tip.position + 1,
             revision: old.revision,
             next_order,
             hash: chain(&tip.hash, &record),
             record,
-            changes: Vec::new(),
+            changes: Changes::default(),
         };
         tip = Tip::after(&batch);
         batches.push(batch);

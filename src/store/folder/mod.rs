@@ -63,6 +63,7 @@ use std::{
 };
 
 use base::StoreId;
+use bytes::Bytes;
 use content::{FolderContent, content_base, read};
 use files::Part;
 use frame::BatchFrame;
@@ -88,6 +89,7 @@ pub(crate) use unpack::BackupFile;
 use super::{
     Stay, StoreError,
     backup::Backup,
+    changes::Changes,
     engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
     history::Retention,
@@ -253,8 +255,8 @@ impl Engine for FolderEngine {
             offset += location.length;
             // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
-            let record = Arc::clone(&batch.record);
-            (location, Batch { position, revision, next_order, record, hash, changes: Vec::new() })
+            let record = batch.record.clone();
+            (location, Batch { position, revision, next_order, record, hash, changes: Changes::default() })
         });
         self.librarian.add(located.collect());
         Ok(())
@@ -265,7 +267,7 @@ impl Engine for FolderEngine {
         log::changes_since(&self.folder, position, upto)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         if self.stay == Stay::Brief {
             return log::find(&self.folder, query, before, limit);
         }

@@ -21,10 +21,15 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     if length <= PIECE as u64 || length > MOST_BYTES {
         return files::read(path);
     }
+    read_part(&file, 0, length)
+}
+
+/// Reads a part of a file that has at least so many bytes after the offset.
+pub(super) fn read_part(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     // The system gives memory of zeros, so nothing is written before the content is.
     let mut bytes: Vec<u8> = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     let pieces = bytes.par_chunks_mut(PIECE).enumerate();
-    pieces.try_for_each(|(at, piece)| file.read_exact_at(piece, (at * PIECE) as u64))?;
+    pieces.try_for_each(|(at, piece)| file.read_exact_at(piece, offset + (at * PIECE) as u64))?;
     Ok(bytes)
 }
 
@@ -44,6 +49,9 @@ mod tests {
             let content: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             fs::write(&path, &content).unwrap();
             assert!(read(&path).unwrap() == content, "{length} bytes");
+            let file = File::open(&path).unwrap();
+            let part = read_part(&file, length as u64 / 3, length as u64 / 2).unwrap();
+            assert!(Some(part.as_slice()) == content.get(length / 3..length / 3 + length / 2), "{length} bytes");
         }
     }
 }

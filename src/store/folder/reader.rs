@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -14,6 +14,7 @@ use super::{
     base::StoreId,
     files, frame,
     journal::{self, start_of},
+    parallel_read,
 };
 use crate::store::{
     StoreError,
@@ -21,6 +22,8 @@ use crate::store::{
 };
 
 const BUFFER: usize = 1 << 16;
+/// From this size on, a batch is read on all cores.
+const LARGE: u64 = 1 << 22;
 
 /// The bytes after the last readable batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +102,9 @@ impl LogReader {
         if self.frame.is_empty() {
             return Ok(None);
         }
+        if let Some((batch, length)) = self.large()? {
+            return self.found(batch, length).map(Some);
+        }
         if let Ok(length) = frame::frame_length(&self.frame) {
             self.fill(length)?;
         }
@@ -108,14 +114,37 @@ impl LogReader {
             self.rest = Some(if later { Rest::Damaged } else { Rest::Torn });
             return Ok(None);
         };
+        self.found(batch, length as u64).map(Some)
+    }
+
+    /// Reads a large batch, of which only the head was read yet: on all cores, into the memory where it stays. Returns none
+    /// for any other, and leaves what is damaged to be found.
+    fn large(&mut self) -> Result<Option<(Batch, u64)>, StoreError> {
+        let Ok((record, changes)) = frame::lengths(&self.frame) else { return Ok(None) };
+        let start = self.end + frame::HEAD as u64;
+        let end = start.checked_add(record).and_then(|end| end.checked_add(changes));
+        let Some(end) = end.filter(|end| self.with_changes && end - start >= LARGE && *end <= self.size) else {
+            return Ok(None);
+        };
+        let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
+        let read =
+            |offset: u64, length: u64| parallel_read::read_part(self.file.get_ref(), offset, length).map_err(failed);
+        let (kept, changed) = (read(start, record)?, read(start + record, changes)?);
+        let Ok(batch) = frame::assemble(&self.frame, kept, changed) else { return Ok(None) };
+        self.file.seek(SeekFrom::Start(end)).map_err(|error| StoreError::io("read", &self.path, &error))?;
+        Ok(Some((batch, end - self.end)))
+    }
+
+    /// A batch that was read, if it follows the one before.
+    fn found(&mut self, batch: Batch, length: u64) -> Result<Framed, StoreError> {
         if batch.position != self.tip.position + 1 {
             let found = format!("record {} follows record {}", batch.position, self.tip.position);
             return Err(StoreError::corrupt(&self.path, found));
         }
-        let (offset, length) = (self.end, length as u64);
+        let offset = self.end;
         self.tip = Tip::after(&batch);
         self.end += length;
-        Ok(Some(Framed { offset, length, batch }))
+        Ok(Framed { offset, length, batch })
     }
 
     /// The error of a file whose next record cannot be read, although it must be there.
@@ -145,9 +174,9 @@ pub(super) fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Opt
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
+    use bytes::Bytes;
 
-    use super::*;
+    use super::{frame::BatchFrame, *};
 
     #[test]
     fn a_long_file_is_read_in_little_memory() {
@@ -155,8 +184,8 @@ mod tests {
         let path = folder.path().join("journal.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
         let batch = |position: u64| {
-            let record = Arc::from(vec![b'x'; 1000]);
-            let changes = vec![("r/a".to_owned(), Some(vec![1; 100]))];
+            let record = Bytes::from(vec![b'x'; 1000]);
+            let changes = std::iter::once(("r/a", Some(vec![1; 100]))).collect();
             Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
         };
         let batches: Vec<Batch> = (1..=2000).map(batch).collect();
@@ -171,5 +200,52 @@ mod tests {
         }
         assert_eq!((count, reader.end, reader.rest), (2000, journal.length(), None));
         assert!(reader.frame.capacity() < 1 << 16, "{} of {} bytes", reader.frame.capacity(), reader.end);
+    }
+
+    #[test]
+    fn a_large_batch_is_read_as_the_others_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.0000000001");
+        let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
+        let batch = |position: u64, many: usize| {
+            let change = |number: usize| (format!("r/{number}"), (!number.is_multiple_of(7)).then(|| vec![1; 1000]));
+            let record = Bytes::from(vec![b'x'; 100 * many]);
+            let changes = (0..many).map(change).collect();
+            Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
+        };
+        let batches = [batch(1, 3), batch(2, 6000), batch(3, 5), batch(4, 5000), batch(5, 1)];
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
+        assert!(journal.append(&frames).is_ok());
+        for with_changes in [true, false] {
+            let mut reader = LogReader::open(&path, with_changes).unwrap();
+            for (expected, frame) in batches.iter().zip(&frames) {
+                let Framed { length, batch, .. } = reader.batch().unwrap().unwrap();
+                assert_eq!(
+                    (batch.position, length, &batch.record),
+                    (expected.position, frame.length(), &expected.record)
+                );
+                assert!(batch.changes == if with_changes { expected.changes.clone() } else { Default::default() });
+            }
+            assert!(reader.batch().unwrap().is_none() && reader.rest.is_none());
+        }
+        let whole = std::fs::read(&path).unwrap();
+        let first: u64 = frames.iter().take(3).map(BatchFrame::length).sum();
+        let fourth = journal::HEAD + first as usize;
+        let rest_of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut reader = LogReader::open(&path, true).unwrap();
+            while reader.batch().unwrap().is_some() {}
+            (reader.tip.position, reader.rest)
+        };
+        for at in [0, 10, 50, frame::HEAD, 1_000_000, 4_500_000] {
+            let mut damaged = whole.clone();
+            *damaged.get_mut(fourth + at).unwrap() ^= 1;
+            assert_eq!(rest_of(&damaged), (3, Some(Rest::Damaged)), "byte {at}");
+            assert_eq!(rest_of(whole.get(..fourth + at + 1).unwrap()), (3, Some(Rest::Torn)), "cut at {at}");
+        }
+        // The head is written last.
+        let mut headless = whole.get(..fourth + 4_500_000).unwrap().to_vec();
+        headless.get_mut(fourth..fourth + frame::HEAD).unwrap().fill(0);
+        assert_eq!(rest_of(&headless), (3, Some(Rest::Torn)));
     }
 }

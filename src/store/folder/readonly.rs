@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+
 use super::{
     FolderContent, collect, files, fingerprint,
     head::{self, Head},
@@ -86,7 +88,7 @@ impl Engine for FolderReader {
         log::changes_since(&self.folder, position, self.tip.position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         log::find(&self.folder, query, before, limit)
     }
 

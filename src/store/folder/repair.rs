@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, engine::UNDO, mint, seal::MasterKeySource},
+    store::{StoreError, mint, seal::MasterKeySource},
 };
 
 /// How many copies of a store can be made in one second.
@@ -98,7 +98,7 @@ impl Repair {
             let batch = scan.batch(frame, true);
             let mut batch = batch.ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))?;
             if is_history {
-                batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+                batch.changes = batch.changes.undoing();
             }
             Ok(Some(batch))
         })?;

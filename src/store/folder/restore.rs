@@ -27,7 +27,7 @@ use crate::{
     model::code::Code,
     store::{
         PastError, Stay, Store, StoreError, codec,
-        engine::{Tip, UNDO},
+        engine::Tip,
         fault,
         history::{RecordOutline, Retention},
         seal::{Keyring, MasterKeySource},
@@ -242,7 +242,7 @@ fn keep_until(mut from: LogReader, to: &Path, end: Tip) -> Result<(), StoreError
     journal::write_history(to, store, start, || {
         let next = from.batch()?.filter(|framed| framed.batch.position <= end.position);
         Ok(next.map(|Framed { mut batch, .. }| {
-            batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            batch.changes = batch.changes.undoing();
             batch
         }))
     })

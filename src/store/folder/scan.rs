@@ -113,19 +113,22 @@ impl LogScan {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::{fs, sync::Arc};
+    use std::fs;
+
+    use bytes::Bytes;
 
     use super::*;
-    use crate::store::folder::journal;
+    use crate::store::{changes::Changes, folder::journal};
 
     fn log(count: u64) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("history.0000000001");
         let mut before = Tip::default();
         let mut batches = (1..=count).map(|position| {
-            let record: Arc<[u8]> = format!("record {position}").into_bytes().into();
+            let record = Bytes::from(format!("record {position}"));
             let hash = chain(&before.hash, &record);
-            let batch = Batch { position, revision: position, next_order: 0, record, hash, changes: Vec::new() };
+            let batch =
+                Batch { position, revision: position, next_order: 0, record, hash, changes: Changes::default() };
             before = Tip::after(&batch);
             batch
         });

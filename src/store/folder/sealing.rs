@@ -25,7 +25,7 @@ use crate::{
     model::code::Code,
     store::{
         StoreError, codec,
-        engine::{RecordChange, State, Tip},
+        engine::{State, Tip},
         seal::Keyring,
     },
 };
@@ -43,14 +43,7 @@ pub(super) fn encrypt(
     keyring.set_root(&content.state.root_secret);
     let is_continued = content.base_key.is_some();
     let generation = if is_continued { content_base(folder)? } else { write_base(folder, head, content, keyring)? };
-    let mut seal = |(key, value): &mut RecordChange| -> Result<(), StoreError> {
-        if let Some(former) = value
-            && let Some(sealed) = codec::sealed(key, former, keyring)?
-        {
-            *former = sealed;
-        }
-        Ok(())
-    };
+    let mut seal = |key: &str, former: &[u8]| codec::sealed(key, former, keyring);
     for old in Part::Journal.generations(folder)?.into_iter().filter(|old| *old < generation) {
         fold::journal_to_history(folder, old, &mut seal)?;
         files::remove(&Part::Journal.path(folder, old))?;
@@ -110,7 +103,7 @@ fn write_base(
 fn is_clear(folder: &Path, generation: u64, keyring: &Keyring) -> Result<bool, StoreError> {
     let mut history = LogReader::open(&Part::History.path(folder, generation), true)?;
     while let Some(framed) = history.batch()? {
-        for (key, value) in &framed.batch.changes {
+        for (key, value) in framed.batch.changes.iter() {
             if let Some(value) = value
                 && codec::sealed(key, value, keyring)?.is_some()
             {
@@ -147,13 +140,11 @@ mod tests {
         },
         store::{
             Store,
-            engine::{Batch, UNDO},
-            folder::{
-                frame::{BatchFrame, encode_changes},
-                journal,
-            },
-            history::{Outcome, Places, Record, chain},
-            written::written,
+            changes::encode_change,
+            engine::Batch,
+            folder::{frame::BatchFrame, journal},
+            history::{Outcome, Record, chain},
+            written::changes_between,
         },
     };
 
@@ -181,8 +172,8 @@ mod tests {
         let (mut now, mut tip, mut batches) = (Snapshot::default(), Tip::default(), Vec::new());
         for operations in [first, patch("hunter2-second"), patch("hunter2-third")] {
             let (next, changed) = now.apply(&operations, Timestamp::UNIX_EPOCH).unwrap();
-            let mut changes = written(&now, &next, &changed, &Places::new(), &[0; 32], None).unwrap().changes;
-            changes.extend(codec::undo(&now, &changed, None).unwrap());
+            let mut changes = changes_between(&now, &next, &changed);
+            changes.append(codec::undo(&now, &changed, None).unwrap());
             let record = Record {
                 position: tip.position + 1,
                 revision: Some(next.revision),
@@ -196,7 +187,7 @@ mod tests {
                 resources: Vec::new(),
                 changes: String::new(),
             };
-            let record: Arc<[u8]> = record.to_bytes().unwrap().into();
+            let record = Bytes::from(record.to_bytes().unwrap());
             let hash = chain(&tip.hash, &record);
             let (revision, next_order) = (next.revision, next.next_order());
             let batch = Batch { position: tip.position + 1, revision, next_order, hash, record, changes };
@@ -220,7 +211,7 @@ mod tests {
         let header = header.to_string();
         let mut bytes = [b"ewbase2\n".as_slice(), &(header.len() as u32).to_le_bytes(), header.as_bytes()].concat();
         let records = codec::records(state, None).unwrap();
-        encode_changes(records.iter().map(|(key, value)| (key.as_str(), Some(value.as_slice()))), &mut bytes);
+        records.iter().for_each(|(key, value)| encode_change(key, Some(value), &mut bytes));
         let checksum = blake3::hash(&bytes);
         bytes.extend_from_slice(checksum.as_bytes());
         bytes
@@ -232,7 +223,7 @@ mod tests {
         let (store, batches) = (base::id_of(&ROOT), batches());
         let mut history = batches.iter().take(2).map(|(batch, _)| {
             let mut batch = batch.clone();
-            batch.changes.retain(|(key, _)| key.starts_with(UNDO));
+            batch.changes = batch.changes.undoing();
             batch
         });
         journal::write_history(&Part::History.path(folder, 1), store, Tip::default(), || Ok(history.next())).unwrap();

@@ -86,7 +86,7 @@ struct PlainRecord<'r> {
     spec: &'r [u8],
     created_at: &'r [u8],
     order: u64,
-    claim: Option<Claim>,
+    claim: Option<Arc<Claim>>,
 }
 
 impl<'r> PlainRecord<'r> {
@@ -101,7 +101,7 @@ impl<'r> PlainRecord<'r> {
         let order = std::str::from_utf8(order).ok()?.parse().ok()?;
         let claim = match others.strip_prefix(br#","claim":"#) {
             // Whatever follows the claim is an error here.
-            Some(claim) => Some(claim_of(claim.strip_suffix(b"}")?)?),
+            Some(claim) => Some(Arc::new(claim_of(claim.strip_suffix(b"}")?)?)),
             None if others == b"}" => None,
             None => return None,
         };
@@ -161,7 +161,7 @@ mod tests {
         keyring
     }
 
-    fn route(description: &str, claim: Option<Claim>) -> Entry {
+    fn route(description: &str, claim: Option<Arc<Claim>>) -> Entry {
         let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
         let description = serde_json::to_string(description).unwrap();
         let text = format!(r#"{{"match_type":"path_prefix","match":"/","description":{description}}}"#);
@@ -182,8 +182,9 @@ mod tests {
     fn a_record_is_the_same_from_its_end_and_from_its_start() {
         let (keyring, mut last) = (keyring(), LastRecord::default());
         let awkward = r#"a[1]","references":[],"created_at":"2026-01-01T00:00:00Z","order":1}"#;
-        let claim = |name: &str| Some(Claim { source: "shop".into(), name: name.into(), ..Claim::default() });
-        let returned = claim("cart").map(|claim| Claim { transfer_to: Some("[".into()), returned: true, ..claim });
+        let claim = |name: &str| Some(Arc::new(Claim { source: "shop".into(), name: name.into(), ..Claim::default() }));
+        let returned = claim("cart")
+            .map(|claim| Arc::new(Claim { transfer_to: Some("[".into()), returned: true, ..Claim::clone(&claim) }));
         for text in ["", "ä [1]", awkward] {
             for claim in [None, claim("cart"), claim(awkward), returned.clone()] {
                 let plain = route(text, claim);

@@ -34,7 +34,7 @@ impl Apart {
         for entry in current.iter() {
             let Some(claim) = &entry.claim else { continue };
             match target.get(&entry.key) {
-                Some(then) if then.claim.as_ref().is_some_and(|then| then.source != claim.source) => {
+                Some(then) if then.claim.as_deref().is_some_and(|then| then.source != claim.source) => {
                     moved.insert(entry.key.clone());
                 }
                 Some(_) => {}

@@ -1,13 +1,11 @@
 //! An engine that fails on purpose.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
+use bytes::Bytes;
 use edgewright::{
     Code,
     storage::{Batch, Engine, MemoryEngine, Query, State, Statistics, StoreError, Visit},
@@ -62,7 +60,7 @@ impl Engine for FailingEngine {
         self.inner.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Arc<[u8]>>, StoreError> {
+    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
         self.inner.history(query, before, limit)
     }
 
