@@ -5,7 +5,7 @@ use std::{fs, io::Read, path::PathBuf, sync::Arc};
 use super::{
     CommandResult, Exit, Failure,
     caching::Caching,
-    leave,
+    huge_pages, leave,
     output::{Output, Started, unless_closed},
     review::ReviewArgs,
     show::{self, say},
@@ -82,6 +82,10 @@ impl PlanArgs {
 
     fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
         self.review.check(!dry_run, self.out.is_some() || reviewed.is_some())?;
+        if !dry_run {
+            // A first apply needs twice the memory of its plan.
+            huge_pages::turn_off();
+        }
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
         let mut target = self.target(lints, dry_run, reviewed.is_some())?;
         let document = match &reviewed {
