@@ -95,6 +95,8 @@ struct OwnedWrite {
     key: Key,
     /// Its name in the manifests, prefixed with the parent's name.
     name: String,
+    /// Whether only something inside of it changes.
+    only_inside: bool,
 }
 
 impl OwnedWrite {
@@ -107,7 +109,7 @@ impl OwnedWrite {
                 format!("{parent}/{}", claim.name)
             }
         };
-        Self { source: claim.source.clone(), key: entry.key.clone(), name }
+        Self { source: claim.source.clone(), key: entry.key.clone(), name, only_inside: false }
     }
 
     /// The kind and name.
@@ -147,11 +149,15 @@ fn edge_of<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s Arc<Entry>> {
 /// The first written resource of each source.
 fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite> {
     let mut found: Vec<OwnedWrite> = Vec::new();
-    for entry in operations.iter().flat_map(|operation| written(current, operation)) {
-        if let Some(claim) = &entry.claim
-            && found.iter().all(|write| write.source != claim.source)
-        {
-            found.push(OwnedWrite::of(current, entry, claim));
+    let each = |operation| written(current, operation).into_iter().map(move |entry| (operation, entry));
+    for (operation, entry) in operations.iter().flat_map(each) {
+        let Some(claim) = &entry.claim else { continue };
+        let only_inside = operation.key().parent_key().as_ref() == Some(&entry.key);
+        let write = || OwnedWrite { only_inside, ..OwnedWrite::of(current, entry, claim) };
+        match found.iter_mut().find(|known| known.source == claim.source) {
+            None => found.push(write()),
+            Some(known) if known.only_inside && !only_inside => *known = write(),
+            Some(_) => {}
         }
     }
     found
@@ -311,10 +317,12 @@ impl WriteCheck {
         let place =
             self.places.get(&write.key).map(|place| format!(" ({})", printable_path(place))).unwrap_or_default();
         let source = printable(&write.source);
-        let text = format!(
-            "{} is managed by source `{source}`{place}; change the manifest too, or this change is drift",
-            write.subject()
-        );
+        let meaning = match write.only_inside {
+            // Nothing puts it back.
+            true => "this request changes only what no source manages",
+            false => "change the manifest too, or this change is drift",
+        };
+        let text = format!("{} is managed by source `{source}`{place}; {meaning}", write.subject());
         if text.is_ascii() {
             return text;
         }
@@ -360,10 +368,11 @@ mod tests {
         let state = Snapshot::default().apply(&all, now()).unwrap().0;
         let told = |operation: Operation| {
             let found = owned_writes(&state, &[operation]).into_iter();
-            found.map(|write| (write.source.clone(), write.subject())).collect::<Vec<_>>()
+            found.map(|write| (write.source.clone(), write.subject(), write.only_inside)).collect::<Vec<_>>()
         };
-        let one = ("shop".to_owned(), "HttpsEdge `one`".to_owned());
-        let help = ("docs".to_owned(), "HttpsEdgeRoute `one/help`".to_owned());
+        let one = ("shop".to_owned(), "HttpsEdge `one`".to_owned(), false);
+        let inside = (one.0.clone(), one.1.clone(), true);
+        let help = ("docs".to_owned(), "HttpsEdgeRoute `one/help`".to_owned(), false);
         let delete = |key: Key| Operation::Delete { key, with_children: true };
         assert_eq!(told(delete(edge.clone())), [one.clone(), help.clone()]);
         let patch = |field: &str| {
@@ -371,11 +380,13 @@ mod tests {
             let spec: HttpsEdgeRoute = serde_json::from_str(patch).unwrap();
             Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
         };
-        assert_eq!(told(patch("match")), std::slice::from_ref(&one));
-        assert_eq!(told(patch("description")), std::slice::from_ref(&one));
-        assert_eq!(told(create(route("edghtsrt_3"), None)), std::slice::from_ref(&one));
+        assert_eq!(told(patch("match")), std::slice::from_ref(&inside));
+        assert_eq!(told(patch("description")), std::slice::from_ref(&inside));
+        assert_eq!(told(create(route("edghtsrt_3"), None)), std::slice::from_ref(&inside));
         assert_eq!(told(delete(route("edghtsrt_1"))), [help]);
-        assert_eq!(told(delete(route("edghtsrt_2"))), [one]);
+        assert_eq!(told(delete(route("edghtsrt_2"))), [inside]);
+        let both = owned_writes(&state, &[patch("match"), delete(edge.clone())]);
+        assert_eq!(both.iter().map(|it| it.only_inside).collect::<Vec<_>>(), [false, false], "{both:?}");
         let owned = Entry { claim: claim("shop", "ci"), ..Entry::clone(state.get(&edge).unwrap()) };
         let owned = Entry { key: api_key.clone(), ..owned };
         let with_key = Snapshot::restore(1, 0, std::iter::empty(), [owned]);

@@ -401,18 +401,24 @@ pub(super) fn transfer_notes(old: &Claim, new: &Claim) -> Vec<String> {
     if old.source != new.source {
         notes.push(format!("transferred from source `{}`", old.source));
     }
-    match (old.receiver(), new.receiver()) {
-        (was, Some(to)) if was != Some(to) => notes.push(format!("handed over to source `{to}` when it takes over")),
-        (Some(to), None) if old.source == new.source => notes.push(format!("no longer handed over to source `{to}`")),
-        (None, None) if old.is_promised() && !new.is_promised() && !old.returned => {
-            notes.push("now declared by its new source".into());
-        }
-        _ => {}
+    notes.extend(handover_note(old, new));
+    let is_kept = old.is_promised() && old.receiver().is_none();
+    if is_kept && !new.is_promised() && !old.returned {
+        notes.push("now declared by its new source".into());
     }
     if old.returned && !new.returned && old.source == new.source {
         notes.push("declared by its source again, after a rollback".into());
     }
     notes
+}
+
+/// The note about a resource that is offered to another source, or no longer.
+pub(super) fn handover_note(old: &Claim, new: &Claim) -> Option<String> {
+    match (old.receiver(), new.receiver()) {
+        (was, Some(to)) if was != Some(to) => Some(format!("handed over to source `{to}` when it takes over")),
+        (Some(to), None) if old.source == new.source => Some(format!("no longer handed over to source `{to}`")),
+        _ => None,
+    }
 }
 
 /// Whether the names in a resource's claim change.

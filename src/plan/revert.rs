@@ -8,7 +8,7 @@ use self::owners::FormerOwners;
 
 use super::{
     Change, Effect, Plan,
-    diff::{changes, deletion},
+    diff::{changes, deletion, handover_note},
     safety::{Budget, CountedResources, over_budget},
 };
 use crate::model::{
@@ -168,6 +168,7 @@ impl RevertPlanner<'_> {
                         (false, true) => notes.push("now protected by `prevent_destroy`".into()),
                         _ => {}
                     }
+                    notes.extend(promise_note(old, new));
                     let same_name = old.name == new.name && old.renamed_from == new.renamed_from;
                     effect = match only {
                         true if same_name => Effect::Protect,
@@ -224,6 +225,16 @@ fn own_name(entry: &Entry) -> String {
         Some(claim) => claim.name.clone(),
         None => entry.key.id.to_string(),
     }
+}
+
+/// What a rollback changes of the promises of a resource that stays with its source (D104).
+fn promise_note(old: &Claim, new: &Claim) -> Option<String> {
+    let is_kept = |claim: &Claim| claim.is_kept_by_rollback() || claim.awaits_manifest();
+    handover_note(old, new).or_else(|| match (is_kept(old), is_kept(new)) {
+        (false, true) => Some("kept until its source declares it".into()),
+        (true, false) => Some("no longer kept while its source does not declare it".into()),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -302,6 +313,20 @@ mod tests {
         let offer = claim("shop", "a", false)
             .map(|claim| Arc::new(Claim { transfer_to: Some("docs".into()), ..Claim::clone(&claim) }));
         let offered = after(&then, vec![Operation::Claim { key: key("a"), claim: offer }]);
+        let notes = |now: &Snapshot, then: &Snapshot| {
+            let changes = revert(now, then, None, Budget::Normal).changes.into_iter();
+            changes.flat_map(|change| change.notes).collect::<Vec<String>>()
+        };
+        let (not_protected, protected) =
+            ("no longer protected by `prevent_destroy`", "now protected by `prevent_destroy`");
+        assert_eq!(notes(&then, &offered), [not_protected, "handed over to source `docs` when it takes over"]);
+        assert_eq!(notes(&offered, &then), [protected, "no longer handed over to source `docs`"]);
+        // A command has moved it, and its source has not declared it yet.
+        let moved = claim("shop", "a", true)
+            .map(|claim| Arc::new(Claim { transfer_to: Some("shop".into()), ..Claim::clone(&claim) }));
+        let moved = after(&then, vec![Operation::Claim { key: key("a"), claim: moved }]);
+        assert_eq!(notes(&moved, &then), ["no longer kept while its source does not declare it"]);
+        assert_eq!(notes(&then, &moved), ["kept until its source declares it"]);
         let back = after(&now, revert(&now, &offered, None, Budget::Normal).operations());
         let held = back.get(&key("a")).and_then(|entry| entry.claim.clone()).unwrap();
         assert_eq!((held.receiver(), held.is_kept_by_rollback()), (Some("docs"), false));

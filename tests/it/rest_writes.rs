@@ -71,6 +71,8 @@ fn a_source_can_refuse_writes_over_the_api_until_it_is_suspended() {
     assert_says(&call(&serve, &format!("DELETE {one}"), "", &[]), 409, &refused);
     // Other sources and resources without a source are as before.
     assert_says(&patch(&serve, &two, "y", &[]), 200, &["edgewright-warning: HttpsEdge `two` is managed by"]);
+    let added = call(&serve, &format!("POST {two}/routes"), &route, &[]);
+    assert_says(&added, 201, &["edgewright-warning: HttpsEdge `two` is managed by", "only what no source manages"]);
     let created = call(&serve, "POST /edges/https", &json!({"description": "free"}).to_string(), &[]);
     assert_says(&created, 201, &[]);
     let changed = patch(&serve, &path_of(&serve, "free"), "freer", &[]);
