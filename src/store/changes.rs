@@ -125,18 +125,12 @@ impl std::fmt::Debug for Changes {
     }
 }
 
-impl<K: AsRef<str>, V: AsRef<[u8]>> Extend<(K, Option<V>)> for Changes {
-    fn extend<I: IntoIterator<Item = (K, Option<V>)>>(&mut self, changes: I) {
-        for (key, value) in changes {
-            self.push(key.as_ref(), value.as_ref().map(AsRef::as_ref));
-        }
-    }
-}
-
 impl<K: AsRef<str>, V: AsRef<[u8]>> FromIterator<(K, Option<V>)> for Changes {
     fn from_iter<I: IntoIterator<Item = (K, Option<V>)>>(changes: I) -> Self {
         let mut all = Self::default();
-        all.extend(changes);
+        for (key, value) in changes {
+            all.push(key.as_ref(), value.as_ref().map(AsRef::as_ref));
+        }
         all
     }
 }
