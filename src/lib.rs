@@ -128,13 +128,14 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint} → routing → model → {cel, x509, xml} → text`. A layer
-//! uses only the layers below it, and the modules of one layer do not import each other. A test enforces this. All
-//! modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
+//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint} → routing → model → {cel, x509, xml} →
+//! {background, text}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
+//! enforces this. All modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
+//! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `text` | Quoting of external text in messages | knows what the text is about |
 //! | `x509` | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
 //! | `cel` | The syntax of CEL expressions, and their evaluation within bounds | knows resources |
@@ -216,6 +217,7 @@
 //!   parsed file (`manifest::cache`, D75) → the rest of the first flow.
 
 mod api;
+mod background;
 mod cel;
 mod cli;
 mod facade;

@@ -6,7 +6,7 @@ use axum::http::header;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::ApiError;
-use crate::{model::code::Code, reconcile::cancel::Cancel, store::background::lower_priority};
+use crate::{background::lower_priority, model::code::Code, reconcile::cancel::Cancel};
 
 /// The number of concurrent runs.
 const RUNNING: usize = 2;

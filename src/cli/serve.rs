@@ -29,6 +29,7 @@ use crate::{
         install_metrics, notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB,
         security::log_sources, watch::DEFAULT_WATCHERS,
     },
+    background::lower_priority_of_pool,
     model::{
         Kind,
         code::Code,
@@ -38,9 +39,7 @@ use crate::{
         secret::Secret,
     },
     reconcile::{drift::DriftPolicy, token::write_token},
-    store::{
-        Store, background::lower_priority_of_pool, checkpoint::maintain_from_time_to_time, folder::note_server, mint,
-    },
+    store::{Store, checkpoint::maintain_from_time_to_time, folder::note_server, mint},
     text::escaped,
 };
 

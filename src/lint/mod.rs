@@ -16,16 +16,19 @@ pub(crate) use hosts::{groups_of_edges, have_same_hosts};
 pub(crate) use parts::KnownFindings;
 use parts::{WorldPart, entries_of_kind, of_kind};
 
-use crate::model::{
-    Kind,
-    desired::Desired,
-    fault::{Aim, Path, Segment},
-    id::Id,
-    key::Key,
-    kind::https_edge_route::HttpsEdgeRoute,
-    near::Suggestions,
-    resource::Resource,
-    snapshot::Entry,
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        desired::Desired,
+        fault::{Aim, Path, Segment},
+        id::Id,
+        key::Key,
+        kind::https_edge_route::HttpsEdgeRoute,
+        near::Suggestions,
+        resource::Resource,
+        snapshot::Entry,
+    },
 };
 
 mod again;
@@ -399,6 +402,7 @@ pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>, skipped: &[&
 
 /// The findings of one lint, with its position in the table.
 fn findings_of(at: usize, lint: &Lint, world: &World<'_>) -> Vec<(usize, Finding)> {
+    give_way();
     let mut findings = Findings::default();
     (lint.check)(world, &mut findings);
     findings.found.into_iter().map(|finding| (at, Finding { lint: lint.name, ..finding })).collect()

@@ -50,7 +50,10 @@ use std::{
 use foldhash::HashMap;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use crate::model::diagnostic::{Diagnostic, sort};
+use crate::{
+    background::give_way,
+    model::diagnostic::{Diagnostic, sort},
+};
 use assumed::AssumedNames;
 use context::SourceContext;
 use declaration::{Declared, ModuleSet};
@@ -187,6 +190,7 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
         declared.note_unread(&file.source.text);
     }
     for document in documents {
+        give_way();
         declare(&document, &values, &mut declared, &mut findings);
     }
     FileRead { declared, diagnostics: findings.into_diagnostics(), taken: values.into_taken() }

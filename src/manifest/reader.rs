@@ -17,6 +17,7 @@ use super::{
     values::Values,
 };
 use crate::{
+    background::give_way,
     lint::{self, Level},
     model::{
         Kind,
@@ -100,6 +101,7 @@ impl Reader<'_> {
         part: DocumentPart,
         elsewhere: &[&str],
     ) -> Option<Arc<dyn AnyResource>> {
+        give_way();
         let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
         if let Some(spec) = &spec {
             let mut found = Faults::new();

@@ -27,6 +27,7 @@ use super::{
     transfer::Standing,
 };
 use crate::{
+    background::give_way,
     lint::{ManifestFacts, Subject},
     model::{
         Kind,
@@ -267,22 +268,23 @@ impl<'a> Resolver<'a> {
         let (settled, origins) = (&mut self.settled, &mut self.out.origins);
         rayon::join(
             || {
-                settled.par_extend(
-                    places
-                        .par_iter()
-                        .with_min_len(256)
-                        .with_max_len(MOST_AT_ONCE)
-                        .map(|it| it.desired(source, &left, &successions)),
-                )
+                settled.par_extend(places.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| {
+                    give_way();
+                    it.desired(source, &left, &successions)
+                }))
             },
             || {
                 for it in &places {
+                    give_way();
                     origins.insert(it.wanted.key.clone(), Arc::clone(it.wanted.declaration));
                 }
             },
         );
         drop((places, repeated));
-        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(drop);
+        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(|it| {
+            give_way();
+            drop(it);
+        });
     }
 
     /// Reads the declarations of one kind on all cores, and reports what they lack.
@@ -298,8 +300,15 @@ impl<'a> Resolver<'a> {
             offline: self.offline,
             has_turns: self.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
-        let read: Vec<_> =
-            declarations.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| names.read(it)).collect();
+        let read: Vec<_> = declarations
+            .par_iter()
+            .with_min_len(256)
+            .with_max_len(MOST_AT_ONCE)
+            .map(|it| {
+                give_way();
+                names.read(it)
+            })
+            .collect();
         let wanted = read.into_iter().filter_map(|(wanted, faults)| {
             if let Some(faults) = faults {
                 faults.missing.iter().for_each(|missing| self.unknown(missing));

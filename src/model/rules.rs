@@ -20,6 +20,7 @@ use super::{
     resource::AnyResource,
     snapshot::{Entry, Snapshot},
 };
+use crate::background::give_way;
 
 /// Returns the first of the changed resources that is wrong together with its neighbours, and its faults. Paths are
 /// inside its Spec.
@@ -30,10 +31,13 @@ pub(crate) fn check(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>
     let is_found = |(_, faults): &(&Key, Vec<Fault>)| !faults.is_empty();
     let keys: Vec<&Key> = changed.iter().collect();
     let others = || {
-        let faults = |key: &&Key| match key.kind {
-            Kind::HttpsEdge => edge_faults(before, after, key),
-            Kind::HttpsEdgeRoute => route_faults(after, key),
-            _ => Vec::new(),
+        let faults = |key: &&Key| {
+            give_way();
+            match key.kind {
+                Kind::HttpsEdge => edge_faults(before, after, key),
+                Kind::HttpsEdgeRoute => route_faults(after, key),
+                _ => Vec::new(),
+            }
         };
         keys.par_iter().with_min_len(256).map(|key| (*key, faults(key))).find_first(is_found)
     };

@@ -17,19 +17,22 @@ use super::{
     Change, Effect, Plan,
     safety::{Budget, OF_MANIFESTS, over_budget},
 };
-use crate::model::{
-    Kind,
-    code::Code,
-    desired::Desired,
-    diagnostic::Diagnostic,
-    id::Id,
-    json::JsonError,
-    key::Key,
-    kind::{api_key::ApiKey, owner::Owner},
-    operation::{Claim, Operation},
-    resource::AnyResource,
-    secret::Secrets,
-    snapshot::{Entry, Snapshot},
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        code::Code,
+        desired::Desired,
+        diagnostic::Diagnostic,
+        id::Id,
+        json::JsonError,
+        key::Key,
+        kind::{api_key::ApiKey, owner::Owner},
+        operation::{Claim, Operation},
+        resource::AnyResource,
+        secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
 };
 
 /// The hint at a deletion that may be half of a move (D104).
@@ -57,6 +60,7 @@ pub(crate) fn diff(
     };
     // What is there instead, of those that are not the same as a whole.
     let difference = |wanted: &&'_ Desired| {
+        give_way();
         let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
         match entry.lazy_spec.same(&wanted.spec) {
             true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(Found::SameSpec),
@@ -68,7 +72,10 @@ pub(crate) fn diff(
     let wanted: Vec<(&Desired, Found)> =
         all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
     planner.plan.unchanged = desired.len() - wanted.len();
-    let named = |(wanted, _): &(&Desired, Found)| full_name(snapshot, desired, &wanted.key, &wanted.claim);
+    let named = |(wanted, _): &(&Desired, Found)| {
+        give_way();
+        full_name(snapshot, desired, &wanted.key, &wanted.claim)
+    };
     let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
     let mut wanted: Vec<((&Desired, Found), String)> = wanted.into_iter().zip(names).collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
@@ -81,7 +88,10 @@ pub(crate) fn diff(
     let is_creation = |((wanted, found), _): &((&Desired, Found), String)| *found == Found::Nothing && is_plain(wanted);
     for together in wanted.chunk_by_mut(|one, other| is_creation(one) == is_creation(other)) {
         if together.first().is_some_and(is_creation) {
-            let create = |((wanted, _), name): &mut ((&Desired, Found), String)| creation(wanted, std::mem::take(name));
+            let create = |((wanted, _), name): &mut ((&Desired, Found), String)| {
+                give_way();
+                creation(wanted, std::mem::take(name))
+            };
             planner.plan.changes.par_extend(together.par_iter_mut().with_min_len(256).map(create));
             continue;
         }

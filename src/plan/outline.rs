@@ -9,12 +9,15 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::{Change, ChangeIdentity, Effect, Plan, Summary};
-use crate::model::{
-    drift::Drift,
-    json::JsonError,
-    operation::Operation,
-    resource::AnyResource,
-    secret::{Review, Secrets},
+use crate::{
+    background::give_way,
+    model::{
+        drift::Drift,
+        json::JsonError,
+        operation::Operation,
+        resource::AnyResource,
+        secret::{Review, Secrets},
+    },
 };
 
 /// The number of unchanged lines shown around a changed line.
@@ -105,7 +108,10 @@ impl Outline {
             Detail::Effects => plan.changes.par_iter().map(Outliner::head).collect(),
             Detail::Lines | Detail::Bodies => {
                 let outliner = Outliner::new(plan, detail);
-                let changes = plan.changes.par_iter().map(|change| outliner.outline(change));
+                let changes = plan.changes.par_iter().map(|change| {
+                    give_way();
+                    outliner.outline(change)
+                });
                 changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?
             }
         };

@@ -7,6 +7,7 @@ use super::{
     stages::{about, try_on},
 };
 use crate::{
+    background::give_way,
     model::{
         Kind,
         diagnostic::Diagnostic,
@@ -89,7 +90,10 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
     let written = |change: &Change| replaced.get(&change.key).map_or_else(|| change.key.clone(), |old| (*old).clone());
     // Its predecessor has the history, unless another source has handed it over.
     let is_owned = |it: &Change| snapshot.get(&written(it)).is_some_and(|entry| entry.is_owned_by(source));
-    let can_drift = |it: &Change| can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it));
+    let can_drift = |it: &Change| {
+        give_way();
+        can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it))
+    };
     let told = plan.changes.iter().filter(|it| can_drift(it));
     let mut keys: Vec<Key> = told.map(written).collect();
     let untold = keys.len().saturating_sub(MOST_TOLD);
@@ -97,6 +101,7 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
     for (at, change) in plan.changes.iter().enumerate() {
+        give_way();
         // The deletion of a replaced resource has its drift at the resource that replaces it.
         if change.effect == Effect::Replaced {
             continue;

@@ -13,6 +13,7 @@ use super::{
     token,
 };
 use crate::{
+    background::give_way,
     manifest::{ManifestFile, Origins},
     model::{
         code::Code,
@@ -99,7 +100,10 @@ impl Planned {
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
         // The first look at a file parses it for its positions.
-        let places = changes.par_iter().filter_map(|change| Some((change.key.clone(), place(&change.key)?)));
+        let places = changes.par_iter().filter_map(|change| {
+            give_way();
+            Some((change.key.clone(), place(&change.key)?))
+        });
         let mut places: Vec<(Key, String)> = places.collect();
         // A map is made of sorted entries at once, and otherwise by one search for each.
         places.par_sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

@@ -31,12 +31,13 @@ use super::{
     writes::Writes,
 };
 use crate::{
+    background::lower_priority,
     manifest::{
         ParsedFiles,
         tree::{Recorder, Tree},
     },
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
-    store::{Store, background::lower_priority},
+    store::Store,
 };
 
 /// The pause after a panic, which grows with each one, so that repeated panics do not overload the machine.

@@ -6,8 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Store, StoreError, background::lower_priority, codec, group::Line};
-use crate::model::{code::Code, snapshot::Snapshot};
+use super::{Store, StoreError, codec, group::Line};
+use crate::{
+    background::lower_priority,
+    model::{code::Code, snapshot::Snapshot},
+};
 
 /// How long to wait after a failed checkpoint before the next one.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(30);

@@ -19,15 +19,18 @@ use super::{
     record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
 };
-use crate::model::{
-    Kind,
-    code::Code,
-    id::Id,
-    json,
-    key::Key,
-    operation::RejectedManifests,
-    secret::Secrets,
-    snapshot::{Entry, Restoring, Snapshot, Tombstone},
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        code::Code,
+        id::Id,
+        json,
+        key::Key,
+        operation::RejectedManifests,
+        secret::Secrets,
+        snapshot::{Entry, Restoring, Snapshot, Tombstone},
+    },
 };
 
 /// How the records of resources start in the one tree that everything is in.
@@ -223,6 +226,7 @@ pub(super) fn undo(
     let piece = |keys: &[&Key]| -> Result<Changes, StoreError> {
         let mut changes = Changes::default();
         for key in keys {
+            give_way();
             let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
             changes.push(&encode_key_after([UNDO, RECORD], key), former.as_deref());
             if let Some(tombstone) = before.tombstone(key) {

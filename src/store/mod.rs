@@ -1,7 +1,6 @@
 //! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
 //! changes state, and only this module knows the engines.
 
-pub(crate) mod background;
 pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod changes;

@@ -14,7 +14,10 @@ use super::{
     seal::Keyring,
     touched::Describer,
 };
-use crate::model::{code::Code, json::JsonError, key::Key};
+use crate::{
+    background::give_way,
+    model::{code::Code, json::JsonError, key::Key},
+};
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;
@@ -103,6 +106,7 @@ fn piece(
         if number > 0 {
             descriptions.push(b',');
         }
+        give_way();
         let name = encode_key(RECORD, key);
         match describer.after.get(key) {
             Some(entry) => {

@@ -4,6 +4,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::{WHOLE, prefixes_of};
 use crate::{
+    background::give_way,
     lint::host_port,
     model::{
         Kind,
@@ -26,6 +27,7 @@ fn served_by_others<'s>(snapshot: &'s Snapshot, source: Option<&str>) -> ServedH
     let mut served: ServedHostports<'s> = HashMap::new();
     // Of several edges with one hostport, the oldest one comes last and counts.
     for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+        give_way();
         let Some(claim) = entry.claim.as_deref().filter(|claim| Some(claim.source.as_str()) != source) else {
             continue;
         };
@@ -85,6 +87,7 @@ pub(in crate::manifest) fn hostport_faults<'a>(
         return found;
     }
     for wanted in edges {
+        give_way();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         let former = snapshot.get(&wanted.key).and_then(|former| former.spec_as::<HttpsEdge>());
         for (index, text, address) in added(edge, former) {

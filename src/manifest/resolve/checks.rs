@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Resolver;
 use crate::{
+    background::give_way,
     lint::Subject,
     manifest::consent,
     model::{
@@ -54,6 +55,7 @@ fn unreadable(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot) -> Vec<(Key
     // are passed over by their keys alone.
     let mut parent: Option<(Key, Option<&HttpsEdge>)> = None;
     for (key, wanted) in desired {
+        give_way();
         if key.kind == Kind::HttpsEdge
             && let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>()
         {

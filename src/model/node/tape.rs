@@ -81,6 +81,11 @@ impl Tape {
         }
     }
 
+    /// Whether a number is no integer of 64 bits.
+    pub(crate) fn has_floats(&self) -> bool {
+        self.numbers.iter().any(Number::is_f64)
+    }
+
     /// Replaces the numbers of a JSON document that are integers of more than 64 bits; 0 is the first number. The
     /// indices are sorted.
     pub(crate) fn set_long_integers(&mut self, indices: &[usize]) {

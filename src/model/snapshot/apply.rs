@@ -6,15 +6,18 @@ use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{Entry, Refusal, Snapshot, Tombstone};
-use crate::model::{
-    Kind,
-    code::Code,
-    fault::{Fault, Faults},
-    key::Key,
-    lazy_spec::LazySpec,
-    operation::Operation,
-    resource::AnyResource,
-    rules,
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        code::Code,
+        fault::{Fault, Faults},
+        key::Key,
+        lazy_spec::LazySpec,
+        operation::Operation,
+        resource::AnyResource,
+        rules,
+    },
 };
 
 impl Snapshot {
@@ -227,6 +230,7 @@ impl Snapshot {
         let mut last = None;
         // The children of a parent are neighbours.
         for key in touched.iter().filter(|key| key.parent.is_some()) {
+            give_way();
             let parent = key.parent_key();
             if parent != last {
                 parent.iter().for_each(|parent| self.refresh(parent));
@@ -252,9 +256,12 @@ fn checked<O: Borrow<Operation> + Sync>(operations: &[O]) -> Checked {
     if operations.len() < MANY_OPERATIONS {
         return Checked::No;
     }
-    let is_good = |operation: &O| match Borrow::<Operation>::borrow(operation) {
-        Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
-        _ => true,
+    let is_good = |operation: &O| {
+        give_way();
+        match Borrow::<Operation>::borrow(operation) {
+            Operation::Create { spec, .. } => faults_of(spec.as_ref()).is_empty(),
+            _ => true,
+        }
     };
     if operations.par_iter().with_min_len(256).all(is_good) { Checked::Yes } else { Checked::No }
 }

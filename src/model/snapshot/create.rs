@@ -11,7 +11,10 @@ use rayon::{
 };
 
 use super::{Entry, Snapshot, has_own_id};
-use crate::model::{key::Key, lazy_spec::LazySpec, operation::Operation};
+use crate::{
+    background::give_way,
+    model::{key::Key, lazy_spec::LazySpec, operation::Operation},
+};
 
 impl Snapshot {
     /// Returns the state after operations that only create resources, and their keys. The Specs must be checked. Returns none
@@ -29,6 +32,7 @@ impl Snapshot {
             let Operation::Create { key, spec, claim, token } = Borrow::<Operation>::borrow(operation) else {
                 return None;
             };
+            give_way();
             Some(Arc::new(Entry {
                 key: key.clone(),
                 lazy_spec: LazySpec::new(Arc::clone(spec)),
@@ -60,6 +64,7 @@ impl Snapshot {
     fn can_create(&self, created: &[Arc<Entry>]) -> bool {
         let mut positions: HashMap<&Key, usize> = HashMap::with_capacity(created.len());
         for (number, entry) in created.iter().enumerate() {
+            give_way();
             if positions.insert(&entry.key, number).is_some() || self.get(&entry.key).is_some() {
                 return false;
             }
@@ -68,6 +73,7 @@ impl Snapshot {
             positions.get(key).is_some_and(|position| *position < number) || self.get(key).is_some()
         };
         let fits = |(number, entry): (usize, &Arc<Entry>)| {
+            give_way();
             let has_parent = entry.key.parent_key().is_none_or(|parent| exists(&parent, number));
             has_parent && entry.lazy_spec.references().iter().all(|target| exists(target, number))
         };
@@ -91,6 +97,7 @@ impl Snapshot {
         let Self { entries, by_order, users, .. } = self;
         let by_key = || {
             for entry in created {
+                give_way();
                 entries.insert(entry.key.clone(), Arc::clone(entry));
             }
         };
@@ -102,6 +109,7 @@ impl Snapshot {
                 by_order.insert(place, key.clone());
             }
             for entry in created {
+                give_way();
                 for target in entry.lazy_spec.references() {
                     users.entry(target.clone()).or_default().insert(entry.key.clone());
                 }

@@ -6,7 +6,7 @@ use super::{
     super::{Options, Prepared, remembered::program},
     Loop,
 };
-use crate::{manifest::ParsedFiles, store::background::lower_priority};
+use crate::{background::lower_priority, manifest::ParsedFiles};
 
 impl<F> Loop<F> {
     /// Reads the manifests for the first time.

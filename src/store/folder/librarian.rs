@@ -29,10 +29,10 @@ use super::{
     unwritten::Unwritten,
 };
 use crate::{
+    background::lower_priority,
     model::code::Code,
     store::{
         Stay, StoreError,
-        background::lower_priority,
         engine::{Batch, Query, Tip},
         fault,
         history::Retention,

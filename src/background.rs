@@ -1,0 +1,66 @@
+//! Work that nobody waits for within milliseconds: planning, applying, and what the store does behind commits, beside the
+//! requests of a server.
+
+use std::{
+    cell::Cell,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How much lower the priority is, in nice levels: requests get nearly all of a processor that both need.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 12;
+/// The longest turn of a thread with a lower priority. The system looks only every few milliseconds who waits.
+const LONGEST_TURN: Duration = Duration::from_micros(200);
+
+thread_local! {
+    /// When this thread gave way the last time; none with the usual priority.
+    static GAVE_WAY: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Lowers the priority of this thread. Only Linux has a priority for each thread; elsewhere nothing happens.
+pub(crate) fn lower_priority() {
+    // Without it, requests only wait longer.
+    #[cfg(target_os = "linux")]
+    if rustix::process::setpriority_process(None, NICE).is_ok() {
+        GAVE_WAY.set(Some(Instant::now()));
+    }
+}
+
+/// Lowers the priority of the threads that share the work of a run. Has no effect if they were used before.
+pub(crate) fn lower_priority_of_pool() {
+    let _ = rayon::ThreadPoolBuilder::new().start_handler(|_| lower_priority()).build_global();
+}
+
+/// Lets requests go first that wait for the processor of a thread with a lower priority. Long loops call it for each item.
+pub(crate) fn give_way() {
+    if let Some(last) = GAVE_WAY.get()
+        && last.elapsed() >= LONGEST_TURN
+    {
+        thread::yield_now();
+        GAVE_WAY.set(Some(Instant::now()));
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_thread_with_a_lower_priority_gives_way() {
+        let times = thread::spawn(|| {
+            give_way();
+            let usual = GAVE_WAY.get();
+            lower_priority();
+            let first = GAVE_WAY.get();
+            give_way();
+            let soon = GAVE_WAY.get();
+            thread::sleep(LONGEST_TURN);
+            give_way();
+            (usual, first, soon, GAVE_WAY.get())
+        });
+        let (usual, first, soon, later) = times.join().unwrap_or_default();
+        assert!(usual.is_none());
+        assert!(first.is_some() && first <= soon && soon < later, "{first:?}, {soon:?}, {later:?}");
+    }
+}
