@@ -150,6 +150,11 @@ impl KnownFindings {
         mem::replace(&mut *kept, KeptParts { number, ..KeptParts::default() })
     }
 
+    /// The time from which a lint may report something else about the same resources, or none.
+    pub(crate) fn hold_until(&self) -> Option<Timestamp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all().filter_map(|part| part.until).min()
+    }
+
     /// The number of the last findings.
     pub(crate) fn number(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).number

@@ -29,7 +29,7 @@ pub(crate) mod remembered;
 pub(crate) mod rollback;
 pub(crate) mod run;
 mod schedule;
-mod settled;
+pub(crate) mod settled;
 pub(crate) mod spans;
 mod stages;
 pub(crate) mod status;

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     Options, Planned,
     changed_part::{SettledSource, plan_part},
+    settled::SettledRun,
 };
 use crate::{
-    lint::{self, groups_of_edges, horizon::holds_until},
+    lint::{self, groups_of_edges},
     manifest::{
         ChangedPart, ManifestFile, ParsedFiles, SourceTies, changed_file,
         tree::{ReadDigests, Recorder},
@@ -133,22 +134,20 @@ impl RememberedRun {
     }
 }
 
-/// Remembers a run that had nothing to do, or whose plan was applied as `revision`: then the next run has nothing to do.
-/// `store` must have the state of this revision. `apart` is the cache of parsed files if later runs can plan changes
+/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision. `apart` is the cache of parsed files if later runs can plan changes
 /// without the store.
 pub(crate) fn remember(
     store: &OnDisk,
     options: &Options,
     recorder: &Recorder,
-    planned: &Planned,
-    revision: u64,
+    done: &SettledRun<'_>,
     apart: Option<&ParsedFiles>,
 ) {
     // Without a key, the digests would give away short secrets.
     let Some(key) = &store.digest_key else { return };
-    let Some(run) = run_of(store, key, options, recorder, planned, revision) else { return };
+    let Some(run) = run_of(store, key, options, recorder, done) else { return };
     if let Some(parsed) = apart
-        && let Some(ties) = ties_of(&run, key, recorder, planned, parsed)
+        && let Some(ties) = ties_of(&run, key, recorder, done.planned, parsed)
     {
         parsed.keep_ties(&run.question, &ties);
     }
@@ -165,22 +164,20 @@ fn run_of(
     key: &DigestKey,
     options: &Options,
     recorder: &Recorder,
-    planned: &Planned,
-    revision: u64,
+    done: &SettledRun<'_>,
 ) -> Option<RememberedRun> {
+    let SettledRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|plan| plan.is_empty() || plan.base < revision)?;
     if !planned.settles() {
         return None;
     }
     let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
-    let now = mint::now();
-    let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
     Some(RememberedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
         reading: recorder.reading(key, mint::salt())?,
-        at: now,
-        until: holds_until(&planned.desired, now, days),
+        at: mint::now(),
+        until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
         warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,

@@ -7,11 +7,29 @@ use jiff::Timestamp;
 use super::{Options, Planned, clock::Clock};
 use crate::{
     lint::{self, horizon::holds_until},
-    store::Store,
+    store::{Store, mint},
 };
 
 /// The interval of full runs, even without changes.
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
+
+/// A run that leaves nothing to do: its plan, if any, is applied as a revision.
+pub(crate) struct SettledRun<'a> {
+    /// What was planned.
+    pub planned: &'a Planned,
+    /// The revision that has it.
+    pub revision: u64,
+    /// The time from which lints may report something else.
+    pub until: Option<Timestamp>,
+}
+
+impl<'a> SettledRun<'a> {
+    /// A run that judged the manifests just now.
+    pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
+        let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
+        Self { planned, revision, until: holds_until(&planned.desired, mint::now(), days) }
+    }
+}
 
 /// A record that the store matched the folder.
 pub(super) struct Settled {
@@ -28,9 +46,8 @@ impl Settled {
     }
 
     /// Like [`Self::at`], after a run that judged the manifests now.
-    pub(super) fn of(planned: &Planned, revision: u64, options: &Options, clock: &Clock) -> Self {
-        let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
-        Self { until: holds_until(&planned.desired, clock.time(), days), ..Self::at(revision, clock) }
+    pub(super) fn of(run: &SettledRun<'_>, clock: &Clock) -> Self {
+        Self { until: run.until, ..Self::at(run.revision, clock) }
     }
 
     /// Whether the store is unchanged since. Expires, because lints depend on the time.

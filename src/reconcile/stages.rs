@@ -17,6 +17,7 @@ use super::{
     LintLevels, Options, Planned,
     clock::Clock,
     judging::{Before, JudgedChange, findings},
+    settled::SettledRun,
     spans::stage,
     unseen::{Sees, without_unseen},
 };
@@ -235,6 +236,15 @@ impl Prepared {
     #[cfg(test)]
     pub(super) fn findings(&self) -> u64 {
         self.memory.as_ref().map(|memory| memory.findings.number()).unwrap_or_default()
+    }
+
+    /// The run that has just judged and planned this, and applied the plan as a revision.
+    pub(super) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> SettledRun<'a> {
+        match &self.memory {
+            // Each part knows it since it was judged.
+            Some(memory) => SettledRun { planned, revision, until: memory.findings.hold_until() },
+            None => SettledRun::judged_now(planned, revision, &self.options),
+        }
     }
 
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.

@@ -17,6 +17,7 @@ use crate::{
         changed_part::can_be_planned_apart,
         drift, plan_with,
         remembered::{self, Recalled, RememberedRun},
+        settled::SettledRun,
     },
     store::{Attempt, CommitError, Store, history::Outcome, mint},
 };
@@ -94,7 +95,8 @@ fn remember(
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
     let is_apart = can_be_planned_apart(store, options, planned, revision);
     let parsed = if is_apart { caching.parsed_files(Some(store)) } else { None };
-    remembered::remember(&on_disk, options, recorder, planned, revision, parsed.as_ref());
+    let done = SettledRun::judged_now(planned, revision, options);
+    remembered::remember(&on_disk, options, recorder, &done, parsed.as_ref());
 }
 
 impl From<Recalled> for Proposal {

@@ -17,6 +17,7 @@ use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
     jail::{AccessError, FoundFile, Jail, ReadFile, read_anywhere, search},
     kept::{ListedFile, RetainedFile, RetainedFiles},
+    kept_values::{KeptValue, KeptValues},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{Reads, author_of, message_of},
     stamp::{FileStamp, FileVersion},
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
 
 /// Files and folders.
@@ -38,6 +39,8 @@ pub struct Disk {
     reads: Reads,
     /// The files of the last reading, if they are read again and again.
     pub(super) kept: RetainedFiles,
+    /// The values that were read since.
+    values: KeptValues,
 }
 
 /// What a reading of all files keeps for the next one.
@@ -102,6 +105,7 @@ impl Disk {
         let earlier = self.kept.take();
         let (mut kept, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
         self.reads.begin(&self.paths);
+        self.values.clear();
         for path in &self.paths {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
@@ -221,6 +225,10 @@ impl Tree for Disk {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
+        if let Some(KeptValue { text, real, stamp }) = self.values.find(&manifest.root, &path) {
+            self.reads.note(&path, real, stamp);
+            return Ok(text.expose().to_owned());
+        }
         let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
         let read = match path.strip_prefix(&manifest.root).ok().filter(|_| by_words) {
             Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
@@ -231,15 +239,19 @@ impl Tree for Disk {
         };
         let read = match read {
             Ok(file) => {
-                self.reads.note(&path, file.real, file.version.map(|version| version.stamp));
-                Ok(file.bytes)
+                let (real, stamp) = (file.real, file.version.map(|version| version.stamp));
+                self.reads.note(&path, real.clone(), stamp);
+                let text = value_of(name, &path, Ok(file.bytes))?;
+                let value = KeptValue { text: Secret::new(text.as_str()), real, stamp };
+                self.values.keep(&manifest.root, &path, value);
+                return Ok(text);
             }
             Err(AccessError::Outside) => return Err(outside(name)),
             Err(AccessError::Git) => return Err(inside_git(name)),
-            Err(AccessError::NotAFile) => Err("not a regular file".to_owned()),
-            Err(AccessError::Io(error)) => Err(error.to_string()),
+            Err(AccessError::NotAFile) => "not a regular file".to_owned(),
+            Err(AccessError::Io(error)) => error.to_string(),
         };
-        value_of(name, &path, read)
+        value_of(name, &path, Err(read))
     }
 }
 

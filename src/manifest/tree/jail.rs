@@ -11,8 +11,9 @@ use std::{
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
+    fs::{Dir, DirEntry, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     git_manifest, is_hidden, is_manifest, kept::ListedFile, no_file, not_utf8, outside_manifest, parent_of,
@@ -22,6 +23,9 @@ use crate::model::diagnostic::Diagnostic;
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+
+/// So many files are worth a core to look at.
+const LEAST_LISTED: usize = 128;
 
 /// Why a file or folder cannot be read.
 #[derive(Debug)]
@@ -176,15 +180,15 @@ impl Jail {
         let real = real_path(&folder, &self.path_of(inside))?;
         refuse_git(&real, &self.real)?;
         let facts = folder.dir_metadata()?;
-        let mut entries = Vec::new();
-        for entry in folder.entries()? {
-            let entry = entry?;
+        let listed = |entry: DirEntry| {
             let name = entry.file_name();
             // One call for each file, which does not follow links.
             let is_named = name.to_str().is_some_and(|name| is_manifest(name) && !is_hidden(name));
             let facts = if is_named { entry.metadata().ok().filter(|facts| facts.is_file()) } else { None };
-            entries.push((name, facts.as_ref().and_then(FileVersion::listed)));
-        }
+            (name, facts.as_ref().and_then(FileVersion::listed))
+        };
+        let entries: Vec<DirEntry> = folder.entries()?.collect::<io::Result<_>>()?;
+        let mut entries: Vec<_> = entries.into_par_iter().with_min_len(LEAST_LISTED).map(listed).collect();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(ListedFolder { identity: (facts.dev(), facts.ino()), real, entries })
     }

@@ -5,6 +5,7 @@ mod context;
 mod disk;
 mod jail;
 mod kept;
+mod kept_values;
 mod missing;
 mod provenance;
 mod range;

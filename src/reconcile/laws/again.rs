@@ -11,7 +11,7 @@ use std::{
 use crate::{
     manifest::tree::{Disk, Recorder, Tree},
     model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
-    reconcile::{Options, Planned, Prepared},
+    reconcile::{Options, Planned, Prepared, settled::SettledRun},
     store::mint,
 };
 
@@ -412,6 +412,40 @@ fn a_change_of_an_edge_is_judged_apart_with_every_level_and_host() {
         snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
         again.tidy();
         last = again;
+    }
+}
+
+/// Two edges with a login, whose metadata ends in these years.
+fn logins(folder: &Path, years: [u16; 2]) {
+    for (name, year) in ["one", "two"].into_iter().zip(years) {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  \
+             hostports: ['{name}.example.com:443']\n  routes:\n    - name: r\n      match_type: path_prefix\n      \
+             match: /\n      backend: {{backend_id: bkd_1}}\n      saml:\n        idp_metadata: >-\n          \
+             <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://id.example.com\" \
+             validUntil=\"{year}-01-01T00:00:00Z\"><IDPSSODescriptor \
+             protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\"><KeyDescriptor/>\
+             <SingleSignOnService Location=\"https://id.example.com/sso\"/></IDPSSODescriptor></EntityDescriptor>\n"
+        );
+        fs::write(folder.join(format!("{name}.yaml")), text).unwrap();
+    }
+}
+
+#[test]
+fn findings_that_were_made_apart_hold_as_long_as_those_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut last, mut snapshot) = (None, Snapshot::default());
+    for (years, first) in [([2101, 2102], 2101), ([2103, 2102], 2102), ([2103, 2104], 2103), ([2105, 2104], 2104)] {
+        logins(folder.path(), years);
+        let again = Prepared::load_again(options(folder.path(), false), last);
+        let planned = again.plan(&snapshot);
+        let until = again.done(&planned, snapshot.revision).until;
+        let from_all = SettledRun::judged_now(&planned, snapshot.revision, &again.options).until;
+        assert_eq!(until, from_all, "{years:?}");
+        assert_eq!(until, format!("{first}-01-01T00:00:00Z").parse().ok(), "{}", said(&planned));
+        let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
+        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        last = Some(again);
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
         changed_part::is_settled_alone,
         plan_with,
         remembered::{RememberedRun, remember},
+        settled::SettledRun,
     },
     store::{engine::OnDisk, mint},
 };
@@ -99,7 +100,7 @@ impl DryRuns {
         let revision = self.snapshot.revision;
         let parsed = self.parsed();
         let apart = is_settled_alone(&self.snapshot, options, planned, revision).then_some(&parsed);
-        remember(&self.store, options, recorder, planned, revision, apart);
+        remember(&self.store, options, recorder, &SettledRun::judged_now(planned, revision, options), apart);
     }
 
     /// A dry run as the command line does it, which must not differ from one from scratch.

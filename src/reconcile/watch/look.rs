@@ -92,11 +92,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let may_apply = || following.may_apply();
         let mut settled = None;
         let remember = |planned: &Planned, revision: u64| {
-            settled = planned.settles().then(|| Settled::of(planned, revision, &self.options, &self.clock));
+            let done = prepared.done(planned, revision);
+            settled = planned.settles().then(|| Settled::of(&done, &self.clock));
             if !self.options.tree.has_context()
                 && let Some(on_disk) = self.store.on_disk(revision)
             {
-                remember(&on_disk, &self.options, &self.recorder, planned, revision, None);
+                remember(&on_disk, &self.options, &self.recorder, &done, None);
             }
         };
         let run = match is_suspended {

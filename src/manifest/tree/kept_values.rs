@@ -1,0 +1,113 @@
+//! Files with values that were read since the last reading of the manifests: many manifests take the same ones.
+
+use std::{
+    fmt, mem,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use foldhash::HashMap;
+
+use super::stamp::FileStamp;
+use crate::model::secret::Secret;
+
+/// The most bytes of a value that is kept. Keys and certificates are smaller.
+const MOST_BYTES: usize = 64 << 10;
+
+/// The values, by the root that they may be read in and their path. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct KeptValues(Arc<Mutex<HashMap<(PathBuf, PathBuf), KeptValue>>>);
+
+/// A file with a value.
+#[derive(Clone)]
+pub(super) struct KeptValue {
+    /// The content.
+    pub text: Secret,
+    /// The resolved path.
+    pub real: PathBuf,
+    /// What the file looked like when it was opened.
+    pub stamp: Option<FileStamp>,
+}
+
+/// Omits the values.
+impl fmt::Debug for KeptValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeptValues")
+    }
+}
+
+impl KeptValues {
+    fn values(&self) -> MutexGuard<'_, HashMap<(PathBuf, PathBuf), KeptValue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets all of them, for the next reading.
+    pub(super) fn clear(&self) {
+        let values = mem::take(&mut *self.values());
+        drop(values);
+    }
+
+    /// Finds a value that was read in a root.
+    pub(super) fn find(&self, root: &Path, path: &Path) -> Option<KeptValue> {
+        self.values().get(&(root.to_owned(), path.to_owned())).cloned()
+    }
+
+    /// Keeps a value that was read in a root, unless it is large.
+    pub(super) fn keep(&self, root: &Path, path: &Path, value: KeptValue) {
+        if value.text.expose().len() <= MOST_BYTES {
+            self.values().insert((root.to_owned(), path.to_owned()), value);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::manifest::tree::{Disk, Tree};
+
+    #[test]
+    fn all_manifests_of_a_reading_take_one_value_and_the_next_reading_takes_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("a.yaml", "a");
+        write("b.yaml", "b");
+        write("key.pem", "first");
+        let disk = Disk::new([folder.path()]);
+        for (now, next) in [("first", "second"), ("second", "third")] {
+            let (files, _) = disk.manifests_again(false);
+            for manifest in &files {
+                assert_eq!(disk.file(manifest, "key.pem").unwrap(), now);
+                write("key.pem", next);
+            }
+            assert_eq!(files.len(), 2);
+        }
+        let (files, _) = disk.manifests();
+        fs::remove_file(folder.path().join("key.pem")).unwrap();
+        assert!(files.iter().all(|manifest| disk.file(manifest, "key.pem").is_err()), "an earlier reading had it");
+    }
+
+    #[test]
+    fn a_value_is_only_kept_for_the_root_that_may_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for inner in ["inner", "other"] {
+            fs::create_dir(folder.path().join(inner)).unwrap();
+            fs::write(folder.path().join(inner).join("a.yaml"), "a").unwrap();
+        }
+        fs::write(folder.path().join("other/key.pem"), "key").unwrap();
+        let disk = Disk::new([folder.path().to_owned(), folder.path().join("inner")]);
+        let (files, _) = disk.manifests();
+        let wide = files.iter().find(|file| file.root == folder.path()).unwrap();
+        assert_eq!(disk.file(wide, "../other/key.pem").unwrap(), "key");
+        let narrow = Disk::new([folder.path().join("inner")]);
+        let (files, _) = narrow.manifests();
+        assert!(files.iter().all(|manifest| narrow.file(manifest, "../other/key.pem").is_err()));
+        let values = KeptValues::default();
+        let value = KeptValue { text: Secret::new("key"), real: PathBuf::new(), stamp: None };
+        values.keep(Path::new("wide"), Path::new("wide/key"), value);
+        assert!(values.find(Path::new("wide"), Path::new("wide/key")).is_some());
+        assert!(values.find(Path::new("narrow"), Path::new("wide/key")).is_none());
+    }
+}
