@@ -47,10 +47,7 @@ pub(crate) fn can_be_planned_apart(store: &Store, options: &Options, planned: &P
 /// Whether the store has what the manifests declare, without an error or a resource of another source.
 pub(super) fn is_settled_alone(snapshot: &Snapshot, options: &Options, planned: &Planned, revision: u64) -> bool {
     let is_of_other = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != options.source);
-    options.prune
-        && planned.settles()
-        && planned.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
-        && !snapshot.iter().any(is_of_other)
+    options.prune && planned.leaves_nothing(revision) && !snapshot.iter().any(is_of_other)
 }
 
 /// Plans a change of a part of a source, in which nothing was found before. Returns none if a run from scratch could report

@@ -121,6 +121,11 @@ impl Planned {
         applies && !self.has_errors() && self.left_out.is_empty()
     }
 
+    /// Whether the store has nothing to do at a revision: the plan is empty, or was applied as this revision.
+    pub(crate) fn leaves_nothing(&self, revision: u64) -> bool {
+        self.settles() && self.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
+    }
+
     /// Marks a cancelled run, which has no plan.
     pub(super) fn given_up(mut self) -> Self {
         self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));

@@ -134,8 +134,8 @@ impl RememberedRun {
     }
 }
 
-/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision. `apart` is the cache of parsed files if later runs can plan changes
-/// without the store.
+/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision. `apart` is the
+/// cache of parsed files if later runs can plan changes without the store.
 pub(crate) fn remember(
     store: &OnDisk,
     options: &Options,
@@ -167,10 +167,7 @@ fn run_of(
     done: &SettledRun<'_>,
 ) -> Option<RememberedRun> {
     let SettledRun { planned, revision, until } = *done;
-    let plan = planned.plan.as_ref().filter(|plan| plan.is_empty() || plan.base < revision)?;
-    if !planned.settles() {
-        return None;
-    }
+    let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
     let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
     Some(RememberedRun {
         question: question(options)?,

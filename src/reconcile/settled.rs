@@ -13,11 +13,11 @@ use crate::{
 /// The interval of full runs, even without changes.
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 
-/// A run that leaves nothing to do: its plan, if any, is applied as a revision.
+/// A run that is over.
 pub(crate) struct SettledRun<'a> {
     /// What was planned.
     pub planned: &'a Planned,
-    /// The revision that has it.
+    /// The revision of the store after it.
     pub revision: u64,
     /// The time from which lints may report something else.
     pub until: Option<Timestamp>,

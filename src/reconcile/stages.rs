@@ -238,7 +238,7 @@ impl Prepared {
         self.memory.as_ref().map(|memory| memory.findings.number()).unwrap_or_default()
     }
 
-    /// The run that has just judged and planned this, and applied the plan as a revision.
+    /// The run that has just judged and planned this, after which the store is at a revision.
     pub(super) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> SettledRun<'a> {
         match &self.memory {
             // Each part knows it since it was judged.

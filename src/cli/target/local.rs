@@ -83,7 +83,7 @@ impl Local {
     }
 }
 
-/// Remembers a run whose plan, if any, is applied as a revision.
+/// Remembers a run if it leaves nothing to do at a revision.
 fn remember(
     recorder: Option<&Recorder>,
     caching: Caching,
@@ -92,6 +92,9 @@ fn remember(
     planned: &Planned,
     revision: u64,
 ) {
+    if !planned.leaves_nothing(revision) {
+        return;
+    }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
     let is_apart = can_be_planned_apart(store, options, planned, revision);
     let parsed = if is_apart { caching.parsed_files(Some(store)) } else { None };

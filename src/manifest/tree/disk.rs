@@ -237,7 +237,7 @@ impl Tree for Disk {
             None if self.allow_outside_files => read_anywhere(&path, MOST_VALUE_BYTES),
             None => Err(AccessError::Outside),
         };
-        let read = match read {
+        let reason = match read {
             Ok(file) => {
                 let (real, stamp) = (file.real, file.version.map(|version| version.stamp));
                 self.reads.note(&path, real.clone(), stamp);
@@ -251,7 +251,7 @@ impl Tree for Disk {
             Err(AccessError::NotAFile) => "not a regular file".to_owned(),
             Err(AccessError::Io(error)) => error.to_string(),
         };
-        value_of(name, &path, Err(read))
+        value_of(name, &path, Err(reason))
     }
 }
 
