@@ -32,8 +32,9 @@ const LEAVE: Duration = Duration::from_secs(1);
 /// room, many may wait.
 const BACKLOG: i32 = 4096;
 /// The memory of the system for bytes that a client has not acknowledged. It is doubled by Linux, which tells that there is
-/// room only when a third is free: a slow reader must get there within the time for a stall.
-const SEND_BUFFER: usize = 64 << 10;
+/// room only when a third is free: a slow reader must get there within the time for a stall (D97). Long responses take longer
+/// with less, and with much more, which does not stay in the caches of the cores.
+const SEND_BUFFER: usize = 172 << 10;
 /// The signal for a file over the limit of `ulimit -f`.
 const SIGXFSZ: i32 = 25;
 /// The most threads for blocking work, such as commits.
