@@ -1,8 +1,7 @@
 //! The changes of a batch. They are in the form in which journals and bases have them, so that those of a large commit are
 //! not hundreds of thousands of small values in memory.
 
-use bytes::{Buf, Bytes};
-use bytestring::ByteString;
+use bytes::Bytes;
 
 use super::engine::UNDO;
 
@@ -73,20 +72,10 @@ impl Changes {
         self.iter().filter(|(key, _)| key.starts_with(UNDO)).collect()
     }
 
-    /// Returns all changes. They share the memory of these.
-    pub(super) fn into_shared(mut self) -> impl Iterator<Item = (ByteString, Option<Bytes>)> {
+    /// Returns the encoded changes.
+    pub(super) fn into_pieces(mut self) -> Vec<Bytes> {
         self.end_piece();
-        let mut pieces = self.pieces.into_iter();
-        let mut rest = Bytes::new();
-        std::iter::from_fn(move || {
-            if rest.is_empty() {
-                rest = pieces.next()?;
-            }
-            let (key, value) = ChangesIn::new(&rest).next()?.ok()?;
-            let (key, value) = (rest.slice_ref(key.as_bytes()), value.map(|value| rest.slice_ref(value)));
-            rest.advance(change_length(&rest)?);
-            Some((ByteString::try_from(key).ok()?, value))
-        })
+        self.pieces
     }
 
     /// Makes changes of encoded ones, of which there are `count`.
@@ -168,6 +157,12 @@ fn append_head(key: &str, value: u64, out: &mut Vec<u8>) {
 pub(super) fn change_length(bytes: &[u8]) -> Option<usize> {
     let (key, value, _) = head_of(bytes)?;
     HEAD.checked_add(key)?.checked_add(value.unwrap_or_default())
+}
+
+/// The lengths of the key and the value of the change at the start of `bytes`, which is at `start`, and where the key starts.
+pub(super) fn change_at(bytes: &[u8], start: usize) -> Option<(u32, Option<usize>, usize)> {
+    let (key, value, _) = head_of(bytes)?;
+    Some((u32::try_from(key).ok()?, value, start.checked_add(HEAD)?))
 }
 
 /// The lengths of the key and the value of the change at the start of `bytes`, and what follows its head.
@@ -262,9 +257,7 @@ mod tests {
             assert!(again == bytes);
             let undoing: Vec<String> = changes.undoing().iter().map(|(key, _)| key.to_owned()).collect();
             assert_eq!(undoing, (0..many).step_by(3).map(|number| format!("u/r/{number}")).collect::<Vec<_>>());
-            let shared: Vec<(String, Option<Vec<u8>>)> =
-                changes.into_shared().map(|(key, value)| (key.to_string(), value.map(Into::into))).collect();
-            assert_eq!(shared, added);
+            assert!(changes.into_pieces().concat() == bytes);
         }
     }
 

@@ -5,10 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
-use bytestring::ByteString;
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator},
     slice::ParallelSlice,
 };
 
@@ -18,6 +16,7 @@ use super::{
     engine::{Batch, State, Tip, UNDO},
     record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
+    state_records::{StateRecord, StateRecords},
 };
 use crate::{
     background::give_way,
@@ -100,17 +99,11 @@ pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
     let is_other = |key: &str| !is_state(key) || key.starts_with(REJECTED) || key.starts_with(DELETED);
-    let mut others = Vec::new();
-    // Nearly all records are those of resources, and stay where they are.
-    if records.par_iter().any(|(key, _)| is_other(key)) {
-        others.extend(records.extract_if(.., |(key, _)| is_other(key)).filter(|(key, _)| is_state(key)));
-    }
-    let (rejected, deleted): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, _)| key.starts_with(REJECTED));
+    let others = records.take(is_other).into_iter().filter(|(key, _)| is_state(key));
+    let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
     let restoring = rayon::scope(|_| restore_resources(&records, keyring)).map_err(damaged)?;
-    // Each leaves the memory that it shares, which takes a while for all of them.
-    rayon::spawn(move || drop(records));
     let mut snapshot = restoring.finish(tip.revision, tip.next_order, deleted.map_err(damaged)?);
     for (key, value) in &rejected {
         set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
@@ -119,9 +112,9 @@ pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
 }
 
 /// Reads the resources of a state. While one thread adds some of them to the maps, the others read the next ones.
-fn restore_resources(records: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Result<Restoring, String> {
+fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Result<Restoring, String> {
     let (mut restoring, mut decoded) = (Restoring::default(), Vec::new());
-    for piece in records.chunks(PIECE) {
+    for piece in records.pieces(PIECE) {
         let last = std::mem::take(&mut decoded);
         let ((), next) = rayon::join(|| restoring.add(last), || decode_piece(piece, keyring));
         decoded = next?;
@@ -131,11 +124,12 @@ fn restore_resources(records: &[(ByteString, Bytes)], keyring: Option<&Keyring>)
 }
 
 /// Reads the records of resources.
-fn decode_piece(piece: &[(ByteString, Bytes)], keyring: Option<&Keyring>) -> Result<Vec<Arc<Entry>>, String> {
-    let entry = |last: &mut LastRecord, (key, value): &(ByteString, Bytes)| {
-        record::decode_in_place(key.as_bytes(), value, keyring, last)
-    };
-    piece.par_iter().with_min_len(64).with_max_len(1024).map_init(LastRecord::default, entry).collect()
+fn decode_piece<'r>(
+    piece: impl IndexedParallelIterator<Item = StateRecord<'r>>,
+    keyring: Option<&Keyring>,
+) -> Result<Vec<Arc<Entry>>, String> {
+    let entry = |last: &mut LastRecord, record| record::decode_in_place(record, keyring, last);
+    piece.with_min_len(64).with_max_len(1024).map_init(LastRecord::default, entry).collect()
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.
@@ -150,17 +144,9 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 pub(super) fn merged(state: State) -> State {
     let State { mut tip, root_secret, records, batches } = state;
     // In the order of their keys, siblings can share, and entries hardly need to be sorted.
-    let mut records: BTreeMap<ByteString, Bytes> = records.into_iter().collect();
-    for batch in batches {
-        tip = Tip::after(&batch);
-        for (key, value) in batch.changes.into_shared().filter(|(key, _)| is_state(key)) {
-            match value {
-                Some(value) => records.insert(key, value),
-                None => records.remove(&key),
-            };
-        }
-    }
-    State { tip, root_secret, records: records.into_iter().collect(), batches: Vec::new() }
+    tip = batches.last().map_or(tip, Tip::after);
+    let records = records.after(batches.into_iter().map(|batch| batch.changes), is_state);
+    State { tip, root_secret, records, batches: Vec::new() }
 }
 
 /// The Snapshot after a batch.
@@ -343,6 +329,7 @@ pub(super) fn keys_in(changes: &Changes) -> impl Iterator<Item = KeyId> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
+    use bytes::Bytes;
     use jiff::Timestamp;
 
     use super::super::written::changes_between;
@@ -406,7 +393,7 @@ mod tests {
             rendered: Arc::default(),
         };
         let state = Snapshot::restore(1, 0, [], (0..50).map(route));
-        let written = records(&state, None).unwrap().into_iter().map(|(key, value)| (key.into(), value.into()));
+        let written = records(&state, None).unwrap().into_iter();
         let restored = restore(State { records: written.collect(), ..State::default() }, None).unwrap();
         let keys = |of: &Snapshot| of.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
         assert_eq!(keys(&restored), keys(&state));

@@ -4,9 +4,10 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use bytestring::ByteString;
 
-use super::{StoreError, backup::Backup, changes::Changes, history::Retention, seal::Keyring};
+use super::{
+    StoreError, backup::Backup, changes::Changes, history::Retention, seal::Keyring, state_records::StateRecords,
+};
 use crate::model::{code::Code, digest_key::DigestKey};
 
 /// A blake3 hash.
@@ -93,8 +94,8 @@ pub struct State {
     pub tip: Tip,
     /// The random secret that was created with the store.
     pub root_secret: [u8; 32],
-    /// All records, unordered. They may share the memory of a file.
-    pub records: Vec<(ByteString, Bytes)>,
+    /// All records.
+    pub records: StateRecords,
     /// The batches since those records were written, oldest first.
     pub batches: Vec<Batch>,
 }
@@ -247,7 +248,7 @@ mod tests {
         };
         let state = State {
             root_secret: *b"hunter2hunter2hunter2hunter2hunt",
-            records: vec![(record().0.into(), record().1.into())],
+            records: std::iter::once(record()).collect(),
             batches: vec![batch],
             ..State::default()
         };

@@ -49,7 +49,7 @@ impl Engine for MemoryEngine {
                 None => records.remove(key),
             };
         }
-        let records = records.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let records = records.into_iter().collect();
         Ok(State { tip: tip(&log), root_secret: self.root_secret, records, batches: Vec::new() })
     }
 

@@ -3,8 +3,6 @@
 use std::{io, path::Path};
 
 use bytes::Bytes;
-use bytestring::ByteString;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
 use super::{files::write_whole, frame::number, keys::KEYS, parallel_read};
@@ -12,9 +10,10 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
-        changes::{ChangesIn, change_length, encode_change},
+        changes::{change_length, encode_change},
         engine::{Hash, Tip},
         seal::{KeyId, Keyring, Sealed, name_of, store_named},
+        state_records::StateRecords,
     },
 };
 
@@ -94,7 +93,7 @@ pub(super) struct Base {
     /// The store's own secret.
     root: RootSecret,
     /// All records, in the memory that the file was read to.
-    pub records: Vec<(ByteString, Bytes)>,
+    pub records: StateRecords,
 }
 
 /// The store's own secret, as a base has it.
@@ -211,13 +210,7 @@ pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
         (None, Some(sealed)) => (store_named(&header.store).ok_or_else(damaged)?, RootSecret::Sealed(sealed)),
         _ => return Err(damaged()),
     };
-    let record = |start: &usize| -> Option<(ByteString, Bytes)> {
-        let (key, value) = ChangesIn::new(content.get(*start..)?).next()?.ok()?;
-        Some((ByteString::try_from(bytes.slice_ref(key.as_bytes())).ok()?, bytes.slice_ref(value?)))
-    };
-    let starts = starts.ok_or_else(damaged)?;
-    let records: Vec<Option<_>> = starts.par_iter().with_min_len(256).with_max_len(4096).map(record).collect();
-    let records: Option<Vec<_>> = records.into_iter().collect();
+    let records = starts.and_then(|starts| StateRecords::in_memory(bytes.slice_ref(content), &starts));
     Ok(Base {
         tip: Tip {
             position: header.position,

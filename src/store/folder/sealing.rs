@@ -6,9 +6,7 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
-use bytestring::ByteString;
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::ParallelIterator;
 
 use super::{
     FolderContent,
@@ -27,6 +25,7 @@ use crate::{
         StoreError, codec,
         engine::{State, Tip},
         seal::Keyring,
+        state_records::StateRecord,
     },
 };
 
@@ -89,11 +88,11 @@ fn write_base(
     let synced = acknowledged.and_then(|()| head.sync());
     synced.map_err(|error| StoreError::io("write", &head::path(folder), &error))?;
     let State { records, .. } = codec::merged(state);
-    let seal = |(key, value): (ByteString, Bytes)| -> Result<(String, Vec<u8>), StoreError> {
-        let sealed = codec::sealed(&key, &value, keyring)?;
-        Ok((key.to_string(), sealed.unwrap_or_else(|| value.to_vec())))
+    let seal = |StateRecord { key, value, .. }: StateRecord<'_>| -> Result<(String, Vec<u8>), StoreError> {
+        let sealed = codec::sealed(key, value, keyring)?;
+        Ok((key.to_owned(), sealed.unwrap_or_else(|| value.to_vec())))
     };
-    let records = records.into_par_iter().map(seal).collect::<Result<Vec<_>, StoreError>>()?;
+    let records = records.par_iter().map(seal).collect::<Result<Vec<_>, StoreError>>()?;
     let header = Header::new(tip, &root_secret, keyring)?;
     base::write(&Part::Base.path(folder, generation), &header, &mut records.into_iter())?;
     Ok(generation)
@@ -124,6 +123,7 @@ fn remove_leftovers(folder: &Path) -> Result<(), StoreError> {
 mod tests {
     use std::{fs, sync::Arc};
 
+    use bytes::Bytes;
     use jiff::Timestamp;
 
     use super::*;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use bytestring::ByteString;
 use jiff::Timestamp;
 
@@ -18,6 +17,7 @@ use crate::{
     store::{
         codec::{RECORD, decode_key_with},
         seal::Keyring,
+        state_records::StateRecord,
     },
 };
 
@@ -55,12 +55,11 @@ impl LastRecord {
 
 /// Reads a record of the current state. A Spec without a secret stays in the memory of the record.
 pub(in crate::store) fn decode_in_place(
-    key: &[u8],
-    value: &Bytes,
+    StateRecord { key, value, memory }: StateRecord<'_>,
     keyring: Option<&Keyring>,
     last: &mut LastRecord,
 ) -> Result<Arc<Entry>, String> {
-    let shared = |text: &[u8]| ByteString::try_from(value.slice_ref(text)).ok();
+    let (key, shared) = (key.as_bytes(), |text: &[u8]| ByteString::try_from(memory.slice_ref(text)).ok());
     // In a record of the format before, the places of the secrets are not known.
     let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
     if is_known
@@ -153,6 +152,7 @@ mod tests {
             seal::MasterKey,
         },
     };
+    use bytes::Bytes;
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
@@ -168,6 +168,10 @@ mod tests {
         let lazy_spec = LazySpec::new((key.kind.info().restore)(&text).unwrap());
         let created_at = Timestamp::UNIX_EPOCH;
         Entry { key, lazy_spec, created_at, order: 7, claim, token: None, rendered: Arc::default() }
+    }
+
+    fn in_place(key: &str, value: &Bytes, keyring: &Keyring, last: &mut LastRecord) -> Result<Arc<Entry>, String> {
+        decode_in_place(StateRecord { key, value, memory: value }, Some(keyring), last)
     }
 
     fn assert_same(one: &Entry, other: &Entry) {
@@ -196,7 +200,7 @@ mod tests {
                 let name = encode_key(RECORD, &plain.key);
                 for value in [value, sealed] {
                     let whole = decode(name.as_bytes(), &value, Some(&keyring), Lost::Refused).unwrap();
-                    let read = decode_in_place(name.as_bytes(), &value, Some(&keyring), &mut last).unwrap();
+                    let read = in_place(&name, &value, &keyring, &mut last).unwrap();
                     assert_same(&read, &whole);
                 }
             }
@@ -244,13 +248,13 @@ mod tests {
 
     #[test]
     fn a_spec_that_is_not_json_is_found_when_it_is_used() {
-        let (keyring, key) = (keyring(), b"r/IpRestriction//ipx_1".as_slice());
+        let (keyring, key) = (keyring(), "r/IpRestriction//ipx_1");
         let value = br#"{"spec":{"a":},"references":[],"created_at":"2026-01-01T00:00:00Z","order":1}"#;
         let value = Bytes::from_static(value);
-        let read = decode_in_place(key, &value, Some(&keyring), &mut LastRecord::default()).unwrap();
+        let read = in_place(key, &value, &keyring, &mut LastRecord::default()).unwrap();
         let mut faults = Faults::new();
         read.spec().check(&mut faults);
         assert_eq!(faults.into_vec().first().map(|fault| fault.code), Some(Code::StoreCorrupt));
-        assert!(decode(key, &value, Some(&keyring), Lost::Refused).is_err());
+        assert!(decode(key.as_bytes(), &value, Some(&keyring), Lost::Refused).is_err());
     }
 }
