@@ -184,6 +184,7 @@ pub mod storage {
         changes::{Changes, RecordChange},
         engine::{Batch, Engine, Hash, OnDisk, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
+        state_records::StateRecords,
     };
 
     // Backups.

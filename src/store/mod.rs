@@ -32,7 +32,7 @@ mod rejected;
 mod rekey;
 pub(crate) mod seal;
 pub(crate) mod select;
-mod state_records;
+pub(crate) mod state_records;
 mod touched;
 mod tried;
 mod written;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::changes::{Changes, change_at, encode_change};
+use super::changes::{Changes, change_at};
 
 /// Records of a state, in any order. They are found by their places: a value for each that shares the memory of a file would
 /// be counted there, by all cores in turn.
@@ -77,6 +77,12 @@ impl StateRecords {
         self.places.is_empty()
     }
 
+    /// Returns all records: their keys and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let records = self.places.iter().filter_map(|place| place.of(&self.memory));
+        records.map(|record| (record.key, record.value))
+    }
+
     /// All records, for all cores.
     pub(super) fn par_iter(&self) -> impl IndexedParallelIterator<Item = StateRecord<'_>> {
         self.at(&self.places)
@@ -136,12 +142,14 @@ impl StateRecords {
 
 impl<K: AsRef<str>, V: AsRef<[u8]>> FromIterator<(K, V)> for StateRecords {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(records: I) -> Self {
-        let (mut memory, mut starts) = (Vec::new(), Vec::new());
+        let (mut memory, mut places) = (Vec::new(), Vec::new());
         for (key, value) in records {
-            starts.push(memory.len());
-            encode_change(key.as_ref(), Some(value.as_ref()), &mut memory);
+            let (key, value) = (key.as_ref().as_bytes(), value.as_ref());
+            places.push(RecordPlace { memory: 0, key: key.len() as u32, start: memory.len(), value: value.len() });
+            memory.extend_from_slice(key);
+            memory.extend_from_slice(value);
         }
-        Self::in_memory(memory.into(), &starts).unwrap_or_default()
+        Self { memory: vec![memory.into()], places }
     }
 }
 
@@ -149,9 +157,12 @@ impl<K: AsRef<str>, V: AsRef<[u8]>> FromIterator<(K, V)> for StateRecords {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::store::changes::encode_change;
 
     fn all(records: &StateRecords) -> Vec<(String, Vec<u8>)> {
-        records.par_iter().map(|it| (it.key.to_owned(), it.value.to_vec())).collect()
+        let all: Vec<(String, Vec<u8>)> = records.par_iter().map(|it| (it.key.to_owned(), it.value.to_vec())).collect();
+        assert!(all.iter().map(|(key, value)| (key.as_str(), value.as_slice())).eq(records.iter()));
+        all
     }
 
     fn record(key: &str, value: &str) -> (String, Vec<u8>) {
