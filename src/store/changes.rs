@@ -159,12 +159,6 @@ pub(super) fn change_length(bytes: &[u8]) -> Option<usize> {
     HEAD.checked_add(key)?.checked_add(value.unwrap_or_default())
 }
 
-/// The lengths of the key and the value of the change at the start of `bytes`, which is at `start`, and where the key starts.
-pub(super) fn change_at(bytes: &[u8], start: usize) -> Option<(u32, Option<usize>, usize)> {
-    let (key, value, _) = head_of(bytes)?;
-    Some((u32::try_from(key).ok()?, value, start.checked_add(HEAD)?))
-}
-
 /// The lengths of the key and the value of the change at the start of `bytes`, and what follows its head.
 fn head_of(bytes: &[u8]) -> Option<(usize, Option<usize>, &[u8])> {
     let (key, rest) = bytes.split_first_chunk()?;

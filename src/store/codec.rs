@@ -142,9 +142,9 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
 pub(super) fn merged(state: State) -> State {
-    let State { mut tip, root_secret, records, batches } = state;
+    let State { tip, root_secret, records, batches } = state;
+    let tip = batches.last().map_or(tip, Tip::after);
     // In the order of their keys, siblings can share, and entries hardly need to be sorted.
-    tip = batches.last().map_or(tip, Tip::after);
     let records = records.after(batches.into_iter().map(|batch| batch.changes), is_state);
     State { tip, root_secret, records, batches: Vec::new() }
 }
@@ -393,8 +393,8 @@ mod tests {
             rendered: Arc::default(),
         };
         let state = Snapshot::restore(1, 0, [], (0..50).map(route));
-        let written = records(&state, None).unwrap().into_iter();
-        let restored = restore(State { records: written.collect(), ..State::default() }, None).unwrap();
+        let written = records(&state, None).unwrap().into_iter().collect();
+        let restored = restore(State { records: written, ..State::default() }, None).unwrap();
         let keys = |of: &Snapshot| of.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
         assert_eq!(keys(&restored), keys(&state));
         let parents: Vec<&str> = restored.iter().filter_map(|it| Some(it.key.parent.as_ref()?.as_str())).collect();

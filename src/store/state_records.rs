@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::changes::{Changes, change_at};
+use super::changes::{Changes, ChangesIn};
 
 /// Records of a state, in any order. They are found by their places: a value for each that shares the memory of a file would
 /// be counted there, by all cores in turn.
@@ -43,6 +43,12 @@ pub(super) struct StateRecord<'r> {
 }
 
 impl RecordPlace {
+    /// The place of a record in the memory with this number. Its key and value are one after the other there.
+    fn in_memory(number: usize, memory: &Bytes, key: &str, value: &[u8]) -> Self {
+        let start = key.as_ptr().addr().wrapping_sub(memory.as_ptr().addr());
+        Self { memory: number as u32, key: key.len() as u32, start, value: value.len() }
+    }
+
     fn of<'m>(self, memory: &'m [Bytes]) -> Option<StateRecord<'m>> {
         let memory = memory.get(self.memory as usize)?;
         let (key, rest) = memory.get(self.start..)?.split_at_checked(self.key as usize)?;
@@ -54,17 +60,14 @@ impl StateRecords {
     /// Records that start at these places of some memory, which has them as changes. Returns none if one is incomplete or
     /// has no value, or if its key is no text.
     pub(super) fn in_memory(memory: Bytes, starts: &[usize]) -> Option<Self> {
-        let memory = vec![memory];
         let place = |start: &usize| -> Option<RecordPlace> {
-            let bytes = memory.first()?.get(*start..)?;
-            let (key, value, start) = change_at(bytes, *start)?;
-            let place = RecordPlace { memory: 0, key, start, value: value? };
-            place.of(&memory).map(|_| place)
+            let (key, value) = ChangesIn::new(memory.get(*start..)?).next()?.ok()?;
+            Some(RecordPlace::in_memory(0, &memory, key, value?))
         };
         let places: Vec<Option<RecordPlace>> =
             starts.par_iter().with_min_len(256).with_max_len(4096).map(place).collect();
         let places = places.into_iter().collect::<Option<Vec<RecordPlace>>>()?;
-        Some(Self { memory, places })
+        Some(Self { memory: vec![memory], places })
     }
 
     /// Returns the number of records.
@@ -124,14 +127,11 @@ impl StateRecords {
         let before = places.into_iter().filter_map(|place| Some((place.of(&memory)?.key, place)));
         let mut after: BTreeMap<&str, RecordPlace> = before.collect();
         for (number, bytes) in memory.iter().enumerate().skip(first) {
-            let mut rest = 0;
-            while let Some((key, value, start)) = bytes.get(rest..).and_then(|bytes| change_at(bytes, rest)) {
-                let place = RecordPlace { memory: number as u32, key, start, value: value.unwrap_or_default() };
-                rest = start + key as usize + place.value;
-                let Some(record) = place.of(&memory).filter(|record| is_record(record.key)) else { continue };
+            let changes = ChangesIn::new(bytes).map_while(Result::ok);
+            for (key, value) in changes.filter(|(key, _)| is_record(key)) {
                 match value {
-                    Some(_) => after.insert(record.key, place),
-                    None => after.remove(record.key),
+                    Some(value) => after.insert(key, RecordPlace::in_memory(number, bytes, key, value)),
+                    None => after.remove(key),
                 };
             }
         }

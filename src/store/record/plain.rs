@@ -143,6 +143,8 @@ fn references_at(record: &[u8]) -> Option<usize> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::{
         model::{Kind, code::Code, fault::Faults, key::Key, secret::Secret},
@@ -152,7 +154,6 @@ mod tests {
             seal::MasterKey,
         },
     };
-    use bytes::Bytes;
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
