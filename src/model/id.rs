@@ -1,27 +1,52 @@
 //! IDs: a prefix for the kind, and 27 base62 characters (D11).
 
+pub(super) mod head;
+
 use std::{
-    borrow::Borrow,
+    borrow::{Borrow, Cow},
     cmp::Ordering,
     fmt,
-    sync::{Arc, LazyLock},
+    hash::{Hash, Hasher},
+    sync::LazyLock,
 };
 
+use arcstr::ArcStr;
 use blake3::hazmat::{ContextKey, HasherExt as _, hash_derive_key_context};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use head::IdHead;
 
 /// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.
 static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
-/// An opaque ID; cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Id(Arc<str>);
+/// An opaque ID; cheap to clone. IDs sort like their texts.
+#[derive(Clone)]
+pub struct Id {
+    text: ArcStr,
+    head: IdHead,
+}
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Self) -> bool {
+        self.head == other.head && self.text == other.text
+    }
+}
+
+impl Eq for Id {}
+
+impl Hash for Id {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
 
 impl Ord for Id {
     fn cmp(&self, other: &Self) -> Ordering {
+        if let Some(order) = self.head.order(other.head) {
+            return order;
+        }
         // The children of a parent share its ID, and are compared with each other most often.
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        if ArcStr::ptr_eq(&self.text, &other.text) { Ordering::Equal } else { self.as_str().cmp(other.as_str()) }
     }
 }
 
@@ -34,7 +59,7 @@ impl PartialOrd for Id {
 impl Id {
     /// Creates an ID from any text, without validation.
     pub fn new(text: &str) -> Self {
-        Self(Arc::from(text))
+        Self { text: ArcStr::from(text), head: IdHead::of(text) }
     }
 
     /// Derives the ID of a resource in a manifest. The same parts give the same ID everywhere, so a plan shows real IDs
@@ -76,30 +101,43 @@ impl Id {
         let mut id = String::with_capacity(prefix.len() + text.len());
         id.push_str(prefix);
         id.push_str(str::from_utf8(&text).unwrap_or_default());
-        Self(id.into())
+        Self::new(&id)
     }
 
     /// Returns the text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl Borrow<str> for Id {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_str().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Ok(Self::new(&text))
     }
 }
 

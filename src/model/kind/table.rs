@@ -51,6 +51,14 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::head::PREFIXES;
+
+    #[test]
+    fn ids_of_all_kinds_are_compared_by_their_heads() {
+        let mut prefixes: Vec<&str> = Kind::all().map(|info| info.prefix).filter(|it| !it.is_empty()).collect();
+        prefixes.sort_unstable();
+        assert_eq!(prefixes, PREFIXES);
+    }
 
     #[test]
     fn the_table_follows_the_enum() {
