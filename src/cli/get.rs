@@ -102,7 +102,7 @@ impl Args {
             None => (None, None),
         };
         let parent = self.parent_of(kind, of_name)?;
-        let parents = origin.parents(kind, parent)?;
+        let parents = origin.parents(kind, parent, wanted)?;
         let mut found = match wanted {
             Some(wanted) => origin.find(kind, &parents, wanted)?,
             None => {

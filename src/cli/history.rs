@@ -184,7 +184,7 @@ impl Args {
         let before = self.before.unwrap_or(u64::MAX);
         let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
         let mut records = Vec::new();
-        store.search(&search, &|| false, &mut |record| {
+        store.search(&search, &|| false, &mut |record: Record| {
             if records.len() < self.limit {
                 records.push(record);
             }

@@ -1,20 +1,17 @@
 //! Who set each field of a resource: the history of the resource, from the newest record to the oldest (D77).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Store, StoreError,
-    engine::Query,
-    history::{Record, Touched},
-    masked,
+    Store, StoreError, engine::Query, history::Touched, masked, record_head::RecordHead, record_touched::touched_in,
     touched::fields,
 };
 use crate::model::{code::Code, key::Key, operation::Author};
 
-/// How many records are read at once.
+/// How many records are found at once.
 const RECORDS: usize = 50;
 
 /// The fields of a resource, with what set their values.
@@ -58,22 +55,28 @@ impl Store {
         let now = fields(entry, &self.digest_key);
         let now = now.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut search = FieldSearch::new(&Value::Object(now));
-        let (path, mut before) = (key.path(), u64::MAX);
-        'search: while !search.open.is_empty() {
-            let records = self.history(&Query::Resource(path.clone()), before, RECORDS)?;
-            let Some(oldest) = records.last().map(|record| record.position) else { break };
-            for record in &records {
-                let Some(revision) = record.revision.filter(|revision| *revision <= snapshot.revision) else {
-                    continue;
+        let (query, mut before) = (Query::Resource(key.path()), u64::MAX);
+        while !search.open.is_empty() {
+            let (mut oldest, mut end) = (None, Explained::Partly);
+            self.each_stored(&query, before, RECORDS, &mut |bytes| {
+                let RecordHead { position, revision, at, author } = RecordHead::read(&bytes)?;
+                oldest = Some(position);
+                let Some(revision) = revision.filter(|revision| *revision <= snapshot.revision) else {
+                    return Ok(ControlFlow::Continue(()));
                 };
-                let set = SetBy { revision, at: record.at, author: record.author.clone() };
-                for touched in record.resources.iter().filter(|touched| touched.path == path) {
+                let set = SetBy { revision, at, author };
+                for touched in &touched_in(&bytes, &key.path())? {
                     if search.explain(touched, &set) == Explained::Whole {
-                        break 'search;
+                        end = Explained::Whole;
+                        return Ok(ControlFlow::Break(()));
                     }
                 }
+                Ok(if search.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+            match oldest {
+                Some(oldest) if end == Explained::Partly => before = oldest,
+                _ => break,
             }
-            before = oldest;
         }
         let name = entry.claim.as_deref().map(|claim| claim.name.clone());
         Ok(Some(Blame { name, fields: search.finish(), oldest: self.oldest_revision()? }))
@@ -84,7 +87,7 @@ impl Store {
         let mut before = self.statistics().oldest + 1;
         // Records of refused attempts have no revision.
         loop {
-            let records: Vec<Record> = self.history(&Query::All, before, RECORDS)?;
+            let records = self.summaries(&Query::All, before, RECORDS)?;
             let newest = records.first().map(|record| record.position);
             match (records.iter().rev().find_map(|record| record.revision), newest) {
                 (Some(revision), _) => return Ok(revision),

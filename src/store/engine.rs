@@ -6,9 +6,16 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    StoreError, backup::Backup, changes::Changes, history::Retention, seal::Keyring, state_records::StateRecords,
+    StoreError,
+    backup::Backup,
+    changes::Changes,
+    history::{Outcome, Retention},
+    record_summary::RecordSummary,
+    record_touched::touched_in,
+    seal::Keyring,
+    state_records::StateRecords,
 };
-use crate::model::{code::Code, digest_key::DigestKey};
+use crate::model::{code::Code, digest_key::DigestKey, operation::Author};
 
 /// A blake3 hash.
 pub type Hash = [u8; 32];
@@ -121,6 +128,22 @@ pub enum Query {
     Resource(String),
 }
 
+impl Query {
+    /// Returns whether the query asks for a record in its canonical form.
+    pub fn selects(&self, record: &[u8]) -> Result<bool, StoreError> {
+        let summary = match self {
+            Query::All => return Ok(true),
+            Query::Resource(path) => return Ok(!touched_in(record, path)?.is_empty()),
+            Query::Revision(_) | Query::Reconciliations => RecordSummary::from_bytes(record)?,
+        };
+        let is_reconciliation = matches!(summary.author, Author::Source { .. }) && summary.outcome == Outcome::Applied;
+        Ok(match self {
+            Query::Revision(revision) => summary.revision == Some(*revision),
+            _ => is_reconciliation,
+        })
+    }
+}
+
 /// Statistics of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -160,6 +183,12 @@ pub trait Engine: Send + Sync {
     /// Returns the positions of the records that [`Engine::history`] returns, without reading the records; none if only
     /// reading them tells.
     fn positions(&self, _query: &Query, _before: u64, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        Ok(None)
+    }
+
+    /// Returns the length of a record in bytes, and its first ones, of which nothing is verified; none if only reading the
+    /// whole record tells.
+    fn beginning(&self, _position: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
         Ok(None)
     }
 

@@ -10,8 +10,11 @@ use super::{
     Store, StoreError,
     blame::SetBy,
     engine::Query,
-    history::{Record, Touched},
+    history::Touched,
+    large_records::LARGE,
     record_head::{RecordHead, damaged},
+    record_summary::RecordSummary,
+    record_touched::touched_in,
     touched::OWNED_BY,
 };
 use crate::model::{
@@ -20,6 +23,7 @@ use crate::model::{
     drift::{DriftFields, ForeignWrite, writer},
     id::Id,
     key::Key,
+    operation::Author,
     resource::AnyResource,
     secret::Secrets,
 };
@@ -30,10 +34,6 @@ const MOST_RECORDS: usize = 32;
 const MOST_SCANNED: usize = 1_000;
 /// How many records of a resource are searched.
 const MOST_SEARCHED: usize = 1_000;
-/// The size of a commit of the source that ends a search without a look at its fields: reading it for each resource would
-/// cost more than the rest of a run.
-const LARGE: usize = 1 << 20;
-
 /// Where a resource came from, and what changed it last.
 #[derive(Debug, Clone)]
 pub(crate) struct Provenance {
@@ -53,8 +53,6 @@ struct RecordPlaces {
 #[derive(Deserialize)]
 struct TouchedPlace {
     path: String,
-    #[serde(default)]
-    declared_at: Option<String>,
 }
 
 fn places_in(bytes: &[u8]) -> Result<Vec<TouchedPlace>, StoreError> {
@@ -83,6 +81,7 @@ impl Store {
                         return Ok(Search::GoesOn);
                     }
                     let is_own = head.is_of(source);
+                    // A look at its fields, for each resource, would cost more than the rest of a run.
                     if is_own && bytes.len() > LARGE {
                         return Ok(Search::Ends);
                     }
@@ -110,7 +109,7 @@ impl Store {
             if is_own && bytes.len() > LARGE {
                 break;
             }
-            for TouchedPlace { path, .. } in &places_in(&bytes)? {
+            for TouchedPlace { path } in &places_in(&bytes)? {
                 let Some((_, search)) = open.get_mut(path) else { continue };
                 if search.read(is_own, writes_to(path, &bytes, source)?) == Search::Ends
                     && let Some((key, search)) = open.remove(path)
@@ -167,31 +166,42 @@ impl Store {
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
-        let path = key.path();
+        let query = Query::Resource(key.path());
         let mut found = Provenance { changed: None, applied: None };
-        self.each_record(&path, |head, bytes| {
-            let Some(revision) = head.revision else { return Ok(Search::GoesOn) };
-            let set = SetBy { revision, at: head.at, author: head.author.clone() };
-            let is_own = source.is_some_and(|source| head.is_of(source));
-            if is_own {
-                let place = places_in(bytes)?.into_iter().find(|it| it.path == path);
-                found.applied = Some((set.clone(), place.and_then(|it| it.declared_at)));
+        let (mut before, mut limit) = (u64::MAX, 1);
+        loop {
+            let records = self.summaries(&query, before, limit)?;
+            limit = (limit * 4).min(MOST_RECORDS);
+            if records.is_empty() {
+                return Ok(found);
             }
-            if found.changed.is_none() {
-                found.changed = Some(set);
+            for RecordSummary { position, revision, at, author, .. } in records {
+                before = position;
+                let Some(revision) = revision else { continue };
+                let owner =
+                    source.filter(|source| matches!(&author, Author::Source { source: by, .. } if by == source));
+                let set = SetBy { revision, at, author: author.clone() };
+                if let Some(owner) = owner {
+                    found.applied = Some((set.clone(), self.place_in(position, key, owner)?));
+                }
+                if found.changed.is_none() {
+                    found.changed = Some(set);
+                }
+                if owner.is_some() || source.is_none() {
+                    return Ok(found);
+                }
             }
-            Ok(if is_own || source.is_none() { Search::Ends } else { Search::GoesOn })
-        })?;
-        Ok(found)
+        }
     }
 
-    /// Visits the records of a resource, newest first.
-    fn each_record(
-        &self,
-        path: &str,
-        visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
-    ) -> Result<(), StoreError> {
-        self.each_record_before(path, |_| false, visit)
+    /// The file and line that declared a resource in the record at a position, the newest one of its source.
+    fn place_in(&self, position: u64, key: &Key, source: &str) -> Result<Option<String>, StoreError> {
+        let path = key.path();
+        if let Some(place) = self.engine.declared_at(&path, source)? {
+            return Ok(Some(place));
+        }
+        let Some(record) = self.stored(position)? else { return Ok(None) };
+        Ok(touched_in(&record, &path)?.into_iter().find_map(|touched| touched.declared_at))
     }
 
     /// Visits the records of a resource, newest first, up to a large one of a source that made a revision up to `upto`. It
@@ -203,7 +213,20 @@ impl Store {
         upto: u64,
         visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
     ) -> Result<(), StoreError> {
-        self.each_record_before(path, |position| self.large.is_of(position, source, upto), visit)
+        self.each_record_before(path, |position| self.is_large_of(position, source, upto), visit)
+    }
+
+    /// Whether the record at a position is a large one of a source, of a revision up to `upto`.
+    fn is_large_of(&self, position: u64, source: &str, upto: u64) -> bool {
+        if !self.large.knows(position)
+            && let Ok(Some((length, beginning))) = self.engine.beginning(position)
+            && length > LARGE as u64
+            && let Ok(head) = RecordHead::read(&beginning)
+            && head.position == position
+        {
+            self.large.note_head(&head);
+        }
+        self.large.is_of(position, source, upto)
     }
 
     /// Visits the records of a resource, newest first, up to one that ends the search by its position. That one is not
@@ -228,8 +251,8 @@ impl Store {
             for bytes in &records {
                 let head = RecordHead::read(bytes)?;
                 before = head.position;
-                if let Some(revision) = head.revision.filter(|_| bytes.len() > LARGE) {
-                    self.large.note(head.position, revision, &head.author);
+                if bytes.len() > LARGE {
+                    self.large.note_head(&head);
                 }
                 if visit(&head, bytes)? == Search::Ends {
                     return Ok(());
@@ -301,9 +324,9 @@ enum Received {
 
 /// What a record wrote to a resource, and whether `source` received the resource by it.
 fn writes_to(path: &str, bytes: &[u8], source: &str) -> Result<Vec<(ForeignWrite, Received)>, StoreError> {
-    let Record { revision, at, author, resources, .. } = Record::from_bytes(bytes)?;
+    let RecordHead { revision, at, author, .. } = RecordHead::read(bytes)?;
     let (by, at) = (writer(&author), at.to_string());
-    let touched = resources.into_iter().filter(|touched| touched.path == path);
+    let touched = touched_in(bytes, path)?.into_iter();
     let write = |touched: Touched| {
         let Touched { mut before, mut after, .. } = touched;
         let owner_in = |side: &mut Option<Value>| {

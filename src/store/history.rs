@@ -6,11 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 
-use super::{
-    StoreError,
-    engine::{Hash, Query},
-    recent::ChangeEvent,
-};
+use super::{StoreError, engine::Hash, recent::ChangeEvent};
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
 
 /// From this size on, a record is hashed on all cores.
@@ -115,16 +111,6 @@ impl Record {
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         json::bytes(self, Secrets::Masked)
             .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
-    }
-
-    /// Returns whether a query asks for this record.
-    pub fn matches(&self, query: &Query) -> bool {
-        match query {
-            Query::All => true,
-            Query::Revision(revision) => self.revision == Some(*revision),
-            Query::Reconciliations => matches!(self.author, Author::Source { .. }) && self.outcome == Outcome::Applied,
-            Query::Resource(path) => self.resources.iter().any(|resource| resource.path == *path),
-        }
     }
 
     /// Parses the canonical form.

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use super::{
     StoreError,
     engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, UndoVisit, Visit},
-    history::Record,
     mint,
 };
 use crate::model::code::Code;
@@ -73,7 +72,7 @@ impl Engine for MemoryEngine {
         let log = self.log();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            if Record::from_bytes(&batch.record)?.matches(query) {
+            if query.selects(&batch.record)? {
                 found.push(batch.record.clone());
             }
             if found.len() == limit {

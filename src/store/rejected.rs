@@ -98,7 +98,7 @@ impl Store {
         let live = if state.rejected(source).is_empty() { None } else { Some(self.whole_digest_of(&state, source)?) };
         let (mut before, mut read, mut tried) = (u64::MAX, 0, 0);
         while read < MOST_READ {
-            let records = self.history(&Query::Reconciliations, before, RECORDS)?;
+            let records = self.summaries(&Query::Reconciliations, before, RECORDS)?;
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             read += records.len();
             for record in records {
@@ -206,7 +206,7 @@ impl Store {
         let mut found = BTreeMap::new();
         let mut before = u64::MAX;
         while found.len() < sources.len() {
-            let records = self.history(&Query::Reconciliations, before, RECORDS)?;
+            let records = self.summaries(&Query::Reconciliations, before, RECORDS)?;
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             for record in records {
                 let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {

@@ -7,16 +7,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    api::openapi::{extension::ExtensionOperation, schemas::Schemas},
+    api::{
+        answer::ApiError,
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
+    },
     model::{
         id::Id,
+        json,
         key::Key,
         operation::{Author, key_of},
+        secret::Secrets,
     },
     store::{
         blame::Blame,
-        history::{Outcome, Record},
+        history::{Outcome, Record, Touched},
         masked,
+        record_summary::{RecordSummary, StoredRevision},
     },
 };
 
@@ -198,7 +204,7 @@ pub(crate) struct FieldBlame {
 
 impl HistoryItem {
     /// Describes a record.
-    pub(crate) fn of(record: &Record, base_url: &str) -> Self {
+    pub(crate) fn of(record: &RecordSummary, base_url: &str) -> Self {
         let outcome = match record.outcome {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
@@ -219,8 +225,8 @@ impl HistoryItem {
             outcome: outcome.to_owned(),
             message: record.message.clone(),
             author,
-            operations: record.calls.len(),
-            changed: record.resources.len(),
+            operations: record.operations,
+            changed: record.changed,
         }
     }
 }
@@ -228,20 +234,50 @@ impl HistoryItem {
 impl HistoryEntry {
     /// Describes a record with what it changed.
     pub(crate) fn of(record: Record, base_url: &str) -> Self {
-        let head = HistoryItem::of(&record, base_url);
-        let resources = record.resources.into_iter().map(|mut touched| {
-            masked::hide_change(touched.before.as_mut(), touched.after.as_mut());
-            HistoryResource {
-                kind: touched.kind.to_string(),
-                path: touched.path,
-                name: touched.name.unwrap_or_default(),
-                source: touched.source.unwrap_or_default(),
-                declared_at: touched.declared_at.unwrap_or_default(),
-                before: touched.before,
-                after: touched.after,
+        let head = HistoryItem::of(&RecordSummary::of(&record), base_url);
+        let resources = record.resources.into_iter().map(HistoryResource::of).collect();
+        Self { head, resources, calls: record.calls }
+    }
+
+    /// Describes a revision as the body of a response. Each resource is described by itself.
+    pub(crate) fn body_of(mut revision: StoredRevision, base_url: &str) -> Result<Vec<u8>, ApiError> {
+        let head = HistoryItem::of(&revision.summary, base_url);
+        let calls = std::mem::take(&mut revision.calls);
+        let without_resources = Self { head, calls, resources: Vec::new() };
+        let mut body = json::bytes(&without_resources, Secrets::Masked)?;
+        // The resources are the last field.
+        let end = body.split_off(body.len().saturating_sub(END.len()));
+        debug_assert_eq!(end, END);
+        let (mut failed, mut is_first) = (None, true);
+        revision.each_resource(&mut |touched| {
+            if !std::mem::take(&mut is_first) {
+                body.push(b',');
             }
-        });
-        Self { head, resources: resources.collect(), calls: record.calls }
+            match json::bytes(&HistoryResource::of(touched), Secrets::Masked) {
+                Ok(resource) => body.extend_from_slice(&resource),
+                Err(error) => failed = Some(error),
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        body.extend_from_slice(&end);
+        Ok(body)
+    }
+}
+
+impl HistoryResource {
+    fn of(mut touched: Touched) -> Self {
+        masked::hide_change(touched.before.as_mut(), touched.after.as_mut());
+        Self {
+            kind: touched.kind.to_string(),
+            path: touched.path,
+            name: touched.name.unwrap_or_default(),
+            source: touched.source.unwrap_or_default(),
+            declared_at: touched.declared_at.unwrap_or_default(),
+            before: touched.before,
+            after: touched.after,
+        }
     }
 }
 
@@ -264,6 +300,9 @@ impl ResourceBlame {
         Self { kind: key.kind.to_string(), resource: key.path(), name: name.unwrap_or_default(), fields }
     }
 }
+
+/// The end of a [`HistoryEntry`] without resources, after the bracket that opens the list of them.
+const END: &[u8] = b"]}";
 
 /// The path of the list.
 pub(crate) const PATH: &str = "/history";
@@ -312,4 +351,35 @@ pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
         (format!("{PATH}/{{revision}}"), json!({"get": got.build()})),
         (format!("{PATH}/blame"), json!({"get": blamed.build()})),
     ]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{Kind, kind::https_edge::HttpsEdge, operation::Operation},
+        store::{Commit, MEMORY, Store, mint},
+    };
+
+    #[test]
+    fn the_body_of_a_revision_is_the_entry_of_its_record() {
+        let store = Store::open(MEMORY).unwrap();
+        let operation = |number: u32| {
+            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
+            let spec = Arc::new(HttpsEdge { description: format!("\"{number}\""), ..HttpsEdge::default() });
+            Operation::Create { key, spec, claim: None, token: None }
+        };
+        let base = "https://edge.example.com";
+        for numbers in [1..2_u32, 2..5, 5..5] {
+            let operations: Vec<Operation> = numbers.map(operation).collect();
+            let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+            let revision = store.commit(commit).unwrap().snapshot.revision;
+            let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base);
+            let body = HistoryEntry::body_of(store.stored_revision(revision).unwrap().unwrap(), base).unwrap();
+            assert_eq!(body, json::bytes(&whole, Secrets::Masked).unwrap());
+        }
+    }
 }

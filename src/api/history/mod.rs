@@ -22,20 +22,19 @@ use crate::{
         Kind,
         code::Code,
         fault::{Fault, Path},
-        json,
-        key::segment,
-        secret::Secrets,
+        key::{Key, segment},
     },
     reconcile::cancel::Cancel,
     store::{
         commits::CommitPrefix,
+        record_summary::RecordSummary,
         select::{HistoryFilter, HistorySearch, SearchEnd},
     },
     text::printable,
 };
 use document::{HistoryEntry, HistoryItem, PATH, ResourceBlame};
 
-/// How many records are read at once. Each can have as many resources as one commit.
+/// How many records are found at once.
 const RECORDS: usize = 50;
 /// How many records are read for one page. A page of a filter that selects few can have fewer records than its limit.
 const MOST_RECORDS: u64 = 20_000;
@@ -67,7 +66,7 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
     let base_url = &app.site.base_url;
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record| {
+    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record: RecordSummary| {
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
@@ -100,7 +99,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 ApiError::of(Code::RevisionNotFound, message)
             };
             let revision = past::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
-            let Some(record) = app.store.record(revision)? else {
+            let Some(found) = app.store.stored_revision(revision)? else {
                 if revision > current {
                     return Err(unknown());
                 }
@@ -108,8 +107,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let entry = HistoryEntry::of(record, &app.site.base_url);
-            let rendered = answer::rendered(json::bytes(&entry, Secrets::Masked)?);
+            let rendered = answer::rendered(HistoryEntry::body_of(found, &app.site.base_url)?);
             Ok(answer::conditional(request.headers(), &rendered))
         })
         .await
@@ -126,7 +124,9 @@ pub(super) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<R
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();
-            let found = snapshot.iter().find(|entry| entry.key.kind != Kind::Owner && entry.key.path() == path);
+            let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
+            let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
+            let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
             let missing = || {
                 let fault = Fault::new(Code::NotFound, "no resource has this path");
                 ApiError::new(fault.at(Path::root().join("resource")))

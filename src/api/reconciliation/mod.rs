@@ -51,7 +51,7 @@ use crate::{
         sync_log, token::TokenHashes,
     },
     routing::TracedRequest,
-    store::{Store, engine::Query},
+    store::{Store, StoreError, engine::Query, record_summary::StoredRevision},
 };
 use expected::outcome;
 pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
@@ -91,62 +91,62 @@ pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Re
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    on_disk(app, move |app| {
+    let place = app.searches.place()?;
+    let listed = move |_| {
         let before = match &page.before_id {
             None => u64::MAX,
-            Some(id) => position(app, id)?.ok_or_else(Page::unknown)?,
+            Some(id) => position(&app, id)?.ok_or_else(Page::unknown)?,
         };
         let base_url = &app.site.base_url;
-        let mut records = app.store.history(&Query::Reconciliations, before, limit + 1)?;
+        let mut records = app.store.summaries(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
-        let found = records.into_iter().filter_map(|record| Reconciliation::of(record, base_url));
-        let items: Vec<ReconciliationItem> = found.map(|found| found.head).collect();
+        let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
+        let items: Vec<ReconciliationItem> = found.collect();
         let next = items.last().filter(|_| more);
         let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
         let uri = format!("{base_url}/reconciliations");
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
         Ok(json_response(StatusCode::OK, &body)?)
-    })
-    .await
+    };
+    place.run(listed).await
 }
 
 /// Returns one reconciliation.
 pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
-    on_disk(app, move |app| {
-        let found = find(app, &id)?;
+    let place = app.searches.place()?;
+    let got = move |_| {
+        let found = find(&app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
         let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(answer::conditional(request.headers(), &rendered))
-    })
-    .await
+    };
+    place.run(got).await
 }
 
 fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
     auth::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
 }
 
-/// Reads history on a blocking thread: it is on disk and not in the snapshot.
-async fn on_disk(
-    app: Arc<App>,
-    read: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
-) -> Result<Response, ApiError> {
-    let answer = tokio::task::spawn_blocking(move || read(&app)).await;
-    answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
+fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
+    match wire::revision_of(id) {
+        Some(revision) => Ok(of_revision(app, revision)?),
+        None => Ok(None),
+    }
 }
 
-fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
-    let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = app.store.record(revision)?;
-    Ok(record.and_then(|record| Reconciliation::of(record, &app.site.base_url)))
+/// Returns the reconciliation that made a revision, if one did.
+fn of_revision(app: &App, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
+    let Some(StoredRevision { summary, calls, .. }) = app.store.stored_revision(revision)? else { return Ok(None) };
+    Ok(ReconciliationItem::of(summary, &app.site.base_url).map(|head| Reconciliation { head, calls }))
 }
 
 /// The position of a reconciliation's record in the history.
 fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = app.store.record(revision)?;
+    let record = app.store.summaries(&Query::Revision(revision), u64::MAX, 1)?.pop();
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
@@ -414,13 +414,12 @@ impl<'a> ReconciliationJob<'a> {
     fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> Result<Response, ApiError> {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
-        let record = revision.and_then(|revision| self.app.store.record(revision).ok().flatten());
         let run = Run {
             report: ReportDocument::of(&report),
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
-            reconciliation: record.and_then(|record| Reconciliation::of(record, &self.app.site.base_url)),
+            reconciliation: revision.and_then(|revision| of_revision(self.app, revision).ok().flatten()),
             followed: is_followed(self.app, &self.options.source),
             traced: self.traced.clone(),
         };

@@ -15,7 +15,7 @@ use crate::{
     model::{operation::Author, secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
-    store::history::Record,
+    store::record_summary::RecordSummary,
     text::printable,
 };
 
@@ -210,14 +210,14 @@ pub(crate) struct ReconciliationItem {
     pub destroyed: bool,
 }
 
-impl Reconciliation {
+impl ReconciliationItem {
     /// Converts a record of the store, if it was created by a source.
-    pub(crate) fn of(record: Record, base_url: &str) -> Option<Self> {
+    pub(crate) fn of(record: RecordSummary, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through, destroyed, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;
         let id = id_of(revision);
-        let head = ReconciliationItem {
+        Some(Self {
             uri: format!("{base_url}/reconciliations/{id}"),
             id,
             created_at: record.at.to_string(),
@@ -226,10 +226,9 @@ impl Reconciliation {
             commit: commit.unwrap_or_default(),
             key_id: key,
             owner_id: owner,
-            operations: record.calls.len(),
+            operations: record.operations,
             destroyed,
-        };
-        Some(Self { head, calls: record.calls })
+        })
     }
 }
 

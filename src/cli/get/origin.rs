@@ -74,8 +74,7 @@ impl GetOrigin {
 
     /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
     pub(crate) fn kind_of_id(&self, id: &str) -> Result<Kind, Failure> {
-        let has_prefix = |kind: &Kind| !kind.facts().prefix.is_empty() && id.starts_with(kind.facts().prefix);
-        if let Some(kind) = kinds().find(has_prefix) {
+        if let Some(kind) = kinds().find(|kind| has_prefix(*kind, id)) {
             return Ok(kind);
         }
         for kind in kinds().filter(|kind| kind.info().implicit) {
@@ -89,19 +88,47 @@ impl GetOrigin {
         Err(Diagnostic::error(Code::NotFound, message).help(near.unwrap_or_default()).into())
     }
 
-    /// Returns the parents to look below: those that are named, or all.
-    pub(super) fn parents(&self, kind: Kind, named: Option<&str>) -> Result<Vec<Option<Id>>, Failure> {
+    /// Returns the parents to look below: those that are named, that of the id that is wanted, or all.
+    pub(super) fn parents(
+        &self,
+        kind: Kind,
+        named: Option<&str>,
+        wanted: Option<&str>,
+    ) -> Result<Vec<Option<Id>>, Failure> {
         let Some(of) = kind.info().parent else { return Ok(vec![None]) };
-        let parents = match named {
-            Some(named) => self.find(of, &[None], named)?,
-            None => self.list_all(of, &[None], &[])?,
+        let parents = match (named, wanted) {
+            (Some(named), _) => self.find(of, &[None], named)?,
+            (None, Some(wanted)) if has_prefix(kind, wanted) && self.finds_by_id() => {
+                return Ok(self.parent_of(kind, wanted)?.into_iter().map(Some).collect());
+            }
+            (None, _) => self.list_all(of, &[None], &[])?,
         };
         Ok(parents.iter().map(|parent| Some(Id::new(text(&parent.body, "id")))).collect())
     }
 
+    /// Whether a resource is found by its id without its parent. A server only knows that of the current revision.
+    fn finds_by_id(&self) -> bool {
+        !matches!(self, GetOrigin::Server(_, Some(_)))
+    }
+
+    /// The parent of a resource, if the resource exists.
+    fn parent_of(&self, kind: Kind, id: &str) -> Result<Option<Id>, Failure> {
+        let client = match self {
+            GetOrigin::Store(_, snapshot) => {
+                return Ok(snapshot.find_child(kind, &Id::new(id)).and_then(|child| child.key.parent.clone()));
+            }
+            GetOrigin::Server(client, _) => client,
+        };
+        match client.get::<ResourceOrigin>(&format!("/resources/{}", segment(id))) {
+            Ok(found) => Ok(Key::at_path(kind, &found.path).and_then(|key| key.parent)),
+            Err(failure) if failure.diagnostics.iter().any(|it| it.code == Name::Code(Code::NotFound)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     fn key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
         let (parent, name) = parent_and_name(kind, wanted);
-        let parents = self.parents(kind, parent)?;
+        let parents = self.parents(kind, parent, Some(name))?;
         let mut found = self.find(kind, &parents, name)?;
         let (Some(listed), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
@@ -193,6 +220,11 @@ pub(super) fn parent_and_name(kind: Kind, wanted: &str) -> (Option<&str>, &str) 
         Some((parent, name)) if kind.info().parent.is_some() => (Some(parent), name),
         _ => (None, wanted),
     }
+}
+
+/// Whether an id has the prefix of a kind.
+fn has_prefix(kind: Kind, id: &str) -> bool {
+    !kind.facts().prefix.is_empty() && id.starts_with(kind.facts().prefix)
 }
 
 /// The filter for an id.

@@ -148,6 +148,36 @@ pub(super) fn assemble(head: &[u8], record: Vec<u8>, changes: Vec<u8>) -> Result
     batch_of(head, record.into(), changes.into())
 }
 
+/// A large frame whose changes are only verified.
+pub(super) struct PartlyRead {
+    head: [u8; HEAD],
+    record: Vec<u8>,
+    hasher: blake3::Hasher,
+}
+
+impl PartlyRead {
+    /// Begins with the head and the record.
+    pub(super) fn new(head: [u8; HEAD], record: Vec<u8>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(head.get(..CHECKSUM).unwrap_or_default()).update_rayon(&record);
+        Self { head, record, hasher }
+    }
+
+    /// Adds the next part of the changes.
+    pub(super) fn add_changes(&mut self, part: &[u8]) {
+        self.hasher.update(part);
+    }
+
+    /// Returns the batch without its changes, if all bytes are what was written.
+    pub(super) fn finish(self) -> Result<Batch, Unreadable> {
+        let Self { head, record, hasher } = self;
+        if head.get(CHECKSUM..) != Some(hasher.finalize().as_bytes().as_slice()) {
+            return Err(Unreadable::Damaged);
+        }
+        batch_of(&head, record.into(), Bytes::new())
+    }
+}
+
 fn batch_of(head: &[u8], record: Bytes, changes: Bytes) -> Result<Batch, Unreadable> {
     let field = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
     Ok(Batch {

@@ -24,7 +24,7 @@ use super::{
     index::Index,
     indexing::{Job, Progress, Shared, fail, work},
     log,
-    reader::{LogReader, read_at},
+    reader::{LogReader, beginning_at, read_at},
     rows::Location,
     unwritten::Unwritten,
 };
@@ -169,6 +169,16 @@ impl Librarian {
         let index = self.index(upto)?;
         let found = self.locate(&index, query, before, limit)?;
         Ok(found.into_iter().map(|(position, _)| position).collect())
+    }
+
+    /// Returns the length of the record at a position, and its first bytes, which are not verified; none if it was moved
+    /// or dropped meanwhile. Waits as [`Librarian::find`] does.
+    pub(super) fn beginning(&self, position: u64, upto: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
+        let index = self.index(upto)?;
+        let found = self.locate(&index, &Query::All, position.saturating_add(1), 1)?;
+        let Some((_, location)) = found.into_iter().find(|(found, _)| *found == position) else { return Ok(None) };
+        let path = location.part.path(&self.folder, location.generation);
+        Ok(beginning_at(&path, location.offset).ok().flatten())
     }
 
     /// Returns the file and line that declared a resource when a source last changed it. Waits as [`Librarian::find`] does.

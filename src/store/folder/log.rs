@@ -18,7 +18,6 @@ use super::{
 use crate::store::{
     StoreError,
     engine::{Batch, Query, Statistics, Tip, UndoVisit, Visit},
-    history::Record,
 };
 
 /// Lists the files of the log, oldest first.
@@ -172,7 +171,7 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
                 complete = false;
                 break;
             }
-            if *query == Query::All || Record::from_bytes(&batch.record)?.matches(query) {
+            if query.selects(&batch.record)? {
                 if newest.len() == missing {
                     newest.pop_front();
                 }

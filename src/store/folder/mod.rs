@@ -290,6 +290,15 @@ impl Engine for FolderEngine {
         Ok(self.librarian.positions(query, before, limit, position).ok())
     }
 
+    fn beginning(&self, position: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
+        if self.stay == Stay::Brief {
+            return Ok(None);
+        }
+        let upto = self.writing().tip.position;
+        // Whoever needs the record reads it as a whole.
+        Ok(self.librarian.beginning(position, upto).unwrap_or_default())
+    }
+
     fn finds_by_resource(&self) -> bool {
         self.stay == Stay::Long
     }

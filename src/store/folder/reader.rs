@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytes::Bytes;
+
 use super::{
     base::StoreId,
     files, frame,
@@ -22,6 +24,10 @@ use crate::store::{
 };
 
 const BUFFER: usize = 1 << 16;
+/// How much of the changes of a large batch is read at a time, only to verify them.
+const PIECE: usize = 1 << 20;
+/// The most bytes of the beginning of a record: its author can have the message of a commit.
+const BEGINNING: usize = 1 << 16;
 /// From this size on, a batch is read on all cores.
 const LARGE: u64 = 1 << 22;
 
@@ -164,18 +170,55 @@ impl LogReader {
     }
 }
 
-/// Reads the one batch at an offset, without its changes.
+/// Reads the one batch at an offset, without its changes. The changes of a large one are never in memory as a whole.
 pub(super) fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
+    let file = files::open(path, File::options().read(true))?;
+    if length as u64 >= LARGE {
+        return read_large_at(&file, offset, length as u64);
+    }
     let mut bytes = vec![0; length];
-    files::open(path, File::options().read(true))?.read_exact_at(&mut bytes, offset)?;
+    file.read_exact_at(&mut bytes, offset)?;
     Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))
+}
+
+fn read_large_at(file: &File, offset: u64, length: u64) -> io::Result<Option<Batch>> {
+    let mut head = [0; frame::HEAD];
+    file.read_exact_at(&mut head, offset)?;
+    let start = frame::HEAD as u64;
+    let lengths = frame::lengths(&head).ok().filter(|(record, changes)| {
+        record.checked_add(*changes).and_then(|content| content.checked_add(start)) == Some(length)
+    });
+    let Some((record, changes)) = lengths else { return Ok(None) };
+    let kept = parallel_read::read_part(file, offset + start, record)?;
+    let mut checked = frame::PartlyRead::new(head, kept);
+    let mut piece = vec![0; PIECE];
+    let (mut at, end) = (offset + start + record, offset + start + record + changes);
+    while at < end {
+        let next = piece.get_mut(..PIECE.min((end - at) as usize)).unwrap_or_default();
+        file.read_exact_at(next, at)?;
+        checked.add_changes(next);
+        at += next.len() as u64;
+    }
+    Ok(checked.finish().ok())
+}
+
+/// Reads the first bytes of the record of the batch at an offset, without verifying them. Returns them with the length of
+/// the record, or none if there is no batch.
+pub(super) fn beginning_at(path: &Path, offset: u64) -> io::Result<Option<(u64, Bytes)>> {
+    let file = files::open(path, File::options().read(true))?;
+    let mut bytes = Vec::with_capacity(frame::HEAD + BEGINNING);
+    let mut from = &file;
+    from.seek(SeekFrom::Start(offset))?;
+    from.take((frame::HEAD + BEGINNING) as u64).read_to_end(&mut bytes)?;
+    let Ok((record, _)) = frame::lengths(&bytes) else { return Ok(None) };
+    let mut beginning = Bytes::from(bytes).split_off(frame::HEAD);
+    beginning.truncate(usize::try_from(record).unwrap_or(usize::MAX));
+    Ok(Some((record, beginning)))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use bytes::Bytes;
-
     use super::{frame::BatchFrame, *};
 
     #[test]
