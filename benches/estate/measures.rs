@@ -11,9 +11,10 @@ use serde_json::json;
 use crate::{
     corpus::{FEWEST, GROUP, Shape},
     estate::{Estate, UNCACHED},
+    http::Client,
     options::Options,
-    process::Finished,
-    requests::get_rate,
+    process::{Finished, Server},
+    requests::GetLoad,
     table::{Row, median, memory, time},
 };
 
@@ -227,32 +228,59 @@ pub(crate) fn serve(run: &Run) -> Vec<Row> {
     start(run, "`serve` without manifests: start to ready", false, (0.3, 250_000_000))
 }
 
-/// Returns the median time from the save of a file until the change can be read over REST, in seconds.
-fn saved_to_readable(estate: &Estate, rounds: usize) -> f64 {
-    estate.corpus.change();
-    let plan = estate.plan(&[], ONE_CHANGE).output();
-    let call = plan.lines().find_map(|line| line.trim_start().strip_prefix("PATCH "));
-    let path = call.expect("the call of the change").to_owned();
-    estate.corpus.restore();
+/// A server that follows the manifests of an estate.
+struct Followed<'e> {
+    estate: &'e Estate,
+    server: Server,
+    client: Client,
+    /// The path of the route that changes.
+    path: String,
+}
 
-    estate.copy("followed");
-    let server = estate.serve("followed", true);
-    let mut client = estate.client(&server);
-    let mut times = Vec::new();
-    for _ in 0..rounds.max(FEWEST_CHANGES) {
+impl<'e> Followed<'e> {
+    fn start(estate: &'e Estate) -> Self {
+        estate.corpus.change();
+        let plan = estate.plan(&[], ONE_CHANGE).output();
+        let call = plan.lines().find_map(|line| line.trim_start().strip_prefix("PATCH "));
+        let path = call.expect("the call of the change").to_owned();
+        estate.corpus.restore();
+        estate.copy("followed");
+        let server = estate.serve("followed", true);
+        let client = estate.client(&server);
+        Self { estate, server, client, path }
+    }
+
+    /// Returns the time from the save of a file until the change can be read over REST, in seconds.
+    fn saved_to_readable(&mut self) -> f64 {
         thread::sleep(PAUSE);
         let began = Instant::now();
-        let expected = estate.corpus.change();
-        while !String::from_utf8_lossy(&client.get(&path)).contains(&expected) {
+        let expected = self.estate.corpus.change();
+        while !String::from_utf8_lossy(&self.client.get(&self.path)).contains(&expected) {
             assert!(began.elapsed() < PATIENCE, "the change is not applied");
             thread::sleep(Duration::from_micros(200));
         }
-        times.push(began.elapsed().as_secs_f64());
+        began.elapsed().as_secs_f64()
     }
-    drop(client);
-    server.stop();
-    estate.corpus.restore();
-    estate.remove("followed");
+
+    fn stop(self) {
+        let Self { estate, server, client, path: _ } = self;
+        drop(client);
+        server.stop();
+        estate.corpus.restore();
+        estate.remove("followed");
+    }
+}
+
+/// The number of changes of a followed folder.
+fn changes(rounds: usize) -> std::ops::Range<usize> {
+    0..rounds.max(FEWEST_CHANGES)
+}
+
+/// Returns the median time from the save of a file until the change can be read over REST, in seconds.
+fn saved_to_readable(estate: &Estate, rounds: usize) -> f64 {
+    let mut followed = Followed::start(estate);
+    let times = changes(rounds).map(|_| followed.saved_to_readable()).collect();
+    followed.stop();
     median(times)
 }
 
@@ -272,17 +300,28 @@ pub(crate) fn saved(run: &Run) -> Vec<Row> {
     }]
 }
 
+/// Returns the median of the ratios between two figures that are measured in each round.
+fn growth(rounds: std::ops::Range<usize>, mut measure: impl FnMut() -> [f64; 2]) -> f64 {
+    let ratio = |_| {
+        let [large, small] = measure();
+        large / small
+    };
+    median(rounds.map(ratio).collect())
+}
+
 /// What grows with ten times the routes: a dry run looks at all files, a saved file and a GET need not.
 pub(crate) fn tenfold(run: &Run) -> Vec<Row> {
     let large = run.sized("tenfold", 10 * run.estate.corpus.routes);
-    let dry_run = |estate: &Estate| {
-        estate.plan(&[], NOTHING);
-        Runs::of(run.rounds().map(|_| estate.plan(&[], NOTHING))).wall
-    };
-    let rounds = run.options.rounds;
-    let dry = dry_run(&large) / dry_run(&run.estate);
-    let saved = saved_to_readable(&large, rounds) / saved_to_readable(&run.estate, rounds);
-    let get = get_rate(run, &run.estate) / get_rate(run, &large);
+    // One right after the other in each round: the machine's speed changes less meanwhile.
+    let sizes = [&large, &run.estate];
+    sizes.map(|estate| estate.plan(&[], NOTHING));
+    let dry = growth(run.rounds(), || sizes.map(|estate| estate.plan(&[], NOTHING).wall));
+    let mut followed = sizes.map(Followed::start);
+    let saved = growth(changes(run.options.rounds), || followed.each_mut().map(Followed::saved_to_readable));
+    followed.map(Followed::stop);
+    let servers = sizes.map(|estate| GetLoad::start(estate, run));
+    let get = 1.0 / growth(run.rounds(), || servers.each_ref().map(GetLoad::rate));
+    servers.map(GetLoad::stop);
     vec![Row {
         title: format!("{} routes against {}", large.corpus.routes, run.estate.corpus.routes),
         now: format!("no-op dry run {dry:.1} ×, one file saved {saved:.2} ×, time of a GET {get:.2} ×"),

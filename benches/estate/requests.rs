@@ -163,14 +163,30 @@ fn while_applying(run: &Run, server: &Server, paths: &[String], routes: usize) -
     figures
 }
 
-/// Returns the rate of GETs, for comparisons between estates.
-pub(crate) fn get_rate(run: &Run, estate: &Estate) -> f64 {
-    let server = estate.serve("state", false);
-    let requests = gets(&estate.routes(&server), &estate.token);
-    let rounds = (0..run.options.rounds).map(|_| under_load(run, server.address, CONNECTIONS, &requests).rate);
-    let found = median(rounds.collect());
-    server.stop();
-    found
+/// A server with a load of GETs, for comparisons between estates.
+pub(crate) struct GetLoad {
+    server: Server,
+    requests: Requests,
+    time: Until,
+}
+
+impl GetLoad {
+    /// Starts the server.
+    pub(crate) fn start(estate: &Estate, run: &Run) -> Self {
+        let server = estate.serve("state", false);
+        let requests = gets(&estate.routes(&server), &estate.token);
+        Self { server, requests, time: Until::Elapsed(run.options.load_time()) }
+    }
+
+    /// Returns the rate of GETs.
+    pub(crate) fn rate(&self) -> f64 {
+        load::run(self.server.address, CONNECTIONS, &self.time, &self.requests).rate
+    }
+
+    /// Stops the server.
+    pub(crate) fn stop(self) {
+        self.server.stop();
+    }
 }
 
 /// The list of 100 edges with their routes.

@@ -20,24 +20,24 @@ pub(super) fn touched_in(bytes: &[u8], path: &str) -> Result<Vec<Touched>, Store
 /// Visits what a record did to each resource, or to the one with a path.
 pub(super) fn each_touched(bytes: &[u8], path: Option<&str>, visit: &mut dyn FnMut(Touched)) -> Result<(), StoreError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let read = RecordSeed(Wanted { path, visit }).deserialize(&mut deserializer);
+    let read = RecordSeed(WantedResources { path, visit }).deserialize(&mut deserializer);
     read.and_then(|()| deserializer.end()).map_err(damaged)
 }
 
 /// The resources that are read, one after the other.
-struct Wanted<'w> {
+struct WantedResources<'w> {
     path: Option<&'w str>,
     visit: &'w mut dyn FnMut(Touched),
 }
 
 /// Reads a record.
-struct RecordSeed<'w>(Wanted<'w>);
+struct RecordSeed<'w>(WantedResources<'w>);
 
 /// Reads the resources of a record.
-struct ResourcesSeed<'w>(Wanted<'w>);
+struct ResourcesSeed<'w>(WantedResources<'w>);
 
 /// Reads a resource, if it is wanted.
-struct ResourceSeed<'s, 'w>(&'s mut Wanted<'w>);
+struct ResourceSeed<'s, 'w>(&'s mut WantedResources<'w>);
 
 /// The fields of [`Touched`] after the kind and the path.
 #[derive(Deserialize)]
