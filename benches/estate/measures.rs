@@ -314,14 +314,16 @@ pub(crate) fn tenfold(run: &Run) -> Vec<Row> {
     let large = run.sized("tenfold", 10 * run.estate.corpus.routes);
     // One right after the other in each round: the machine's speed changes less meanwhile.
     let sizes = [&large, &run.estate];
-    sizes.map(|estate| estate.plan(&[], NOTHING));
+    for estate in sizes {
+        estate.plan(&[], NOTHING);
+    }
     let dry = growth(run.rounds(), || sizes.map(|estate| estate.plan(&[], NOTHING).wall));
     let mut followed = sizes.map(Followed::start);
     let saved = growth(changes(run.options.rounds), || followed.each_mut().map(Followed::saved_to_readable));
-    followed.map(Followed::stop);
+    followed.into_iter().for_each(Followed::stop);
     let servers = sizes.map(|estate| GetLoad::start(estate, run));
     let get = 1.0 / growth(run.rounds(), || servers.each_ref().map(GetLoad::rate));
-    servers.map(GetLoad::stop);
+    servers.into_iter().for_each(GetLoad::stop);
     vec![Row {
         title: format!("{} routes against {}", large.corpus.routes, run.estate.corpus.routes),
         now: format!("no-op dry run {dry:.1} ×, one file saved {saved:.2} ×, time of a GET {get:.2} ×"),

@@ -19,6 +19,9 @@ use head::IdHead;
 /// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.
 static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
+/// The room for an ID that is made here: prefixes are short.
+const MOST_MADE: usize = 64;
+
 /// An opaque ID; cheap to clone. IDs sort like their texts.
 #[derive(Clone)]
 pub struct Id {
@@ -98,10 +101,18 @@ impl Id {
                 rest /= 62;
             }
         }
-        let mut id = String::with_capacity(prefix.len() + text.len());
-        id.push_str(prefix);
-        id.push_str(str::from_utf8(&text).unwrap_or_default());
-        Self::new(&id)
+        // The prefix and the digits, without an allocation of their own.
+        let mut id = [0; MOST_MADE];
+        let made = id.get_mut(..prefix.len() + text.len()).and_then(|id| {
+            let (start, end) = id.split_at_mut_checked(prefix.len())?;
+            start.copy_from_slice(prefix.as_bytes());
+            end.copy_from_slice(&text);
+            str::from_utf8(id).ok()
+        });
+        match made {
+            Some(id) => Self::new(id),
+            None => Self::new(&[prefix, str::from_utf8(&text).unwrap_or_default()].concat()),
+        }
     }
 
     /// Returns the text.

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 
 /// The bytes after the prefix that a head has.
 const BYTES: usize = 7;
+/// The length of the longest prefix.
+const LONGEST: usize = 9;
 
 /// The prefixes of all kinds, sorted. Each ends with its only `_`, so none is the beginning of another, and they sort like the
 /// IDs that have them. IDs with another prefix are compared by their texts.
@@ -18,11 +20,16 @@ pub(super) struct IdHead(u64);
 impl IdHead {
     /// Returns the head of an ID. Equal texts have equal heads.
     pub(super) fn of(text: &str) -> Self {
-        let Some(at) = PREFIXES.iter().position(|prefix| text.starts_with(prefix)) else { return Self(0) };
-        let after = PREFIXES.get(at).and_then(|prefix| text.as_bytes().get(prefix.len()..)).unwrap_or_default();
+        let text = text.as_bytes();
+        let Some(end) = text.iter().take(LONGEST).position(|byte| *byte == b'_') else { return Self(0) };
+        let (prefix, after) = text.split_at_checked(end + 1).unwrap_or_default();
+        // Most prefixes differ in length, so few are compared.
+        let is_it = |known: &&str| known.len() == prefix.len() && known.as_bytes() == prefix;
+        let Some(at) = PREFIXES.iter().position(is_it) else { return Self(0) };
         let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().skip(1).zip(after.iter().take(BYTES)) {
-            *to = *from;
+        match after.first_chunk::<BYTES>() {
+            Some(beginning) => bytes[1..].copy_from_slice(beginning),
+            None => bytes.iter_mut().skip(1).zip(after).for_each(|(to, from)| *to = *from),
         }
         let [number, ..] = &mut bytes;
         *number = u8::try_from(at + 1).unwrap_or_default();
@@ -43,6 +50,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_sorted_and_end_with_their_only_underscore() {
+        assert_eq!(PREFIXES.iter().map(|prefix| prefix.len()).max(), Some(LONGEST));
         assert!(PREFIXES.is_sorted() && PREFIXES.len() < usize::from(u8::MAX));
         assert!(PREFIXES.iter().all(|prefix| prefix.find('_') == Some(prefix.len() - 1)), "{PREFIXES:?}");
     }
