@@ -168,7 +168,7 @@ impl Store {
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
         let query = Query::Resource(key.path());
         let mut found = Provenance { changed: None, applied: None };
-        let (mut before, mut limit) = (u64::MAX, 1);
+        let (mut before, mut limit) = (u64::MAX, self.first_search());
         loop {
             let records = self.summaries(&query, before, limit)?;
             limit = (limit * 4).min(MOST_RECORDS);
@@ -192,6 +192,11 @@ impl Store {
                 }
             }
         }
+    }
+
+    /// How many records of a resource are searched for first.
+    fn first_search(&self) -> usize {
+        if self.engine.finds_by_resource() { 1 } else { MOST_SCANNED }
     }
 
     /// The file and line that declared a resource in the record at a position, the newest one of its source.
@@ -238,7 +243,7 @@ impl Store {
         mut visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
     ) -> Result<(), StoreError> {
         let query = Query::Resource(path.to_owned());
-        let (mut before, mut limit) = (u64::MAX, if self.engine.finds_by_resource() { 1 } else { MOST_SCANNED });
+        let (mut before, mut limit) = (u64::MAX, self.first_search());
         loop {
             let positions = self.engine.positions(&query, before, limit)?.unwrap_or_default();
             let end = positions.iter().position(|position| is_end(*position));
