@@ -242,7 +242,7 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{CommitTree, Disk, FileStamp, Recorder, Sent, SentFile, SentValue, Tree},
+    tree::{CommitTree, Disk, FileStamp, ReadingDepth, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles},
 };
 
 // Validation, planning and application.

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,7 +27,7 @@ use crate::{
     lint,
     manifest::{
         ManifestFile,
-        tree::{Sent, SentFile, Tree},
+        tree::{ReadingDepth, Sent, SentFile, Tree, TreeFiles},
     },
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::Author},
     store::Store,
@@ -43,6 +46,8 @@ struct ScriptedTree {
     reads: Mutex<Vec<u64>>,
     /// When it was read in full.
     full_reads: Mutex<Vec<u64>>,
+    /// Whether something is saved during each reading.
+    is_saved: AtomicBool,
     paused: Arc<PausedTime>,
 }
 
@@ -60,11 +65,15 @@ impl Tree for ScriptedTree {
         Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None).manifests()
     }
 
-    fn manifests_again(&self, in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        if in_full {
+    fn manifests_again(&self, depth: &ReadingDepth) -> TreeFiles {
+        let files = self.manifests();
+        if self.is_saved.load(Ordering::Relaxed) {
+            depth.hurry();
+        }
+        if depth.is_full() {
             self.full_reads.lock().unwrap().push(self.paused.passed().as_secs());
         }
-        self.manifests()
+        files
     }
 
     fn commit(&self) -> Option<String> {
@@ -115,6 +124,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         text: Mutex::new(text.to_owned()),
         reads: Mutex::default(),
         full_reads: Mutex::default(),
+        is_saved: AtomicBool::default(),
         paused: Arc::clone(&paused),
     });
     let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
@@ -234,4 +244,13 @@ fn a_look_without_an_event_reads_all_files_and_so_does_one_of_many_with_an_event
     });
     assert_eq!(simulated.full_reads, [0, 40, 70, 140, 200, 260]);
     assert_eq!(simulated.reads, [0, 10, 40, 70, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280]);
+}
+
+#[test]
+fn what_is_saved_meanwhile_shortens_a_look_without_an_event_and_not_for_ever() {
+    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 5 * MINUTE, |simulation| {
+        simulation.tree.is_saved.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(simulated.full_reads, [0, 60, 120, 180, 240]);
+    assert_eq!(simulated.reads, (0..300).step_by(30).collect::<Vec<u64>>());
 }

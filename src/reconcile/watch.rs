@@ -34,7 +34,7 @@ use crate::{
     background::lower_priority,
     manifest::{
         ParsedFiles,
-        tree::{Recorder, Tree},
+        tree::{ReadingDepth, Recorder, Tree},
     },
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::Store,
@@ -73,6 +73,7 @@ pub(crate) struct WatchedSource {
     source: FollowedSource,
     folders: Folders,
     writes: Arc<Writes>,
+    depth: ReadingDepth,
     signals: Sender<Signal>,
     received: Receiver<Signal>,
 }
@@ -81,11 +82,13 @@ impl WatchedSource {
     /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
     pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
         let (signals, received) = channel();
-        let (events, writes) = (signals.clone(), Arc::new(Writes::default()));
+        let (events, writes, depth) = (signals.clone(), Arc::new(Writes::default()), ReadingDepth::default());
+        let reading = depth.clone();
         let folders = Folders::watch(&source.watched, Arc::clone(&writes), move || {
+            reading.hurry();
             let _ = events.send(Signal::Look);
         })?;
-        Ok(Self { source, folders, writes, signals, received })
+        Ok(Self { source, folders, writes, depth, signals, received })
     }
 
     /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
@@ -116,10 +119,10 @@ impl WatchedSource {
         clock: Clock,
         report: F,
     ) -> (Loop<F>, Receiver<Signal>) {
-        let Self { source, folders, writes, signals, received } = self;
+        let Self { source, folders, writes, depth, signals, received } = self;
         let following = Arc::new(Following::new(&source, suspensions, signals, before, clock.clone()));
         let mut options = source.options;
-        let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
+        let recorder = Arc::new(Recorder::again(Arc::clone(&options.tree), depth.clone()));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
         let stillness = Stillness::new(&options.source, writes);
         let new = Loop {
@@ -136,6 +139,8 @@ impl WatchedSource {
             following,
             stillness,
             searched: None,
+            depth,
+            reading: None,
             read_in_full: None,
             reason: LookReason::Time,
             clock,
@@ -165,6 +170,10 @@ pub(super) struct Loop<F> {
     stillness: Stillness,
     /// The revision at which the history was searched for the manifests that are in effect.
     searched: Option<u64>,
+    /// How much of the files the look reads.
+    depth: ReadingDepth,
+    /// When the last reading began.
+    reading: Option<Instant>,
     /// When a look last read all files.
     read_in_full: Option<Instant>,
     /// Why the loop looks now.
@@ -247,17 +256,24 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Begins to read the files. Those that seem not to have changed are read when it is time to look, and if that has
-    /// not been the case for long because there is always an event: a file system may not show every change (D74).
+    /// Begins to read the files. Those that seem not to have changed are read when it is time to look and until something
+    /// is saved, and if no look has read all of them for long: a file system may not show every change (D74).
     fn begin_reading(&mut self) {
         let now = self.clock.now();
+        if self.depth.is_full() {
+            self.read_in_full = self.reading;
+        }
+        self.reading = Some(now);
         let longest = 2 * self.following.interval;
         let is_overdue = |last: Instant| now.saturating_duration_since(last) >= longest;
-        let in_full = self.reason == LookReason::Time || self.read_in_full.is_none_or(is_overdue);
-        if in_full {
-            self.read_in_full = Some(now);
+        if self.read_in_full.is_none_or(is_overdue) {
+            self.depth.read_all();
+        } else if self.reason == LookReason::Time {
+            self.depth.read_all_until_saved();
+        } else {
+            self.depth.read_changed();
         }
-        self.recorder.begin_look(in_full);
+        self.recorder.begin_look();
     }
 
     /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server.

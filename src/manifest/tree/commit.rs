@@ -4,13 +4,14 @@ use std::{
     cell::Cell,
     fmt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use git2::{ErrorCode, ObjectType, Oid, Repository};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, is_hidden, is_manifest, manifest_file,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, TreeFiles, is_hidden, is_manifest,
+    manifest_file,
     missing::{existing, ref_names, short_name},
     no_manifest, outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable,
     value_of,
@@ -208,7 +209,7 @@ impl CommitTree {
 }
 
 impl Tree for CommitTree {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    fn manifests(&self) -> TreeFiles {
         let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
         for (shown, inside) in &self.paths {
             let walked = self.with(|tree| {

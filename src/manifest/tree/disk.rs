@@ -14,7 +14,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, inside_git,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, ReadingDepth, Tree, TreeFiles, inside_git,
     jail::{AccessError, FoundFile, Jail, ReadFile, read_anywhere, search},
     kept::{ListedFile, RetainedFile, RetainedFiles},
     kept_values::{KeptValue, KeptValues},
@@ -41,17 +41,6 @@ pub struct Disk {
     pub(super) kept: RetainedFiles,
     /// The values that were read since.
     values: KeptValues,
-}
-
-/// What a reading of all files keeps for the next one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeping {
-    /// Nothing.
-    Nothing,
-    /// The files, which are all read.
-    Files,
-    /// The files. Those that have not changed are not read.
-    UnchangedFiles,
 }
 
 /// The text of a file.
@@ -98,7 +87,9 @@ impl Disk {
 }
 
 impl Disk {
-    fn read_all(&self, keeping: Keeping) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    /// Reads all files. If they are read again and again, they are kept for the next reading, and `depth` tells whether those
+    /// that have not changed are read.
+    fn read_all(&self, depth: Option<&ReadingDepth>) -> TreeFiles {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let mut total_of_others = 0u64;
@@ -130,7 +121,7 @@ impl Disk {
                 if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
                     return (path, None);
                 }
-                let known = earlier.get(&path).filter(|_| keeping == Keeping::UnchangedFiles);
+                let known = earlier.get(&path).filter(|_| depth.is_some_and(|depth| !depth.is_full()));
                 let text = match (listed, known) {
                     (Some(listed), Some(known)) if known.is_text_of(&listed) => {
                         Ok(FoundText::Kept(listed, known.clone()))
@@ -175,7 +166,7 @@ impl Disk {
                         self.reads.note(&path, real.clone(), version.map(|version| version.stamp));
                         diagnostics.extend(faults);
                         let Some(file) = file else { continue };
-                        if keeping == Keeping::Nothing {
+                        if depth.is_none() {
                             files.push(file);
                             continue;
                         }
@@ -195,12 +186,12 @@ impl Disk {
 }
 
 impl Tree for Disk {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        self.read_all(Keeping::Nothing)
+    fn manifests(&self) -> TreeFiles {
+        self.read_all(None)
     }
 
-    fn manifests_again(&self, in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
-        self.read_all(if in_full { Keeping::Files } else { Keeping::UnchangedFiles })
+    fn manifests_again(&self, depth: &ReadingDepth) -> TreeFiles {
+        self.read_all(Some(depth))
     }
 
     fn commit(&self) -> Option<String> {

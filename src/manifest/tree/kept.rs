@@ -91,7 +91,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::manifest::tree::{Disk, Tree};
+    use crate::manifest::tree::{Disk, ReadingDepth, Tree};
 
     /// A tree whose files have one letter of text each, which is read again and again.
     struct Again {
@@ -116,7 +116,11 @@ mod tests {
 
         /// The files of a reading.
         fn files(&self, in_full: bool) -> Vec<Arc<ManifestFile>> {
-            let (files, diagnostics) = self.disk.manifests_again(in_full);
+            let depth = ReadingDepth::default();
+            if in_full {
+                depth.read_all();
+            }
+            let (files, diagnostics) = self.disk.manifests_again(&depth);
             assert!(diagnostics.is_empty(), "{diagnostics:?}");
             files
         }

@@ -65,7 +65,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::manifest::tree::{Disk, Tree};
+    use crate::manifest::tree::{Disk, ReadingDepth, Tree};
 
     #[test]
     fn all_manifests_of_a_reading_take_one_value_and_the_next_reading_takes_the_next() {
@@ -76,7 +76,7 @@ mod tests {
         write("key.pem", "first");
         let disk = Disk::new([folder.path()]);
         for (now, next) in [("first", "second"), ("second", "third")] {
-            let (files, _) = disk.manifests_again(false);
+            let (files, _) = disk.manifests_again(&ReadingDepth::default());
             for manifest in &files {
                 assert_eq!(disk.file(manifest, "key.pem").unwrap(), now);
                 write("key.pem", next);

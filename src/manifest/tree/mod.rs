@@ -2,6 +2,7 @@
 
 mod commit;
 mod context;
+mod depth;
 mod disk;
 mod jail;
 mod kept;
@@ -26,6 +27,7 @@ use std::{
 
 pub use commit::CommitTree;
 pub(crate) use context::{TreeInContext, in_context, is_of_context};
+pub use depth::ReadingDepth;
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub(crate) use range::revisions;
@@ -60,14 +62,17 @@ const MOST_TOTAL_BYTES: u64 = 1 << 30;
 /// The size limit of a value file; keys, certificates and metadata are smaller.
 const MOST_VALUE_BYTES: u64 = 4 << 20;
 
+/// The manifests of a tree in path order, and the errors in reading them.
+pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+
 /// Reads manifests and their value sources (D28).
 pub trait Tree: fmt::Debug + Send + Sync {
     /// All manifest files in path order, and the errors in reading them.
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
+    fn manifests(&self) -> TreeFiles;
 
     /// The manifests as [`Tree::manifests`] returns them, of a tree that is read again and again: it can return the same
-    /// files as before in place of files that have certainly not changed. `in_full`: it reads all files.
-    fn manifests_again(&self, _in_full: bool) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    /// files as before in place of files that have certainly not changed, as the depth says.
+    fn manifests_again(&self, _depth: &ReadingDepth) -> TreeFiles {
         self.manifests()
     }
 

@@ -3,19 +3,16 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{FileStamp, SentValue, SharedFile, Tree};
+use super::{FileStamp, ReadingDepth, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
-    model::{diagnostic::Diagnostic, digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
+    model::{digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
 };
 
 /// What was read, by digests with a secret key: manifests and values can have secrets that are short enough to guess.
@@ -60,16 +57,9 @@ fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
 pub struct Recorder {
     tree: Arc<dyn Tree>,
     memory: Mutex<Memory>,
-    /// How the tree is read: one of the constants below.
-    reading: AtomicU8,
+    /// How much of the tree the next look reads, if it is read again and again.
+    depth: Option<ReadingDepth>,
 }
-
-/// The tree is read once.
-const ONCE: u8 = 0;
-/// The tree is read again and again. Files that have not changed need not be read.
-const AGAIN: u8 = 1;
-/// The same, and all files are read.
-const AGAIN_IN_FULL: u8 = 2;
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -86,9 +76,6 @@ struct Memory {
     /// Manifests that were read ahead, for the next read: standard input can be read only once.
     ahead: Option<TreeFiles>,
 }
-
-/// The manifests of a tree, and the errors in reading them.
-type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
 /// Manifests, and the digest of each.
 type DigestedFiles = (Vec<Arc<ManifestFile>>, Vec<blake3::Hash>);
@@ -111,21 +98,24 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
 impl Recorder {
     /// Wraps a tree. Nothing is read yet.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self { tree, memory: Mutex::default(), reading: AtomicU8::new(ONCE) }
+        Self { tree, memory: Mutex::default(), depth: None }
     }
 
-    /// Begins a look at a tree that is read again and again. `in_full`: it reads all files, also those that seem not to
-    /// have changed.
-    pub(crate) fn begin_look(&self, in_full: bool) {
-        self.reading.store(if in_full { AGAIN_IN_FULL } else { AGAIN }, Ordering::Relaxed);
+    /// Wraps a tree that is read again and again.
+    pub(crate) fn again(tree: Arc<dyn Tree>, depth: ReadingDepth) -> Self {
+        Self { depth: Some(depth), ..Self::new(tree) }
+    }
+
+    /// Begins a look at a tree that is read again and again.
+    pub(crate) fn begin_look(&self) {
         self.memory().ahead = None;
     }
 
     fn read(&self) -> TreeFiles {
-        match self.reading.load(Ordering::Relaxed) {
-            ONCE => self.tree.manifests(),
-            how => self.tree.manifests_again(how == AGAIN_IN_FULL),
-        }
+        let Some(depth) = &self.depth else { return self.tree.manifests() };
+        let read = self.tree.manifests_again(depth);
+        depth.end();
+        read
     }
 
     /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
@@ -251,7 +241,7 @@ fn of_all(digests: &[blake3::Hash]) -> blake3::Hash {
 }
 
 impl Tree for Recorder {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    fn manifests(&self) -> TreeFiles {
         let ahead = self.memory().ahead.take();
         let (files, diagnostics) = ahead.unwrap_or_else(|| self.read());
         let (digests, faulty) = (digests(&files), !diagnostics.is_empty());

@@ -8,8 +8,8 @@ use std::{
 use git2::{Oid, Repository};
 
 use super::{
-    CommitTree, StopCheck, Tree, TreeInContext, commit::opened, remote::RemoteMirror, signed::CommitVerifier,
-    wanted::WantedRevision,
+    CommitTree, StopCheck, Tree, TreeFiles, TreeInContext, commit::opened, remote::RemoteMirror,
+    signed::CommitVerifier, wanted::WantedRevision,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -151,7 +151,7 @@ fn unlisted() -> Fault {
 }
 
 impl Tree for RefTree {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    fn manifests(&self) -> TreeFiles {
         let OpenedCommit { id, tree, tag } = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, in_context, text_file, too_many};
+use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, TreeFiles, in_context, text_file, too_many};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -149,7 +149,7 @@ impl Sent {
 }
 
 impl Tree for Sent {
-    fn manifests(&self) -> (Vec<Arc<ManifestFile>>, Vec<Diagnostic>) {
+    fn manifests(&self) -> TreeFiles {
         let mut diagnostics = Vec::new();
         let mut files: Vec<Arc<ManifestFile>> = Vec::new();
         // One text can stand for many files, so the size of a request does not limit them.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    manifest::tree::{Disk, Recorder, Tree},
+    manifest::tree::{Disk, ReadingDepth, Recorder, Tree},
     model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared, settled::SettledRun},
     store::mint,
@@ -223,7 +223,8 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
         let (mut dice, mut looks) = (Dice(seed), Dice(seed + 100));
         let folder = tempfile::tempdir().unwrap();
         // One tree for all readings, as in a loop.
-        let recorder = Arc::new(Recorder::new(Arc::new(Disk::new([folder.path()]))));
+        let depth = ReadingDepth::default();
+        let recorder = Arc::new(Recorder::again(Arc::new(Disk::new([folder.path()])), depth.clone()));
         for number in 0..3 {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
@@ -263,7 +264,12 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 }
             }
             let isolate = seed % 2 == 1;
-            recorder.begin_look(looks.roll(4) == 0);
+            if looks.roll(4) == 0 {
+                depth.read_all()
+            } else {
+                depth.read_changed()
+            }
+            recorder.begin_look();
             if looks.roll(2) == 0 {
                 recorder.unchanged();
             }
