@@ -242,7 +242,9 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{CommitTree, Disk, FileStamp, ReadingDepth, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles},
+    tree::{
+        CommitTree, Disk, FileStamp, NotedFile, ReadingDepth, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles,
+    },
 };
 
 // Validation, planning and application.

@@ -59,7 +59,7 @@ use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use reader::declare;
-use tree::{FileStamp, Tree, changed_while_read, in_context, is_of_context};
+use tree::{NotedFile, Tree, changed_while_read, in_context, is_of_context};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -85,6 +85,9 @@ pub struct Loaded {
 
 /// The name of a file and what was read of it.
 type NamedRead<'a> = (&'a str, &'a Arc<FileRead>);
+
+/// A file and what was read of it.
+type KnownRead<'a> = (&'a Arc<ManifestFile>, &'a Arc<FileRead>);
 
 /// What one file declares.
 #[derive(Debug, Clone, Default)]
@@ -127,7 +130,7 @@ pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded
 
 /// A file that differs from what was read.
 pub(crate) fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
-    let changed = |(path, read): (PathBuf, FileStamp)| (FileStamp::at(&path) != Some(read)).then_some(path);
+    let changed = |read: NotedFile| (read.now() != Some(read.stamp)).then(|| PathBuf::from(&*read.path));
     tree.files_read().into_par_iter().with_min_len(LOOKS_AT_ONCE).find_map_first(changed)
 }
 
@@ -155,17 +158,21 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
 
 /// Like [`load_again`], with a cache of parsed files, which is only read.
 fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>) -> Loaded {
-    let known: HashMap<&str, (&Arc<ManifestFile>, &Arc<FileRead>)> = earlier
-        .files
-        .iter()
-        .zip(&earlier.reads)
-        .map(|(file, read)| (file.source.name.as_str(), (file, read)))
-        .collect();
+    let by_name = OnceLock::new();
+    // Most files are where they were. A map of all of them is only made for others.
+    let known = |index: usize, name: &str| {
+        let at_place = earlier.files.get(index).zip(earlier.reads.get(index));
+        at_place.filter(|(file, _)| file.source.name == name).or_else(|| {
+            let by_name: &HashMap<&str, KnownRead<'_>> = by_name.get_or_init(|| earlier.by_name());
+            by_name.get(name).copied()
+        })
+    };
     let (files, diagnostics) = tree.manifests();
     let (files, reads): (Vec<_>, Vec<_>) = files
         .into_par_iter()
+        .enumerate()
         .with_max_len(FILES_AT_ONCE)
-        .map(|file| match known.get(file.source.name.as_str()) {
+        .map(|(index, file)| match known(index, &file.source.name) {
             Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
             _ => {
                 let found = parsed.and_then(|parsed| parsed.find(&file));
@@ -293,6 +300,12 @@ impl Loaded {
             && self.changed_since(earlier).all(|((name, read), (earlier_name, earlier))| {
                 name == earlier_name && read.declared.has_shape_of(&earlier.declared)
             })
+    }
+
+    /// What was read of each file, by its name.
+    fn by_name(&self) -> HashMap<&str, KnownRead<'_>> {
+        let files = self.files.iter().zip(&self.reads);
+        files.map(|(file, read)| (file.source.name.as_str(), (file, read))).collect()
     }
 
     /// The files that differ from those at the same place in an earlier reading, and these.

@@ -16,7 +16,7 @@ use super::{
     ManifestFile, load,
     resolve::resolve,
     schema::fields,
-    tree::{Disk, FileStamp, Tree},
+    tree::{Disk, NotedFile, Tree},
 };
 use crate::{
     lint::{self, World},
@@ -150,7 +150,7 @@ impl Tree for BusyTree {
         self.disk.file(manifest, name)
     }
 
-    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+    fn files_read(&self) -> Vec<NotedFile> {
         self.disk.files_read()
     }
 }

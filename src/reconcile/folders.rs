@@ -110,28 +110,28 @@ fn establish(
     let links: HashSet<PathBuf> = whole.iter().flat_map(|path| links_below(path)).collect();
     let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if let Ok(event) = event {
-            // Reading the manifests also causes access events, so only the end of a write counts.
-            if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
-                return;
-            }
-            let comes_or_goes = matches!(
-                event.kind,
-                EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))
-            );
-            // A folder and a link to it share a watch, which ends with the link.
-            let is_link = |at: &PathBuf| links.contains(at) || at.is_symlink();
-            let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
-            if comes_or_goes && event.paths.iter().any(|at| is_above(at) || is_link(at)) {
-                moved.store(true, Ordering::Release);
-            }
-            // The folder above may hold logs, or anything else that changes all the time.
-            let is_near = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at) || at.starts_with(path));
-            if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
-                return;
-            }
-            writes.note(&event, Instant::now());
+        let Ok(event) = event else {
+            writes.note_failure();
+            return changed();
+        };
+        // Reading the manifests also causes access events, so only the end of a write counts.
+        if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
+            return;
         }
+        let comes_or_goes =
+            matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+        // A folder and a link to it share a watch, which ends with the link.
+        let is_link = |at: &PathBuf| links.contains(at) || at.is_symlink();
+        let is_above = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at));
+        if comes_or_goes && event.paths.iter().any(|at| is_above(at) || is_link(at)) {
+            moved.store(true, Ordering::Release);
+        }
+        // The folder above may hold logs, or anything else that changes all the time.
+        let is_near = |at: &PathBuf| whole.iter().any(|path| path.starts_with(at) || at.starts_with(path));
+        if !event.paths.is_empty() && !event.paths.iter().any(is_near) {
+            return;
+        }
+        writes.note(&event, Instant::now());
         changed();
     })?;
     let mut watched = Vec::new();

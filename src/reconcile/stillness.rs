@@ -2,7 +2,8 @@
 //! (D92).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -12,7 +13,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{clock::Moment, schedule::QUIET, writes::Writes};
 use crate::{
-    manifest::tree::FileStamp,
+    manifest::tree::{FileStamp, NotedFile},
     model::{
         code::Code,
         diagnostic::{Diagnostic, Severity},
@@ -32,8 +33,12 @@ pub(super) struct Stillness {
     /// The name of the source, for the log.
     source: String,
     writes: Arc<Writes>,
-    /// The files of the last reading that was complete.
-    known: BTreeSet<PathBuf>,
+    /// The number of events when the reading began.
+    events: u64,
+    /// Whether events told of a change since the reading before, and so would tell of others.
+    is_told: bool,
+    /// The files of the last reading that was complete, sorted.
+    known: Vec<Arc<OsStr>>,
     /// Files that changed a moment ago: how they were seen, and since when they are like that.
     seen: HashMap<PathBuf, (Option<FileStamp>, Instant)>,
     /// The files that it waits for.
@@ -61,7 +66,9 @@ impl Stillness {
         Self {
             source: source.to_owned(),
             writes,
-            known: BTreeSet::new(),
+            events: 0,
+            is_told: false,
+            known: Vec::new(),
             seen: HashMap::new(),
             pending: Vec::new(),
             since: None,
@@ -79,33 +86,44 @@ impl Stillness {
         left.map(|left| left.min(over)).filter(|left| !left.is_zero())
     }
 
+    /// Begins a reading.
+    pub(super) fn begin(&mut self) {
+        let events = self.writes.count();
+        self.is_told = events != self.events;
+        self.events = events;
+    }
+
     /// Checks files that were read, as they were then.
-    pub(super) fn check(&mut self, read: Vec<(PathBuf, FileStamp)>, at: Moment) -> ReadingCheck {
+    pub(super) fn check(&mut self, read: Vec<NotedFile>, at: Moment) -> ReadingCheck {
         let open = self.open(at);
         let (mut torn, mut longest) = (None, Duration::ZERO);
         self.pending.clear();
         let mut files = Vec::with_capacity(read.len());
+        // No event tells that anything was written since the folders were listed, and so no file that was kept was written.
+        let is_still = self.is_told && self.events == self.writes.count();
+        let now = |file: &NotedFile| if is_still && file.is_kept { Some(file.stamp) } else { file.now() };
         // On all cores, because it is one system call for each file.
-        let stamps = read.par_iter().with_min_len(LEAST_STAMPS).map(|(path, _)| FileStamp::at(path));
-        let stamps: Vec<Option<FileStamp>> = stamps.collect();
-        for ((path, as_read), stamp) in read.into_iter().zip(stamps) {
+        let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(now).collect();
+        for (NotedFile { path, stamp: as_read, .. }, stamp) in read.into_iter().zip(stamps) {
             let left = match stamp == Some(as_read) {
-                true => self.wait_for(&path, stamp, &open, at),
+                true => self.wait_for(Path::new(&path), stamp, &open, at),
                 false => Some(QUIET),
             };
             if let Some(left) = left {
                 longest = longest.max(left);
-                self.pending.push(path.clone());
+                self.pending.push(PathBuf::from(&*path));
             }
             if stamp != Some(as_read) && torn.is_none() {
-                torn = Some(path.clone());
+                torn = Some(PathBuf::from(&*path));
             }
             files.push(path);
         }
-        // They come in their order, so that this is no more than a comparison of each.
-        let files: BTreeSet<PathBuf> = files.into_iter().collect();
+        // Those of a source are sorted, and those of its context.
+        files.sort_unstable();
         // An editor may delete a file to write it anew.
-        let gone: Vec<PathBuf> = self.known.difference(&files).cloned().collect();
+        let is_same = self.known == files;
+        let gone = self.known.iter().filter(|path| !is_same && files.binary_search(path).is_err());
+        let gone: Vec<PathBuf> = gone.map(|path| PathBuf::from(&**path)).collect();
         for path in gone {
             if FileStamp::at(&path).is_none()
                 && let Some(left) = self.wait_for(&path, None, &open, at)
@@ -217,7 +235,7 @@ impl Stillness {
         self.since.map(|since| LONGEST_WAIT.saturating_sub(at.now.saturating_duration_since(since)))
     }
 
-    fn complete(&mut self, files: BTreeSet<PathBuf>) {
+    fn complete(&mut self, files: Vec<Arc<OsStr>>) {
         self.known = files;
         self.seen.clear();
         self.pending.clear();
@@ -244,7 +262,7 @@ mod tests {
 
     use notify::{
         Event, EventKind,
-        event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind},
+        event::{AccessKind, AccessMode, DataChange, MetadataKind, ModifyKind, RemoveKind},
     };
     use tempfile::TempDir;
 
@@ -290,10 +308,15 @@ mod tests {
             self.writes.note(&Event::new(kind).add_path(self.path()), self.began.now + after);
         }
 
+        /// The file as it is now.
+        fn noted(&self) -> Option<NotedFile> {
+            let noted = |stamp| NotedFile { path: self.path().into_os_string().into(), stamp, is_kept: false };
+            FileStamp::at(&self.path()).map(noted)
+        }
+
         /// Reads what is there, so long after the beginning.
         fn look(&mut self, after: Duration) -> ReadingCheck {
-            let read = FileStamp::at(&self.path()).map(|stamp| (self.path(), stamp));
-            let at = self.after(after);
+            let (read, at) = (self.noted(), self.after(after));
             self.stillness.check(read.into_iter().collect(), at)
         }
     }
@@ -383,7 +406,7 @@ mod tests {
     #[test]
     fn a_file_that_differs_from_what_was_read_is_read_again_and_then_reported() {
         let mut watched = WatchedFile::new();
-        let read = vec![(watched.path(), FileStamp::at(&watched.path()).unwrap())];
+        let read = vec![watched.noted().unwrap()];
         watched.write("another text", watched.began.wall - 60 * SECOND);
         for after in [0u32, 30, 59] {
             let at = watched.after(after * SECOND);
@@ -392,5 +415,33 @@ mod tests {
         let at = watched.after(60 * SECOND);
         assert_eq!(watched.stillness.check(read, at), ReadingCheck::Torn(watched.path()));
         assert_eq!(watched.look(61 * SECOND), ReadingCheck::Complete);
+    }
+
+    #[test]
+    fn a_kept_file_is_only_looked_at_again_if_events_do_not_tell_that_it_has_not_changed() {
+        const ELSEWHERE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+        // Whether events tell of changes at all, and of one during the reading.
+        for (told, told_meanwhile, expected) in [
+            (true, false, ReadingCheck::Complete),
+            (true, true, ReadingCheck::Wait(QUIET)),
+            (false, false, ReadingCheck::Wait(QUIET)),
+        ] {
+            let mut watched = WatchedFile::new();
+            if told {
+                watched.event(ELSEWHERE, Duration::ZERO);
+            }
+            watched.stillness.begin();
+            let kept = NotedFile { is_kept: true, ..watched.noted().unwrap() };
+            watched.write("another text", watched.began.wall - 60 * SECOND);
+            if told_meanwhile {
+                watched.event(ELSEWHERE, SECOND);
+            }
+            let at = watched.after(2 * SECOND);
+            assert_eq!(watched.stillness.check(vec![kept.clone()], at), expected, "{told} {told_meanwhile}");
+            // The events were those of an earlier look.
+            watched.stillness.begin();
+            watched.stillness.begin();
+            assert_eq!(watched.stillness.check(vec![kept], at), ReadingCheck::Wait(QUIET));
+        }
     }
 }

@@ -273,6 +273,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         } else {
             self.depth.read_changed();
         }
+        self.stillness.begin();
         self.recorder.begin_look();
     }
 

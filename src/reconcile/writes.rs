@@ -5,7 +5,10 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -23,7 +26,11 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// The last event of each file, shared by the watch and the loop.
 #[derive(Debug, Default)]
-pub(super) struct Writes(Mutex<HashMap<PathBuf, LastEvent>>);
+pub(super) struct Writes {
+    files: Mutex<HashMap<PathBuf, LastEvent>>,
+    /// The number of events.
+    count: AtomicU64,
+}
 
 /// The last event of a file or folder.
 #[derive(Debug)]
@@ -36,6 +43,7 @@ struct LastEvent {
 impl Writes {
     /// Records an event.
     pub(super) fn note(&self, event: &Event, at: Instant) {
+        self.count.fetch_add(1, Ordering::AcqRel);
         let mut files = self.files();
         if event.need_rescan() {
             // The end of a write may be among the lost events.
@@ -62,6 +70,16 @@ impl Writes {
         }
     }
 
+    /// Records that an event may be lost.
+    pub(super) fn note_failure(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The number of events so far. If it stays the same, no file has changed that the system tells of.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
     /// The files that are still being written, by device and inode: several paths can lead to one. Each has the time of
     /// its last event.
     pub(super) fn open(&self, now: Instant) -> HashMap<(u64, u64), Instant> {
@@ -86,7 +104,7 @@ impl Writes {
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, LastEvent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

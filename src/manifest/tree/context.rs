@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{FileStamp, ReadingDepth, Tree, TreeFiles};
+use super::{NotedFile, ReadingDepth, Tree, TreeFiles};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -109,7 +109,7 @@ impl Tree for TreeInContext {
         self.tree_of(manifest).variable(manifest, name)
     }
 
-    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+    fn files_read(&self) -> Vec<NotedFile> {
         let mut read = self.own.files_read();
         read.extend(self.context.iter().flat_map(|context| context.files_read()));
         read

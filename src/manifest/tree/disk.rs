@@ -1,6 +1,7 @@
 //! Local files and folders, and standard input.
 
 use std::{
+    ffi::OsStr,
     io::Read,
     path::{Path, PathBuf},
     sync::{
@@ -16,11 +17,11 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, ReadingDepth, Tree, TreeFiles, inside_git,
     jail::{AccessError, FoundFile, Jail, ReadFile, read_anywhere, search},
-    kept::{ListedFile, RetainedFile, RetainedFiles},
+    kept::{RetainedFile, RetainedFiles},
     kept_values::{KeptValue, KeptValues},
     manifest_file, no_manifest, outside, parent_of, plain,
-    provenance::{Reads, author_of, message_of},
-    stamp::{FileStamp, FileVersion},
+    provenance::{NotedRead, Reads, author_of, message_of},
+    stamp::{FileStamp, FileVersion, NotedFile},
     too_large, too_many, unreadable, value_of,
 };
 use crate::{
@@ -45,16 +46,20 @@ pub struct Disk {
 
 /// The text of a file.
 enum FoundText {
-    /// It was read.
-    Read(ReadText),
-    /// It has not changed since an earlier reading.
-    Kept(ListedFile, RetainedFile),
+    /// It was read, by the path to show.
+    Read(PathBuf, Box<ReadText>),
+    /// It has not changed since an earlier reading. It has this stamp.
+    Kept(Arc<RetainedFile>, FileStamp),
+    /// It cannot be read.
+    Refused(PathBuf, AccessError),
+    /// There are too many bytes.
+    Excess,
 }
 
 /// A file that was read.
 struct ReadText {
     /// The resolved path.
-    real: PathBuf,
+    real: Arc<OsStr>,
     version: Option<FileVersion>,
     /// The time before it was opened.
     opened: SystemTime,
@@ -75,7 +80,7 @@ impl ReadText {
             }
             _ => None,
         };
-        Self { real, version, opened, length, file, faults }
+        Self { real: real.into_os_string().into(), version, opened, length, file, faults }
     }
 }
 
@@ -117,53 +122,56 @@ impl Disk {
                 return (files, diagnostics);
             }
             let total = AtomicU64::new(total_of_others);
-            let read = |FoundFile { path, inside, listed }: FoundFile| {
+            let may_keep = || depth.is_some_and(|depth| !depth.is_full());
+            let read = |FoundFile { path, listed }: FoundFile| {
                 if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
-                    return (path, None);
+                    return FoundText::Excess;
                 }
-                let known = earlier.get(&path).filter(|_| depth.is_some_and(|depth| !depth.is_full()));
-                let text = match (listed, known) {
-                    (Some(listed), Some(known)) if known.is_text_of(&listed) => {
-                        Ok(FoundText::Kept(listed, known.clone()))
-                    }
-                    _ => {
-                        let opened = SystemTime::now();
-                        let read = jail.read(&inside, MOST_MANIFEST_BYTES);
+                let known = earlier.get(path.as_os_str());
+                if let (Some(listed), Some(known)) = (&listed, known)
+                    && known.is_text_of(listed)
+                    && may_keep()
+                {
+                    total.fetch_add(known.length, Ordering::Relaxed);
+                    return FoundText::Kept(Arc::clone(known), listed.version.stamp);
+                }
+                let opened = SystemTime::now();
+                match jail.read(jail.inside(&path), MOST_MANIFEST_BYTES) {
+                    Ok(file) => {
                         // Here all cores check the texts.
-                        read.map(|file| FoundText::Read(ReadText::of(&path, file, opened, &jail.root)))
+                        let text = Box::new(ReadText::of(&path, file, opened, &jail.root));
+                        total.fetch_add(text.length, Ordering::Relaxed);
+                        FoundText::Read(path, text)
                     }
-                };
-                let length = match &text {
-                    Ok(FoundText::Read(text)) => text.length,
-                    Ok(FoundText::Kept(_, file)) => file.length,
-                    Err(_) => 0,
-                };
-                total.fetch_add(length, Ordering::Relaxed);
-                (path, Some(text))
+                    Err(refusal) => FoundText::Refused(path, refusal),
+                }
             };
-            let read: Vec<_> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
+            let read: Vec<FoundText> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
             total_of_others = total.into_inner();
-            for (path, read) in read {
-                let Some(read) = read.filter(|_| seen.len() <= MOST_FILES) else {
+            for read in read {
+                if matches!(read, FoundText::Excess) || seen.len() > MOST_FILES {
                     diagnostics.push(too_many(path.display()));
                     return (files, diagnostics);
-                };
+                }
                 match read {
                     // Two paths may lead to one file, which must count only once.
-                    Ok(FoundText::Kept(listed, _)) if !seen.insert(listed.real.clone()) => {}
-                    Ok(FoundText::Kept(listed, file)) => {
-                        self.reads.note(&path, listed.real, Some(listed.version.stamp));
-                        files.push(Arc::clone(&file.file));
-                        kept.insert(path, file);
+                    FoundText::Kept(known, _) if !seen.insert(Arc::clone(&known.real)) => {}
+                    FoundText::Kept(known, stamp) => {
+                        let (path, real) = (Arc::clone(&known.path), Arc::clone(&known.real));
+                        self.reads.note(NotedRead { path, real, stamp: Some(stamp), is_kept: true });
+                        files.push(Arc::clone(&known.file));
+                        kept.insert(Arc::clone(&known.path), known);
                     }
-                    Ok(FoundText::Read(text)) if !seen.insert(text.real.clone()) => {}
-                    Ok(FoundText::Read(text)) if text.length > MOST_MANIFEST_BYTES => {
+                    FoundText::Read(_, text) if !seen.insert(Arc::clone(&text.real)) => {}
+                    FoundText::Read(path, text) if text.length > MOST_MANIFEST_BYTES => {
                         let help = "split the file, or move it out of the folder";
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
-                    Ok(FoundText::Read(text)) => {
-                        let ReadText { real, version, opened, length, file, faults } = text;
-                        self.reads.note(&path, real.clone(), version.map(|version| version.stamp));
+                    FoundText::Read(path, text) => {
+                        let ReadText { real, version, opened, length, file, faults } = *text;
+                        let path: Arc<OsStr> = path.into_os_string().into();
+                        let (stamp, noted) = (version.map(|version| version.stamp), Arc::clone(&path));
+                        self.reads.note(NotedRead { path: noted, real: Arc::clone(&real), stamp, is_kept: false });
                         diagnostics.extend(faults);
                         let Some(file) = file else { continue };
                         if depth.is_none() {
@@ -174,14 +182,23 @@ impl Disk {
                         let known = earlier.get(&path).filter(|known| known.file.is_same(&file));
                         let file = known.map_or(file, |known| Arc::clone(&known.file));
                         files.push(Arc::clone(&file));
-                        kept.insert(path, RetainedFile::new(real, version, opened, length, file));
+                        let read = RetainedFile::new(Arc::clone(&path), real, version, opened, length, file);
+                        kept.insert(path, Arc::new(read));
                     }
-                    Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
+                    FoundText::Refused(path, refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
+                    FoundText::Excess => {}
                 }
             }
         }
         self.kept.put(kept);
         (files, diagnostics)
+    }
+}
+
+impl Disk {
+    fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
+        let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
+        self.reads.note(NotedRead { path, real, stamp, is_kept: false });
     }
 }
 
@@ -208,16 +225,16 @@ impl Tree for Disk {
         message_of(&self.paths)
     }
 
-    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+    fn files_read(&self) -> Vec<NotedFile> {
         // Standard input cannot be read again.
         let again = !self.paths.iter().any(|path| path.as_os_str() == "-");
-        if again { self.reads.stamps() } else { Vec::new() }
+        if again { self.reads.files() } else { Vec::new() }
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
         if let Some(KeptValue { text, real, stamp }) = self.values.find(&manifest.root, &path) {
-            self.reads.note(&path, real, stamp);
+            self.note_value(&path, real, stamp);
             return Ok(text.expose().to_owned());
         }
         let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
@@ -231,7 +248,7 @@ impl Tree for Disk {
         let reason = match read {
             Ok(file) => {
                 let (real, stamp) = (file.real, file.version.map(|version| version.stamp));
-                self.reads.note(&path, real.clone(), stamp);
+                self.note_value(&path, real.clone(), stamp);
                 let text = value_of(name, &path, Ok(file.bytes))?;
                 let value = KeptValue { text: Secret::new(text.as_str()), real, stamp };
                 self.values.keep(&manifest.root, &path, value);

@@ -7,6 +7,7 @@ use std::{
     io::{self, Read},
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt as _},
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use cap_std::{
@@ -74,8 +75,6 @@ pub(super) struct ReadFile {
 pub(super) struct FoundFile {
     /// The path to show.
     pub path: PathBuf,
-    /// The path relative to the root.
-    pub inside: PathBuf,
     /// What its folder tells about it, if it is no link.
     pub listed: Option<ListedFile>,
 }
@@ -158,6 +157,12 @@ impl Jail {
         jailed(or_here(rest)).map_err(AccessError::from)
     }
 
+    /// The path of a found file relative to the root.
+    pub(super) fn inside<'p>(&self, path: &'p Path) -> &'p Path {
+        // The root of a name without a folder is the current one.
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+
     fn path_of(&self, inside: &Path) -> PathBuf {
         if inside.as_os_str().is_empty() { self.root.clone() } else { self.root.join(inside) }
     }
@@ -211,13 +216,13 @@ impl Jail {
             return diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         above.push(identity);
+        let real: Arc<OsStr> = real.into_os_string().into();
         for (name, version) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
             match version {
                 // A regular file, which is in the folder itself.
                 Some(version) => {
-                    let (path, inside) = (path.join(&name), inside.join(&name));
-                    let listed = Some(ListedFile { real: real.join(&name), version });
-                    found.push(FoundFile { path, inside, listed });
+                    let listed = Some(ListedFile { folder: Arc::clone(&real), version });
+                    found.push(FoundFile { path: path.join(&name), listed });
                 }
                 None => self.visit(&inside.join(&name), &name, above, found, diagnostics),
             }
@@ -239,7 +244,7 @@ impl Jail {
         }
         let named = name.to_str().is_some_and(is_manifest);
         match self.shape(inside) {
-            Ok(Shape::File) if named => found.push(FoundFile { path, inside: inside.to_owned(), listed: None }),
+            Ok(Shape::File) if named => found.push(FoundFile { path, listed: None }),
             Ok(Shape::File) => {}
             Ok(shape) => {
                 if named {
@@ -281,9 +286,8 @@ pub(super) fn search(
         jail.walk(Path::new(""), &mut Vec::new(), &mut found, diagnostics);
         return Some((jail, found));
     }
-    let inside = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
-    match jail.shape(&inside) {
-        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), inside, listed: None }),
+    match jail.shape(jail.inside(path)) {
+        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), listed: None }),
         Ok(_) => diagnostics.push(no_file(path.display())),
         Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
     }

@@ -2,8 +2,10 @@
 //! the file (D74).
 
 use std::{
+    ffi::OsStr,
     fmt, mem,
-    path::PathBuf,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -19,7 +21,10 @@ const COARSEST: Duration = Duration::from_secs(2);
 
 /// The files of the last reading, by the path to show. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct RetainedFiles(Arc<Mutex<HashMap<PathBuf, RetainedFile>>>);
+pub(super) struct RetainedFiles(Arc<Mutex<FilesByPath>>);
+
+/// Files by the path to show.
+pub(super) type FilesByPath = HashMap<Arc<OsStr>, Arc<RetainedFile>>;
 
 /// Omits the texts.
 impl fmt::Debug for RetainedFiles {
@@ -30,20 +35,20 @@ impl fmt::Debug for RetainedFiles {
 
 impl RetainedFiles {
     /// Takes the files of the last reading. A reading that fails keeps none, so that the next one reads every file.
-    pub(super) fn take(&self) -> HashMap<PathBuf, RetainedFile> {
+    pub(super) fn take(&self) -> FilesByPath {
         mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Keeps the files of a reading for the next one.
-    pub(super) fn put(&self, files: HashMap<PathBuf, RetainedFile>) {
+    pub(super) fn put(&self, files: FilesByPath) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 }
 
 /// A file as a folder lists it: a regular file and no link.
 pub(super) struct ListedFile {
-    /// The resolved path.
-    pub real: PathBuf,
+    /// The resolved path of its folder.
+    pub folder: Arc<OsStr>,
     /// The version now.
     pub version: FileVersion,
 }
@@ -51,8 +56,10 @@ pub(super) struct ListedFile {
 /// A file that was read.
 #[derive(Clone)]
 pub(super) struct RetainedFile {
+    /// The path to show.
+    pub path: Arc<OsStr>,
     /// The resolved path.
-    real: PathBuf,
+    pub real: Arc<OsStr>,
     /// The version that was read; none if that may not be the last one with its times.
     version: Option<FileVersion>,
     /// The length in bytes.
@@ -64,19 +71,32 @@ pub(super) struct RetainedFile {
 impl RetainedFile {
     /// Keeps a file that was opened at a time, and had this version then.
     pub(super) fn new(
-        real: PathBuf,
+        path: Arc<OsStr>,
+        real: Arc<OsStr>,
         version: Option<FileVersion>,
         opened: SystemTime,
         length: u64,
         file: Arc<ManifestFile>,
     ) -> Self {
-        Self { real, version: version.filter(|version| version.is_settled(opened, COARSEST)), length, file }
+        Self { path, real, version: version.filter(|version| version.is_settled(opened, COARSEST)), length, file }
     }
 
     /// Whether a listed file has the text that was read. It has if it is the same file with the same length and times:
     /// every write sets the time of the last change, which no program can choose.
     pub(super) fn is_text_of(&self, listed: &ListedFile) -> bool {
-        self.version == Some(listed.version) && self.real == listed.real
+        self.version == Some(listed.version) && self.is_in(&listed.folder)
+    }
+
+    /// Whether the file is in a folder. A listed file is no link, so its name is that by which it was found.
+    fn is_in(&self, folder: &OsStr) -> bool {
+        let real = self.real.as_bytes();
+        let Some(name) = Path::new(&self.path).file_name() else { return false };
+        let above = real.strip_suffix(name.as_bytes()).unwrap_or_default();
+        // The root is the only folder whose path ends with a slash.
+        above.strip_suffix(b"/").is_some_and(|above| match folder.as_bytes() {
+            b"/" => above.is_empty(),
+            folder => above == folder && !folder.is_empty(),
+        })
     }
 }
 
@@ -86,7 +106,7 @@ mod tests {
     use std::{
         fs::{self, File},
         os::unix::fs::symlink,
-        path::Path,
+        path::PathBuf,
         thread,
     };
 
@@ -131,10 +151,11 @@ mod tests {
 
         /// Makes the kept texts other ones, so that it shows which of them are used.
         fn mark(&self) {
-            let marked = |(path, kept): (PathBuf, RetainedFile)| {
+            let marked = |(path, kept): (Arc<OsStr>, Arc<RetainedFile>)| {
                 let (name, text) = (kept.file.source.name.clone(), kept.file.source.text.to_uppercase());
                 let (folder, root) = (kept.file.folder.clone(), kept.file.root.clone());
-                (path, RetainedFile { file: Arc::new(ManifestFile::new(name, text, folder, root)), ..kept })
+                let file = Arc::new(ManifestFile::new(name, text, folder, root));
+                (path, Arc::new(RetainedFile { file, ..RetainedFile::clone(&kept) }))
             };
             self.disk.kept.put(self.disk.kept.take().into_iter().map(marked).collect());
         }
@@ -231,6 +252,33 @@ mod tests {
         symlink("2", again.path("next")).unwrap();
         fs::rename(again.path("next"), again.path("current")).unwrap();
         assert_eq!(again.texts(), "a", "the path of the file is another one");
+    }
+
+    #[test]
+    fn a_file_is_in_its_folder_and_in_no_other() {
+        let file = |path: &str, real: &str| {
+            let text = Arc::new(ManifestFile::new(path.to_owned(), String::new(), PathBuf::new(), PathBuf::new()));
+            RetainedFile::new(
+                Path::new(path).as_os_str().into(),
+                Path::new(real).as_os_str().into(),
+                None,
+                SystemTime::now(),
+                0,
+                text,
+            )
+        };
+        for (path, real, folder, expected) in [
+            ("m/a.yaml", "/srv/m/a.yaml", "/srv/m", true),
+            ("m/a.yaml", "/srv/m/a.yaml", "/srv", false),
+            ("m/a.yaml", "/srv/m/b/a.yaml", "/srv/m", false),
+            ("m/a.yaml", "/srv/m/aa.yaml", "/srv/m/", false),
+            ("m/a.yaml", "/srv/m/aa.yaml", "/srv/m", false),
+            ("/a.yaml", "/a.yaml", "/", true),
+            ("/a.yaml", "/a.yaml", "", false),
+            ("/a.yaml", "/b/a.yaml", "/", false),
+        ] {
+            assert_eq!(file(path, real).is_in(Path::new(folder).as_os_str()), expected, "{real} in {folder}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) use reference::{RefTree, RepositoryPlace};
 pub(crate) use sent::SharedFile;
 pub use sent::{Sent, SentFile, SentValue};
 pub(crate) use signed::CommitVerifier;
-pub use stamp::FileStamp;
+pub use stamp::{FileStamp, NotedFile};
 pub(crate) use stop::StopCheck;
 pub(crate) use wanted::WantedRevision;
 
@@ -124,7 +124,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The files that were read since the manifests were last listed, as they were when they were opened. One that
     /// differs now may have been read while it was written.
-    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+    fn files_read(&self) -> Vec<NotedFile> {
         Vec::new()
     }
 

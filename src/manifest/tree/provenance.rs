@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -10,7 +11,10 @@ use std::{
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
-use super::{commit::discover, stamp::FileStamp};
+use super::{
+    commit::discover,
+    stamp::{FileStamp, NotedFile},
+};
 use crate::model::operation::CommitAuthor;
 
 /// The most characters of an author's name and email address.
@@ -26,11 +30,20 @@ pub(super) struct Reads(Arc<Mutex<Log>>);
 struct Log {
     /// The commit that was checked out before the first file was read.
     head: Option<Oid>,
-    /// Each file by its resolved path. These are lists, because they are made in each look and rarely sorted: only the last
-    /// reading of a path counts.
-    files: Vec<(PathBuf, Stamp)>,
-    /// Each file by the path that it was read by: what that leads to can be replaced.
-    named: Vec<(PathBuf, FileStamp)>,
+    /// Each reading of a file. This is a list, because it is made in each look: only the last reading of a path counts.
+    files: Vec<NotedRead>,
+}
+
+/// A reading of a file.
+#[derive(Debug)]
+pub(super) struct NotedRead {
+    /// The path that it was read by: what that leads to can be replaced.
+    pub path: Arc<OsStr>,
+    /// The resolved path.
+    pub real: Arc<OsStr>,
+    pub stamp: Stamp,
+    /// Whether its text is that of an earlier reading.
+    pub is_kept: bool,
 }
 
 /// Shows whether a file was written since it was read.
@@ -43,19 +56,23 @@ impl Reads {
         *self.log() = Log { head, ..Log::default() };
     }
 
-    /// Records a file that was read by a path, and its resolved path.
-    pub(super) fn note(&self, path: &Path, real: PathBuf, stamp: Stamp) {
-        let mut log = self.log();
-        if let Some(stamp) = stamp {
-            log.named.push((path.to_owned(), stamp));
-        }
-        log.files.push((real, stamp));
+    /// Records a reading.
+    pub(super) fn note(&self, read: NotedRead) {
+        self.log().files.push(read);
     }
 
     /// The files by the paths that they were read by, sorted.
-    pub(super) fn stamps(&self) -> Vec<(PathBuf, FileStamp)> {
+    pub(super) fn files(&self) -> Vec<NotedFile> {
         let log = self.log();
-        last_of_each(&log.named).into_iter().map(|(path, stamp)| (path.to_owned(), stamp)).collect()
+        let noted = |read: &NotedRead| {
+            let (path, is_kept) = (Arc::clone(&read.path), read.is_kept);
+            read.stamp.map(|stamp| NotedFile { path, stamp, is_kept })
+        };
+        let mut files: Vec<NotedFile> = log.files.iter().rev().filter_map(noted).collect();
+        // The last reading of a path comes first, and a sort keeps that.
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup_by(|one, other| one.path == other.path);
+        files
     }
 
     /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
@@ -65,7 +82,10 @@ impl Reads {
         let log = self.log();
         // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
-        let has_all = || last_of_each(&log.files).into_iter().all(|(file, stamp)| checkout.has(file, stamp));
+        let has_all = || {
+            let last: BTreeMap<&OsStr, Stamp> = log.files.iter().map(|read| (&*read.real, read.stamp)).collect();
+            last.into_iter().all(|(file, stamp)| checkout.has(Path::new(file), stamp))
+        };
         let dirty = checkout.is_dirty()? || moved || !has_all();
         Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
     }
@@ -73,11 +93,6 @@ impl Reads {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The last entry of each path. A list that is nearly sorted costs little more than one comparison of each.
-fn last_of_each<T: Copy>(noted: &[(PathBuf, T)]) -> BTreeMap<&Path, T> {
-    noted.iter().map(|(path, it)| (path.as_path(), *it)).collect()
 }
 
 /// Returns the author of the checked-out commit of paths.

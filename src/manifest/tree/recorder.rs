@@ -9,7 +9,7 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{FileStamp, ReadingDepth, SentValue, SharedFile, Tree, TreeFiles};
+use super::{NotedFile, ReadingDepth, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
     model::{digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
@@ -273,7 +273,7 @@ impl Tree for Recorder {
         self.note(manifest, "", name, self.tree.variable(manifest, name))
     }
 
-    fn files_read(&self) -> Vec<(PathBuf, FileStamp)> {
+    fn files_read(&self) -> Vec<NotedFile> {
         self.tree.files_read()
     }
 

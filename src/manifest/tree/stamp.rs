@@ -1,9 +1,11 @@
 //! How a file was when it was read, to tell whether it has been written since.
 
 use std::{
+    ffi::OsStr,
     fs::{self, Metadata},
     os::unix::fs::MetadataExt,
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -16,6 +18,24 @@ pub struct FileStamp {
     pub length: u64,
     /// When the content was last modified.
     pub modified: SystemTime,
+}
+
+/// A file that was read, as it was then.
+#[derive(Debug, Clone)]
+pub struct NotedFile {
+    /// The path that it was read by.
+    pub path: Arc<OsStr>,
+    /// The stamp.
+    pub stamp: FileStamp,
+    /// Whether its text is that of an earlier reading, because its folder lists it without a change for a while (D74).
+    pub is_kept: bool,
+}
+
+impl NotedFile {
+    /// The stamp of the file at the path now; none if there is none.
+    pub(crate) fn now(&self) -> Option<FileStamp> {
+        FileStamp::at(Path::new(&self.path))
+    }
 }
 
 impl FileStamp {
