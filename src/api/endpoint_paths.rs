@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::{
     body::{Body, HttpBody as _},
     extract::Request,
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use matchit::{Params, Router};
@@ -112,7 +112,9 @@ impl FoundPath<'_> {
 
 /// The response to a HEAD request, which has the headers of the response to a GET.
 fn without_body(mut response: Response) -> Response {
-    if let Some(length) = response.body().size_hint().exact() {
+    // A 304 has the headers of the response to a client without a copy, whose length is not known here.
+    let length = response.body().size_hint().exact().filter(|_| response.status() != StatusCode::NOT_MODIFIED);
+    if let Some(length) = length {
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     *response.body_mut() = Body::empty();

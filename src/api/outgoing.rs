@@ -88,6 +88,8 @@ pub(crate) fn was_not_sent(error: &Error) -> bool {
             | ErrorKind::HostUnreachable
             | ErrorKind::NetworkUnreachable
             | ErrorKind::AddrNotAvailable => true,
+            // The standard library has no kind for names that are not found.
+            _ if error.to_string().starts_with("failed to lookup address information") => true,
             // The certificate is checked before the request is sent.
             _ => {
                 let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::client::{ApiClient, foreign_response, is_turned_away, refused, unreachable};
+use super::client::{ApiClient, MissingResponse, foreign_response, is_turned_away, no_response, refused};
 use crate::{
     api::planned_change::ChangeRun,
     cli::{Exit, Failure, StoreArgs, progress::during},
@@ -126,7 +126,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             }
             ChangeTarget::Server { client, outcome } => {
                 let run = send(client, change, Some(outcome.clone()))?;
-                let unknown = || unanswered(&client.address(&change.path()), "the response has no applied revision");
+                let unknown = || unanswered(no_response(&client.address(&change.path()), "it has no applied revision"));
                 run.report.applied.ok_or_else(unknown)
             }
         }
@@ -146,26 +146,26 @@ fn send<C: StoreChange>(client: &ApiClient, change: &C, expect: Option<String>) 
     let (url, dry_run) = (client.address(&change.path()), expect.is_none());
     let body = change.request(expect)?;
     let label = if dry_run { "Planning" } else { "Applying" };
-    let failed = |reason: &str| match dry_run {
-        true => unreachable(&url, reason),
-        false => unanswered(&url, reason),
+    let failed = |missing: MissingResponse| match missing.may_be_sent && !dry_run {
+        true => unanswered(missing.message(&url)),
+        false => missing.failure(&url),
     };
-    let (status, text) = during(label, || client.post(&url, &body)).map_err(|reason| failed(&reason))?;
+    let (status, text) = during(label, || client.post(&url, &body)).map_err(failed)?;
     if status >= 500 && !dry_run && !is_turned_away(&text) {
-        return Err(unanswered(&url, &format!("status {status}")));
+        return Err(unanswered(no_response(&url, &format!("status {status}"))));
     }
     if !matches!(status, 200 | 201) {
         return Err(refused(&url, status, &text));
     }
     serde_json::from_slice(&text).map_err(|_| match dry_run {
         true => foreign_response(&url, status),
-        false => unanswered(&url, "the response is not a report"),
+        false => unanswered(no_response(&url, "it is not a report")),
     })
 }
 
 /// Without a usable response, the request may have been applied or not.
-fn unanswered(url: &str, reason: &str) -> Failure {
-    Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
+fn unanswered(message: String) -> Failure {
+    Diagnostic::error(Code::Timeout, message)
         .help("run the command again with --dry-run to see whether the changes were applied")
         .into()
 }

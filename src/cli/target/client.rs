@@ -88,11 +88,7 @@ impl ApiClient {
     }
 
     /// Posts a JSON body, and returns the status and body of the response.
-    pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), String> {
-        self.try_post(url, body).map_err(|missing| missing.reason)
-    }
-
-    fn try_post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), MissingResponse> {
+    pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), MissingResponse> {
         let request = self
             .agent
             .post(url)
@@ -106,14 +102,14 @@ impl ApiClient {
     /// there is no response.
     pub(crate) fn change<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
         let url = self.address(path);
-        let body = changed(&url, self.try_post(&url, body), 200, see)?;
+        let body = changed(&url, self.post(&url, body), 200, see)?;
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 200))
     }
 
     /// Posts a JSON body to a path that changes nothing, and returns the response.
     pub(crate) fn request<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
         let url = self.address(path);
-        let (status, body) = self.post(&url, body).map_err(|reason| unreachable(&url, &reason))?;
+        let (status, body) = self.post(&url, body).map_err(|missing| missing.failure(&url))?;
         if status != 200 {
             return Err(refused(&url, status, &body));
         }
@@ -123,7 +119,7 @@ impl ApiClient {
     /// Posts a JSON body to a path to create something, and returns it. See [`Self::change`].
     pub(crate) fn create<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
         let url = self.address(path);
-        let body = changed(&url, self.try_post(&url, body), 201, see)?;
+        let body = changed(&url, self.post(&url, body), 201, see)?;
         serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 201))
     }
 
@@ -159,7 +155,7 @@ impl ApiClient {
             .get(&url)
             .header("Authorization", format!("Bearer {}", self.token.expose()))
             .header(&self.version_header, "2");
-        let (status, body) = read(request.call()).map_err(|missing| unreachable(&url, &missing.reason))?;
+        let (status, body) = read(request.call()).map_err(|missing| missing.failure(&url))?;
         if status != 200 {
             return Err(refused(&url, status, &body));
         }
@@ -182,16 +178,16 @@ impl ApiClient {
             .timeout_global(None)
             .timeout_recv_response(Some(RESPONSE))
             .build();
-        let response = request.call().map_err(|error| unreachable(&url, &error.to_string()))?;
+        let response = request.call().map_err(|error| MissingResponse::of(&error).failure(&url))?;
         let status = response.status().as_u16();
         if status != 200 {
-            let (status, body) = read(Ok(response)).map_err(|missing| unreachable(&url, &missing.reason))?;
+            let (status, body) = read(Ok(response)).map_err(|missing| missing.failure(&url))?;
             return Err(refused(&url, status, &body));
         }
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {
-            let length = body.read(&mut piece).map_err(|error| unreachable(&url, &error.to_string()))?;
+            let length = body.read(&mut piece).map_err(|error| MissingResponse::partly(&error).failure(&url))?;
             match piece.get(..length) {
                 Some([]) | None => return Ok(()),
                 Some(bytes) => sink(bytes)?,
@@ -226,21 +222,51 @@ impl ApiClient {
 }
 
 /// Why there is no whole response.
-struct MissingResponse {
+pub(crate) struct MissingResponse {
     reason: String,
     /// Whether the server may have got the request.
-    may_be_sent: bool,
+    pub may_be_sent: bool,
+}
+
+impl MissingResponse {
+    fn of(error: &ureq::Error) -> Self {
+        Self { reason: outgoing::reason_with_url(error), may_be_sent: !outgoing::was_not_sent(error) }
+    }
+
+    /// Only a part of the response came.
+    fn partly(error: &impl std::fmt::Display) -> Self {
+        Self { reason: error.to_string(), may_be_sent: true }
+    }
+
+    /// The failure of a request that changes nothing, or was not sent (D105).
+    pub(crate) fn failure(&self, at: &str) -> Failure {
+        if self.may_be_sent {
+            return Diagnostic::error(Code::Unreadable, no_response(at, &self.reason))
+                .help("run the command again; if that does not help, check the URL in --server and any proxy in front of the server")
+                .into();
+        }
+        Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {}", self.reason))
+            .help("check the URL in --server, and that the server is running")
+            .into()
+    }
+
+    /// The message for a change that may have been made.
+    pub(crate) fn message(&self, at: &str) -> String {
+        no_response(at, &self.reason)
+    }
+}
+
+/// The message for a response that never came, or says nothing about the request.
+pub(crate) fn no_response(at: &str, reason: &str) -> String {
+    format!("no usable response from {at}: {reason}")
 }
 
 /// Reads the status and body of a response.
 fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), MissingResponse> {
-    let mut response = response.map_err(|error| MissingResponse {
-        reason: outgoing::reason_with_url(&error),
-        may_be_sent: !outgoing::was_not_sent(&error),
-    })?;
+    let mut response = response.map_err(|error| MissingResponse::of(&error))?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-    let body = body.map_err(|error| MissingResponse { reason: error.to_string(), may_be_sent: true })?;
+    let body = body.map_err(|error| MissingResponse::partly(&error))?;
     Ok((status, body))
 }
 
@@ -252,12 +278,12 @@ fn changed(
     see: &str,
 ) -> Result<Vec<u8>, Failure> {
     let unknown = |reason: &str| {
-        let message = format!("no response from {at}: {reason}; the change may have been made");
+        let message = format!("{}; the change may have been made", no_response(at, reason));
         Failure::from(Diagnostic::error(Code::Timeout, message).help(see))
     };
     let (status, body) = response.map_err(|missing| match missing.may_be_sent {
         true => unknown(&missing.reason),
-        false => unreachable(at, &missing.reason),
+        false => missing.failure(at),
     })?;
     if status == expected {
         return Ok(body);
@@ -272,13 +298,6 @@ pub(crate) fn foreign_response(at: &str, status: u16) -> Failure {
     let message = format!("unexpected response from {at} (status {status}): not an edgewright server");
     let help = "check the URL in --server and any proxy in front of the server";
     Diagnostic::error(Code::Unreadable, message).help(help).into()
-}
-
-/// The failure for a server that does not respond.
-pub(crate) fn unreachable(at: &str, reason: &str) -> Failure {
-    Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {reason}"))
-        .help("check the URL in --server, and that the server is running")
-        .into()
 }
 
 /// Converts an error response into a failure.

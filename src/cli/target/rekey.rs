@@ -13,9 +13,11 @@ pub(crate) fn rekey_through(client: &ApiClient, request: &RekeyRequest) -> Resul
     let body = json::bytes(request, Secrets::Masked)?;
     let answer = during("Encrypting", || client.post(&url, &body));
     // Without a response, it is unknown what was done.
-    let (status, text) = answer.map_err(|reason| {
-        Diagnostic::error(Code::Timeout, format!("no response from {url}: {reason}"))
-            .help("check the URL in --server, then run the command again; it can be repeated at any time")
+    let (status, text) = answer.map_err(|missing| match missing.may_be_sent {
+        true => Diagnostic::error(Code::Timeout, missing.message(&url))
+            .help("run the command again; it can be repeated at any time")
+            .into(),
+        false => missing.failure(&url),
     })?;
     if status != 200 {
         return Err(refused(&url, status, &text));

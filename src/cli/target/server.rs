@@ -11,7 +11,7 @@ use std::{
 use super::{
     PlanFile, Proposal, Target,
     chosen::ServerArgs,
-    client::{ApiClient, foreign_response, is_turned_away, missing_files, refused, rejects_digests, unreachable},
+    client::{ApiClient, foreign_response, is_turned_away, missing_files, no_response, refused, rejects_digests},
     upload::{Outgoing, Texts},
 };
 use crate::{
@@ -141,21 +141,23 @@ impl ServerTarget {
     }
 
     fn send(&self, request: &Request) -> Result<ServerResponse, SendError> {
-        let no_response = |reason: String| match request.dry_run {
-            true => SendError::Refused(unreachable(&self.url, &reason)),
-            // Without a response, it is unknown whether the plan was applied.
-            false => SendError::NoResponse(format!("no response from {}: {reason}", self.url)),
-        };
-        let body = json::bytes(request, Secrets::Revealed).map_err(|error| no_response(error.to_string()))?;
+        let unusable = |reason: &str| SendError::NoResponse(no_response(&self.url, reason));
+        let body = json::bytes(request, Secrets::Revealed).map_err(|error| SendError::Refused(error.into()))?;
         if body.len() > Limits::MANIFESTS.bytes {
             let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
             let message = format!("the manifests and their values are too large: {size} MiB, the limit is {most} MiB");
             let help = "split the manifests into several sources, or run reconcile on the store's machine";
             return Err(SendError::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
         }
-        let (status, text) = self.client.post(&self.url, &body).map_err(no_response)?;
+        let (status, text) = self.client.post(&self.url, &body).map_err(|missing| {
+            // Without a response, it is unknown whether the plan was applied.
+            match missing.may_be_sent && !request.dry_run {
+                true => SendError::NoResponse(missing.message(&self.url)),
+                false => SendError::Refused(missing.failure(&self.url)),
+            }
+        })?;
         if status >= 500 && !request.dry_run && !is_turned_away(&text) {
-            return Err(no_response(format!("status {status}")));
+            return Err(unusable(&format!("status {status}")));
         }
         // Neither answer is possible once the server has started on the request.
         let has_digests = request.files.iter().any(|file| file.text.is_none());
@@ -178,7 +180,7 @@ impl ServerTarget {
         }
         let run = serde_json::from_slice::<Run>(&text).map_err(|_| match request.dry_run {
             true => SendError::Refused(foreign_response(&self.url, status)),
-            false => no_response("the response is not a report".into()),
+            false => unusable("it is not a report"),
         })?;
         Ok(ServerResponse::Run(Box::new(run)))
     }
@@ -334,9 +336,7 @@ impl Target for ServerTarget {
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
             Ok(Run { report: ReportDocument { applied: Some(revision), .. }, .. }) => Ok(revision),
-            Ok(_) => {
-                Err(SendError::NoResponse(format!("the response from {} has no applied revision", self.url)).into())
-            }
+            Ok(_) => Err(SendError::NoResponse(no_response(&self.url, "it has no applied revision")).into()),
             Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {

@@ -374,7 +374,19 @@ fn head_is_get_without_its_body() {
     for path in ["/api_keys".to_owned(), format!("/api_keys/{}", server.key_ids[0]), "/nothing".to_owned()] {
         let (get, head) = (server.call("GET", &path, None), server.call("HEAD", &path, None));
         assert_eq!((head.status, head.text.as_str()), (get.status, ""), "{path}");
-        assert_eq!(head.header("etag"), get.header("etag"), "{path}");
+        for header in ["etag", "content-length"] {
+            assert_eq!(head.header(header), get.header(header), "{path} {header}");
+        }
+        let mut headers = crate::server::usual_headers(&server.admin);
+        headers.push(("If-None-Match".into(), "*".into()));
+        if head.status == 200 {
+            let answer = server.send("HEAD", &path, &headers, None);
+            assert_eq!(
+                (answer.status, answer.header("content-length")),
+                (304, None),
+                "{path}: not the length of a copy"
+            );
+        }
     }
 }
 

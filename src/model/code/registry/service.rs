@@ -114,8 +114,8 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::Timeout,
         "TIMEOUT",
         408,
-        "The request did not arrive in time.",
-        "Send the request again; if it keeps failing, check the network.",
+        "A request did not arrive in time, or its response was lost.",
+        "Check whether the change was made, and send the request again; if that keeps failing, check the network.",
     ),
     info(
         Code::RateLimited,
