@@ -200,7 +200,7 @@
 //!   (`api::intake`) → one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
 //!   with its entry until it or a child changes.
 //! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
-//!   files that may have changed (`manifest::tree::kept`) → the first flow for what has changed (`manifest::again`,
+//!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::again`,
 //!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
 //! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote

@@ -89,9 +89,7 @@ impl Disk {
     pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
         Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
     }
-}
 
-impl Disk {
     /// Reads all files. If they are read again and again, they are kept for the next reading, and `depth` tells whether those
     /// that have not changed are read.
     fn read_all(&self, depth: Option<&ReadingDepth>) -> TreeFiles {
@@ -193,9 +191,8 @@ impl Disk {
         self.kept.put(kept);
         (files, diagnostics)
     }
-}
 
-impl Disk {
+    /// Records a value that was read.
     fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
         let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
         self.reads.note(NotedRead { path, real, stamp, is_kept: false });
