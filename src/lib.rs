@@ -128,7 +128,7 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint} → routing → model → {cel, x509, xml} →
+//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → {cel, x509, xml} →
 //! {background, text}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
 //! enforces this. All modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
@@ -142,6 +142,7 @@
 //! | `xml` | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
+//! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
 //! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
@@ -209,7 +210,8 @@
 //!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
 //! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101)
 //!   → inside the commit, `api::protection` asks the sources that own what changes (D103).
-//! - **a source meets another one**: edges consent to routes, and require modules (`manifest::consent`, D103); resources
+//! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges
+//!   consent to routes and certificates, and require modules (D103); resources
 //!   change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
 //!   owned (`manifest::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
@@ -232,6 +234,7 @@ mod plan;
 mod reconcile;
 mod routing;
 mod store;
+mod tenancy;
 mod text;
 mod x509;
 mod xml;
@@ -251,6 +254,7 @@ pub use manifest::{
 pub use model::{code::Code, diagnostic::Diagnostic};
 pub use plan::{Plan, safety::Budget};
 pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, plan, validate};
+pub use tenancy::SourceScope;
 
 // State.
 pub use model::snapshot::Snapshot;

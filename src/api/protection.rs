@@ -10,7 +10,6 @@ use super::{
     permission::{Sight, has_secrets},
 };
 use crate::{
-    manifest::consent::refused_write,
     model::{
         Kind,
         code::Code,
@@ -23,6 +22,7 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     reconcile::check_source,
+    tenancy::refused_write,
     text::{printable, printable_path},
 };
 

@@ -22,7 +22,6 @@ use super::{
     reconciliation::{differs_in_secrets_only, tell_unreviewed},
 };
 use crate::{
-    manifest::{not_admitted, retaken_hostports},
     model::{
         code::Code,
         fault::{Fault, MOST_FAULTS, Path},
@@ -34,6 +33,7 @@ use crate::{
     plan::{Plan, safety::Budget, saved::is_masked},
     reconcile::{Planned, check_source, rollback::Rollback, sync_log},
     store::Store,
+    tenancy::{not_admitted, retaken_hostports},
 };
 
 /// The tag of the operation.

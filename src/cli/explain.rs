@@ -8,12 +8,17 @@ use crate::{
         diagnostic::Diagnostic,
         fault::nearest,
     },
+    tenancy,
 };
 
-/// Explain the cause and fix of an error code or lint.
+/// The topic that is neither a code nor a lint.
+const TENANCY: &str = "tenancy";
+
+/// Explain the cause and fix of an error code or lint, or what keeps sources apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route. Lists all of them if omitted.
+    /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route, or `tenancy` for the table of what sources
+    /// may do to each other. Lists all codes and lints if omitted.
     #[arg(value_name = "CODE")]
     code: Option<String>,
 }
@@ -29,6 +34,10 @@ impl Args {
             print(codes.chain(lints).collect::<String>())?;
             return Ok(Exit::Done);
         };
+        if name == TENANCY {
+            print(tenancy::table())?;
+            return Ok(Exit::Done);
+        }
         if let Some(lint) = lint::find(&name) {
             let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
             let description = format!(

@@ -20,9 +20,11 @@ use crate::{
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
+        Kind,
         code::Code,
         diagnostic::Diagnostic,
-        fault::{Fault, Path as FieldPath},
+        fault::{Fault, Path as FieldPath, nearest},
+        kind::owner::Role,
     },
     plan::safety::Budget,
     reconcile::{
@@ -33,6 +35,7 @@ use crate::{
         fetching::Fetching,
         following::{FollowedSource, INTERVAL, SourceLocation},
     },
+    tenancy::SourceScope,
     text::printable,
 };
 use repository::{ConfiguredRepository, RepositoryAddress};
@@ -60,6 +63,8 @@ pub(super) struct SourceEntry {
     interval: Option<Value>,
     prune: Option<bool>,
     isolate: Option<bool>,
+    /// What the source may declare.
+    scope: Option<ScopeEntry>,
     /// Whether to look without applying.
     suspend: Option<bool>,
     /// What to do about drift.
@@ -88,6 +93,20 @@ pub(super) struct SourceEntry {
     verify: Option<VerifyEntry>,
 }
 
+/// What a source may declare.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ScopeEntry {
+    /// The kinds of resources, or `*`.
+    kinds: Option<Vec<String>>,
+    /// The hosts of edges.
+    hosts: Option<Vec<String>>,
+    /// The roles of the owners of API keys.
+    roles: Option<Vec<Role>>,
+    /// The folder of token files.
+    token_folder: Option<PathBuf>,
+}
+
 /// What a commit must have to be applied.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,6 +131,7 @@ pub(super) struct ConfiguredSource {
     drift: Option<DriftPolicy>,
     budget: Option<Budget>,
     lints: LintLevels,
+    scope: SourceScope,
 }
 
 /// Checks the list of sources. `lints` are the levels for all sources; the path of a fault starts at `sources`.
@@ -142,6 +162,7 @@ impl SourceEntry {
         check_source(&self.name).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("name")))?;
         let (location, repository) = self.location()?;
         let context = self.context()?;
+        let scope = self.scope(repository.is_some())?;
         let interval = match self.interval.map(text_of) {
             Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
             None => INTERVAL,
@@ -170,8 +191,57 @@ impl SourceEntry {
             drift,
             budget,
             lints,
+            scope,
         })
     }
+}
+
+impl SourceEntry {
+    /// What the source may declare. A repository declares neither API keys nor what acts on every source unless its scope says
+    /// so (D112).
+    fn scope(&self, is_repository: bool) -> Result<SourceScope, Fault> {
+        let mut scope = if is_repository { SourceScope::of_repository() } else { SourceScope::default() };
+        let Some(entry) = &self.scope else { return Ok(scope) };
+        let at = |field: &str| FieldPath::root().join("scope").join(field);
+        if let Some(names) = &entry.kinds {
+            let kinds = names
+                .iter()
+                .enumerate()
+                .map(|(index, name)| kinds_named(name).map_err(|fault| fault.at(at("kinds").join(index))));
+            scope.kinds = Some(kinds.collect::<Result<Vec<_>, Fault>>()?.into_iter().flatten().collect());
+        }
+        scope.hosts = entry.hosts.clone();
+        if let Some(roles) = &entry.roles {
+            scope.roles = Some(roles.iter().copied().collect());
+        }
+        if let Some(folder) = &entry.token_folder {
+            let folder = folder.canonicalize().map_err(|error| {
+                let message = format!("cannot use {}: {error}", folder.display());
+                Fault::new(Code::Unreadable, message).at(at("token_folder")).help("name a folder that exists")
+            })?;
+            scope.token_folder = Some(folder);
+        }
+        let declares_keys = scope.kinds.as_ref().is_none_or(|kinds| kinds.contains(&Kind::ApiKey));
+        if is_repository && declares_keys && scope.token_folder.is_none() {
+            let fault =
+                Fault::new(Code::Required, "`token_folder` is required for a repository that declares API keys");
+            return Err(fault.at(at("token_folder")).help("name the folder that tokens of new keys are written to"));
+        }
+        Ok(scope)
+    }
+}
+
+/// The kinds with a name, or all for `*`.
+fn kinds_named(name: &str) -> Result<Vec<Kind>, Fault> {
+    let named: Vec<Kind> = Kind::all().filter(|info| name == "*" || info.name == name).map(|info| info.kind).collect();
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(name)));
+    Err(match nearest(name, Kind::all().map(|info| info.name)) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help("name kinds of resources, such as `HttpsEdge`, or `*`"),
+    })
 }
 
 impl ConfiguredSource {
@@ -188,6 +258,7 @@ impl ConfiguredSource {
             is_suspended: false,
             budget: None,
             lints,
+            scope: SourceScope::default(),
             drift: None,
         }
     }
@@ -201,8 +272,20 @@ impl ConfiguredSource {
         mirrors: Option<&Arc<Mirrors>>,
     ) -> Result<FollowedSource, Diagnostic> {
         let drift = self.drift.unwrap_or(drift);
-        let Self { name, location, context, repository, interval, prune, isolate, is_suspended, budget, lints, .. } =
-            self;
+        let Self {
+            name,
+            location,
+            context,
+            repository,
+            interval,
+            prune,
+            isolate,
+            is_suspended,
+            budget,
+            lints,
+            scope,
+            ..
+        } = self;
         let cancel = Cancel::default();
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
@@ -250,6 +333,7 @@ impl ConfiguredSource {
             isolate: isolate.unwrap_or(defaults.isolate),
             budget: budget.unwrap_or(defaults.budget),
             lints,
+            scope: Arc::new(scope),
             cancel,
         };
         Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching })

@@ -27,6 +27,9 @@ pub(super) struct ScopeArgs {
     /// Let the key see all secrets, not only those of the sources that it may apply.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
     secrets: bool,
+    /// Let the key change what acts on every source: IP restrictions, and certificates without a source for hosts of others.
+    #[arg(long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
+    global: bool,
     /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
     #[arg(
         long,
@@ -51,6 +54,7 @@ impl ScopeArgs {
             kinds: self.kind,
             actions: self.action,
             secrets: self.secrets,
+            global: self.global,
             expires_at: self.expires_at,
             addresses: self.address,
         };

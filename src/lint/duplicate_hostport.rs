@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use super::{Findings, Level, Lint, Scope, Subject, World};
 use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
-pub(super) use crate::model::traffic::host_name;
+pub(super) use crate::model::traffic::{host_name, host_port};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -65,12 +65,6 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-/// Returns host and port in a normal form: equal values are the same hostport.
-pub(crate) fn host_port(text: &str) -> Option<(String, u16)> {
-    let (host, port) = text.rsplit_once(':')?;
-    Some((host_name(host), port.parse().ok()?))
-}
-
 /// Returns the wildcard that covers a host name, which replaces the first label. A wildcard covers itself.
 pub(super) fn wildcard_over(host: &str) -> Option<String> {
     let (_, rest) = host.split_once('.').filter(|_| host.parse::<IpAddr>().is_err())?;
@@ -80,14 +74,6 @@ pub(super) fn wildcard_over(host: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hostports_are_the_same_in_any_spelling() {
-        assert_eq!(host_port("Shop.Example.com.:443"), host_port("shop.example.com:443"));
-        assert_eq!(host_port("[2001:DB8:0::1]:443"), host_port("[2001:db8::1]:443"));
-        assert_ne!(host_port("shop.example.com:443"), host_port("shop.example.com:8443"));
-        assert_eq!(host_port("shop.example.com"), None);
-    }
 
     #[test]
     fn a_wildcard_stands_for_one_label() {

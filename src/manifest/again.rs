@@ -9,7 +9,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
-    Loaded, consent,
+    Loaded,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Known, fixed_content},
     known_names::KnownNames,
@@ -31,6 +31,7 @@ use crate::{
         rules,
         snapshot::{Entry, Snapshot},
     },
+    tenancy,
 };
 
 /// A source as it was last resolved without a fault.
@@ -196,7 +197,10 @@ impl LastResolved {
     /// Whether resources depend on edges of others, or on what their edge requires (D103).
     fn has_ties(&self) -> bool {
         let requires_any = || self.origins.iter().any(|(_, declaration)| requires_modules(declaration));
-        *self.lasting.has_ties.get_or_init(|| consent::has_routes_elsewhere(&self.desired) || requires_any())
+        *self
+            .lasting
+            .has_ties
+            .get_or_init(|| tenancy::delegation::has_routes_elsewhere(&self.desired) || requires_any())
     }
 
     /// The resources of each file, in the order of their declarations. None are known of a declaration that is not that of
@@ -287,8 +291,8 @@ impl LastResolved {
         let touched = may_differ.iter().filter_map(|key| self.desired.get(key));
         let edges = resources.iter().map(|(wanted, _)| wanted).chain(touched);
         resources.iter().all(|(wanted, _)| consents_alike(wanted))
-            && (!consent::add_hostports(edges.clone(), snapshot)
-                || consent::hostport_faults(edges, snapshot, source).is_empty())
+            && (!tenancy::add_hostports(edges.clone(), snapshot)
+                || tenancy::hostport_faults(edges, snapshot, source, &|key| self.desired.contains_key(key)).is_empty())
     }
 
     /// Whether no edge that passes TLS through has a module that it cannot apply (D15), itself or in a route.

@@ -22,11 +22,9 @@ use crate::model::{
     desired::Desired,
     key::Key,
     lazy_spec::LazySpec,
+    operation::CONTEXT_OWNER,
     snapshot::{Entry, Snapshot},
 };
-
-/// The owner of the context's resources in a state without a store.
-pub(super) const OWNER: &str = "(context)";
 
 /// What the manifests of the context declare.
 #[derive(Debug, Default)]
@@ -106,14 +104,14 @@ impl Loaded {
     /// A state without a store, with the resources of this context in place of those of an earlier one.
     pub(crate) fn in_context(&self, state: &Snapshot) -> Snapshot {
         let mut declared = self.context().clone();
-        let is_of_context = |entry: &Entry| entry.is_owned_by(OWNER);
+        let is_of_context = |entry: &Entry| entry.is_owned_by(CONTEXT_OWNER);
         if declared.resources.is_empty() && !state.iter().any(|entry| is_of_context(entry)) {
             return state.clone();
         }
         // Which of two sources is meant does not matter for a name.
         declared.settle(&mut Vec::new());
         let context = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
-        let resolved = resolve_offline(&context, &Snapshot::default(), OWNER);
+        let resolved = resolve_offline(&context, &Snapshot::default(), CONTEXT_OWNER);
         let others = state.iter().filter(|entry| !is_of_context(entry)).map(|entry| Entry::clone(entry));
         let others: Vec<Entry> = others.collect();
         let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();

@@ -47,12 +47,14 @@ pub(super) struct Known<'a> {
     entries: OnceLock<Vec<&'a Arc<Entry>>>,
     names: OnceLock<NameIndex<'a>>,
     handed_over: OnceLock<FormerNames<'a>>,
+    routes_elsewhere: OnceLock<HashMap<&'a str, Vec<&'a Id>>>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
         let (entries, names, handed_over) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { snapshot, source, prune, sees: None, loaded, entries, names, handed_over }
+        let routes_elsewhere = OnceLock::new();
+        Self { snapshot, source, prune, sees: None, loaded, entries, names, handed_over, routes_elsewhere }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -68,6 +70,22 @@ impl<'a> Known<'a> {
     /// The names, indexed when the first is looked up.
     fn names(&self) -> &NameIndex<'a> {
         self.names.get_or_init(|| NameIndex::new(self.entries(), self.source))
+    }
+
+    /// The edges of others that have a route of this source with a name.
+    pub(super) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
+        let index = self.routes_elsewhere.get_or_init(|| {
+            let mut index: HashMap<&'a str, Vec<&'a Id>> = HashMap::new();
+            for entry in self.entries().iter().filter(|entry| entry.key.kind == Kind::HttpsEdgeRoute) {
+                let claim = entry.claim.as_deref().filter(|claim| claim.source == self.source);
+                let edge = entry.key.parent_key().and_then(|edge| self.snapshot.get(&edge));
+                if let (Some(claim), Some(edge)) = (claim, edge.filter(|edge| !edge.is_owned_by(self.source))) {
+                    index.entry(&claim.name).or_default().push(&edge.key.id);
+                }
+            }
+            index
+        });
+        index.get(name).cloned().unwrap_or_default()
     }
 
     /// The owned resources with a name, those of this source first.
@@ -374,7 +392,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
         }
     }
 
-    /// Whether a derived id belongs to a resource with another name, which keeps it.
+    /// Whether a derived id belongs to a resource of another source or with another name, which keeps it: names of other
+    /// sources do not matter (D112).
     fn is_occupied(&self, it: &Wanted<'_>, id: &Id) -> bool {
         let key = it.keyed(id.clone());
         if self.taken.contains_key(&key) {
@@ -389,7 +408,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                     || claim.is_promised()
                     || known.loaded.declared().knows(it.declaration.kind.info().name, &claim.name)
             };
-            claim.name != it.name() && (claim.source != known.source || stays())
+            claim.source != known.source || (claim.name != it.name() && stays())
         })
     }
 

@@ -29,6 +29,8 @@ use crate::text::printable;
 pub(super) const MODULE_SET: &str = "ModuleSet";
 /// The field of an edge with the other sources that may add routes.
 pub(super) const DELEGATES_TO: &str = "delegates_to";
+/// The field of an edge with the other sources whose certificates it presents.
+pub(super) const CERTIFICATES_FROM: &str = "certificates_from";
 /// The field of an edge with the module sets that every route has. In the Spec, it has their modules.
 pub(super) const REQUIRED_MODULES: &str = "required_modules";
 
@@ -96,6 +98,7 @@ pub(super) static KINDS: [ManifestKind; 9] = [
         fields: &[
             ManifestField { name: "routes", required: false, schema: routes },
             ManifestField { name: DELEGATES_TO, required: false, schema: delegates_to },
+            ManifestField { name: CERTIFICATES_FROM, required: false, schema: certificates_from },
             ManifestField { name: REQUIRED_MODULES, required: false, schema: required_modules },
         ],
         read: |reader, body| reader.edge(body),
@@ -205,6 +208,10 @@ fn delegates_to(_: &mut SchemaGenerator) -> Value {
         "additionalProperties": false
     });
     json!({"type": "array", "items": delegation, "description": "Other sources that may add routes to the edge, and the path prefixes of these routes."})
+}
+
+fn certificates_from(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Other sources whose certificates the edge presents. Without them, it presents those of its own source, and for hosts without one those that no source owns."})
 }
 
 fn required_modules(_: &mut SchemaGenerator) -> Value {

@@ -7,31 +7,37 @@ use foldhash::HashMap;
 
 use super::{
     Origin,
-    consent::with_required_secrets,
     declaration::{Declaration, ModuleSet},
     identity::{Known, Wanted, derived},
     kinds::{MODULE_SET, REQUIRED_MODULES},
 };
-use crate::model::{
-    Kind,
-    fault::Path,
-    id::Id,
-    json::JsonError,
-    key::Key,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    module::{SharedModule, Slot},
-    operation::Claim,
-    resource::AnyResource,
-    snapshot::Entry,
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        fault::{Fault, Path},
+        id::Id,
+        json::JsonError,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        module::{SharedModule, Slot},
+        operation::Claim,
+        resource::AnyResource,
+        snapshot::Entry,
+    },
+    tenancy::delegation::with_required_secrets,
+    text::printable,
 };
 
-/// A reference that leads nowhere.
+/// A reference that leads nowhere, or to several resources.
 pub(super) struct Missing {
     pub kind: &'static str,
     pub prefix: &'static str,
     pub name: String,
     pub origin: Origin,
     pub path: Path,
+    /// What is wrong, unless the name is unknown.
+    pub fault: Option<Fault>,
 }
 
 /// What keeps a declaration from being resolved.
@@ -137,40 +143,100 @@ impl<'a> KnownNames<'_, 'a> {
             // Subscriptions belong to another system: without an id, one is derived from the name.
             return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
         }
-        let found = self.find(kind, name);
-        if found.is_none() {
-            let (origin, path) = (declaration.head(), declaration.parent_path());
-            missing.push(Missing {
-                kind: kind.info().name,
-                prefix: kind.info().prefix,
-                name: name.to_owned(),
-                origin,
-                path,
-            });
+        match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
+            Ok(found) => Some(found),
+            Err(fault) => {
+                let (origin, path) = (declaration.head(), declaration.parent_path());
+                let (kind, prefix) = (kind.info().name, kind.info().prefix);
+                missing.push(Missing { kind, prefix, name: name.to_owned(), origin, path, fault });
+                None
+            }
         }
-        found
     }
 
-    /// The id of a resource given by name or id: declared in this source, or in the store.
-    fn find(self, kind: Kind, name: &str) -> Option<Id> {
+    /// The id of a resource given by name, by source and name, or by id: declared in this source, or in the store. The error
+    /// has no fault if nothing has the name.
+    fn find(self, kind: Kind, name: &str, former: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
+        if let Some((source, name)) = name.rsplit_once('/') {
+            return self.find_in(kind, source, name).ok_or(None);
+        }
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
             let known = match self.offline {
                 true => name.starts_with(kind.info().prefix),
                 false => self.known.snapshot.get(&key).is_some() || (self.is_desired)(&key),
             };
-            return known.then_some(key.id);
+            return known.then_some(key.id).ok_or(None);
         }
-        self.ids.get(&(kind, name)).cloned().or_else(|| self.in_store(kind, name))
+        match self.ids.get(&(kind, name)) {
+            Some(id) => Ok(id.clone()),
+            None => self.in_store(kind, name, former),
+        }
     }
 
-    /// Looks up a name in the store. A name of this source does not count if its resource will be pruned or was
-    /// declared under another name.
-    fn in_store(self, kind: Kind, name: &str) -> Option<Id> {
-        let entry: &Entry = self.known.named(kind, None, name).next()?;
-        let is_promised = entry.claim.as_deref().is_some_and(Claim::is_promised);
-        let goes = self.known.prune && entry.is_owned_by(self.known.source) && !is_promised;
-        (!goes && !(self.is_desired)(&entry.key)).then(|| entry.key.id.clone())
+    /// The id of a resource of a source, by its name there.
+    fn find_in(self, kind: Kind, source: &str, name: &str) -> Option<Id> {
+        if source == self.known.source
+            && let Some(id) = self.ids.get(&(kind, name))
+        {
+            return Some(id.clone());
+        }
+        let found = self.standing(kind, name).into_iter().find(|entry| entry.is_owned_by(source));
+        found.map(|entry| entry.key.id.clone())
+    }
+
+    /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under
+    /// another name.
+    fn standing(self, kind: Kind, name: &str) -> Vec<&'a Arc<Entry>> {
+        let known = self.known;
+        let stays = |entry: &&Arc<Entry>| {
+            let is_promised = entry.claim.as_deref().is_some_and(Claim::is_promised);
+            let goes = known.prune && entry.is_owned_by(known.source) && !is_promised;
+            !goes && !(self.is_desired)(&entry.key)
+        };
+        known.named(kind, None, name).filter(stays).collect()
+    }
+
+    /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
+    /// resource by itself: whoever takes a name must not become the authority or the edge of others (D112).
+    fn in_store(self, kind: Kind, name: &str, former: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
+        let found = self.standing(kind, name);
+        if let Some(own) = found.first().filter(|entry| entry.is_owned_by(self.known.source)) {
+            return Ok(own.key.id.clone());
+        }
+        let former = if found.is_empty() { Vec::new() } else { former.targets(self.known, kind) };
+        if let Some(same) = found.iter().find(|entry| former.contains(&&entry.key.id)) {
+            return Ok(same.key.id.clone());
+        }
+        let is_other = |id: &&Id| {
+            let entry = self.known.snapshot.get(&Key::new(kind, Id::clone(id)));
+            entry.filter(|entry| !entry.is_owned_by(self.known.source) && !(self.is_desired)(&entry.key))
+        };
+        match (found.as_slice(), former.iter().find_map(is_other)) {
+            ([], _) => Err(None),
+            ([one], None) => Ok(one.key.id.clone()),
+            ([one, ..], Some(former)) => Err(Some(self.switched(name, one, former))),
+            (several, None) => Err(Some(self.ambiguous(kind, name, several))),
+        }
+    }
+
+    fn ambiguous(self, kind: Kind, name: &str, found: &[&Arc<Entry>]) -> Fault {
+        let all: Vec<String> = found.iter().map(|entry| self.known.snapshot.name_of(&entry.key)).collect();
+        let qualified: Vec<String> = found.iter().filter_map(|entry| qualified(entry)).collect();
+        let message = format!("{kind} `{}` is ambiguous: {}", printable(name), all.join(" and "));
+        Fault::new(Code::AmbiguousReference, message).help(format!("write {}", qualified.join(" or ")))
+    }
+
+    fn switched(self, name: &str, found: &Entry, former: &Entry) -> Fault {
+        let named = |entry: &Entry| self.known.snapshot.name_of(&entry.key);
+        let (name, now, before) = (printable(name), named(found), named(former));
+        let message = format!("`{name}` now means {now}; so far, this reference meant {before}");
+        let either: Vec<String> =
+            [qualified(found), qualified(former).or_else(|| Some(format!("`{}`", former.key.id)))]
+                .into_iter()
+                .flatten()
+                .collect();
+        Fault::new(Code::AmbiguousReference, message).help(format!("write {}", either.join(" or ")))
     }
 
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
@@ -188,6 +254,7 @@ impl<'a> KnownNames<'_, 'a> {
                     name: name.clone(),
                     origin: declaration.origin.clone(),
                     path: Path::root().join(field).join(index),
+                    fault: None,
                 });
                 continue;
             };
@@ -221,17 +288,18 @@ impl<'a> KnownNames<'_, 'a> {
             let Some(module) = spec.module(slot) else { continue };
             module.references(&mut |reference| {
                 let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                let found = self.find(kind, name);
-                if found.is_none() {
+                let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot));
+                targets.push(found.unwrap_or_else(|fault| {
                     missing.push(Missing {
                         kind: kind.info().name,
                         prefix: kind.info().prefix,
                         name: name.to_owned(),
                         origin: declaration.origin.clone(),
                         path: reference.path.under(&Path::root().join(slot.name)),
+                        fault,
                     });
-                }
-                targets.push(found.unwrap_or(reference.target.id));
+                    reference.target.id.clone()
+                }));
             });
         }
         match targets.is_empty() {
@@ -239,6 +307,41 @@ impl<'a> KnownNames<'_, 'a> {
             false => declaration.merged.with_ids(spec, targets, referencing),
         }
     }
+}
+
+/// What refers to other resources, so that the store may have an earlier version of it.
+#[derive(Clone, Copy)]
+enum FormerTargets<'d> {
+    /// A route that names its edge.
+    EdgeOf(&'d Declaration),
+    /// A resource with a module that names others.
+    ModuleOf(&'d Declaration, &'static Slot),
+}
+
+impl FormerTargets<'_> {
+    /// What the version in the store refers to, as far as this source owns it.
+    fn targets<'a>(self, known: &Known<'a>, kind: Kind) -> Vec<&'a Id> {
+        match self {
+            FormerTargets::EdgeOf(declaration) => known.edges_of_routes(&declaration.name),
+            FormerTargets::ModuleOf(declaration, slot) => {
+                let mut named = known.named(declaration.kind, None, &declaration.name);
+                let entry = named.find(|entry| entry.is_owned_by(known.source));
+                let mut found = Vec::new();
+                let Some(module) = entry.and_then(|entry| entry.spec().module(slot)) else { return found };
+                module.references(&mut |reference| {
+                    let target = known.snapshot.get(&reference.target).filter(|target| target.key.kind == kind);
+                    found.extend(target.map(|target| &target.key.id));
+                });
+                found
+            }
+        }
+    }
+}
+
+/// How a manifest names a resource of another source without ambiguity.
+fn qualified(entry: &Entry) -> Option<String> {
+    let claim = entry.claim.as_deref()?;
+    Some(format!("`{}/{}`", printable(&claim.source), printable(&claim.name)))
 }
 
 /// An edge that requires modules of its routes.

@@ -8,7 +8,6 @@ mod assumed;
 pub(crate) mod bounds;
 mod cache;
 mod circles;
-pub(crate) mod consent;
 mod context;
 mod declaration;
 mod document;
@@ -34,7 +33,6 @@ pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
-pub(crate) use consent::{not_admitted, retaken_hostports};
 pub(crate) use context::{state_of, with_source};
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;

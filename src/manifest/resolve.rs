@@ -391,7 +391,11 @@ impl<'a> Resolver<'a> {
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
     /// further references as related places: they have one cause.
     fn unknown(&mut self, missing: &Missing) {
-        let Missing { kind, prefix, name, origin, path } = missing;
+        let Missing { kind, prefix, name, origin, path, fault } = missing;
+        if let Some(fault) = fault {
+            self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
+            return;
+        }
         if self.loaded.declared().knows(kind, name) {
             return;
         }

@@ -54,6 +54,9 @@ pub struct KeyScope {
     pub actions: Vec<WriteAction>,
     /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
     pub secrets: bool,
+    /// Whether the key may change what acts on every source: resources of kind `IpRestriction`, and certificates without a
+    /// source for the hosts of other sources (D112).
+    pub global: bool,
     /// When the key expires, in RFC 3339; empty for never.
     #[schemars(length(max = 64))]
     pub expires_at: String,
@@ -155,6 +158,7 @@ impl KeyScope {
             ("kinds", kinds),
             ("actions", actions),
             ("secrets", self.secrets || !other.secrets),
+            ("global", self.global || !other.global),
             ("expires_at", expires),
             ("addresses", addresses),
         ];
@@ -281,6 +285,7 @@ impl fmt::Display for KeyScope {
             format!("{name}={}", list.join(","))
         }));
         parts.extend(self.secrets.then(|| "secrets".to_owned()));
+        parts.extend(self.global.then(|| "global".to_owned()));
         parts.extend((!self.expires_at.is_empty()).then(|| format!("expires={}", self.expires_at)));
         match parts.is_empty() {
             true => f.write_str("grants nothing"),
@@ -341,6 +346,7 @@ mod tests {
             kinds: texts(&["TlsCertificate"]),
             actions: vec![WriteAction::Create, WriteAction::Update],
             secrets: false,
+            global: false,
             expires_at: "2027-01-01T00:00:00Z".into(),
             addresses: texts(&["10.0.0.0/8"]),
         };
@@ -364,6 +370,7 @@ mod tests {
         assert_eq!(with(&|it| it.actions = Vec::new()), Some("actions"));
         assert_eq!(with(&|it| it.actions = vec![WriteAction::Delete]), Some("actions"));
         assert_eq!(with(&|it| it.secrets = true), Some("secrets"));
+        assert_eq!(with(&|it| it.global = true), Some("global"));
         assert_eq!(with(&|it| it.expires_at = String::new()), Some("expires_at"));
         assert_eq!(with(&|it| it.expires_at = "2027-01-01T00:00:01Z".into()), Some("expires_at"));
         assert_eq!(with(&|it| it.addresses = Vec::new()), Some("addresses"));
@@ -378,6 +385,7 @@ mod tests {
             apply: texts(&["shop", "\u{7}"]),
             kinds: texts(&["TlsCertificat", "Owner", "*"]),
             secrets: false,
+            global: false,
             expires_at: "tomorrow".into(),
             addresses: texts(&["10.0.0.1/8", "::1"]),
             actions: Vec::new(),

@@ -16,6 +16,9 @@ use super::{
     secret::{Secret, Secrets},
 };
 
+/// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
+pub(crate) const CONTEXT_OWNER: &str = "(context)";
+
 /// A source's ownership of a resource (D29).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {

@@ -83,6 +83,12 @@ pub(crate) fn host_name(host: &str) -> String {
     }
 }
 
+/// Returns host and port in a normal form: equal values are the same hostport.
+pub(crate) fn host_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    Some((host_name(host), port.parse().ok()?))
+}
+
 /// A point in the course of a request, in traffic order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -186,6 +192,14 @@ pub(crate) fn header_changes(add: &BTreeMap<String, String>, remove: &[String]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hostports_are_the_same_in_any_spelling() {
+        assert_eq!(host_port("Shop.Example.com.:443"), host_port("shop.example.com:443"));
+        assert_eq!(host_port("[2001:DB8:0::1]:443"), host_port("[2001:db8::1]:443"));
+        assert_ne!(host_port("shop.example.com:443"), host_port("shop.example.com:8443"));
+        assert_eq!(host_port("shop.example.com"), None);
+    }
 
     #[test]
     fn a_url_names_its_port_or_takes_that_of_its_scheme() {

@@ -15,6 +15,7 @@ use crate::{
         operation::Author,
     },
     plan::safety::Budget,
+    tenancy::SourceScope,
     text::printable,
 };
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub budget: Budget,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// What the source may declare (D112).
+    pub scope: Arc<SourceScope>,
     /// Cancels the run when nobody waits for it (D52).
     pub cancel: Cancel,
 }
@@ -60,6 +63,7 @@ impl Default for Options {
             isolate: false,
             budget: Budget::default(),
             lints: LintLevels::default(),
+            scope: Arc::default(),
             cancel: Cancel::default(),
         }
     }

@@ -255,7 +255,8 @@ impl Prepared {
             return Judged::nothing().planned(loaded, None).given_up();
         }
         let source = stage("resolve", || self.resolve(snapshot));
-        let ResolvedSource { resolved, may_differ, lasting, change } = source;
+        let ResolvedSource { mut resolved, may_differ, lasting, change } = source;
+        resolved.limit(&options.scope, snapshot);
         let keeps = may_differ.is_some() || resolved.keeps_all_names();
         let others = Arc::clone(&lasting.others);
         let known = self.memory.as_ref().map(|memory| &memory.findings);

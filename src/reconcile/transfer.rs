@@ -2,7 +2,6 @@
 
 use super::{ApplyError, Planned, apply_current, token::TokenFiles};
 use crate::{
-    manifest::not_admitted,
     model::{
         diagnostic::{Diagnostic, Severity},
         operation::Author,
@@ -10,6 +9,7 @@ use crate::{
     },
     plan::{Plan, transfer::Transfer},
     store::Store,
+    tenancy::not_admitted,
     text::printable,
 };
 

@@ -89,6 +89,7 @@ mod store;
 mod store_folder;
 mod storefront;
 mod supply;
+mod tenancy;
 mod terminal;
 mod tidy;
 mod tls;

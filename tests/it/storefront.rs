@@ -238,14 +238,14 @@ fn only_what_is_owned_is_pruned() {
 }
 
 #[test]
-fn two_sources_cannot_own_one_resource() {
+fn two_sources_cannot_serve_one_hostport() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("one", "", "one"));
     folder.ok("reconcile --source shop m");
     let run = folder.run("reconcile --source docs m");
     assert_eq!(run.code, 3, "{}", run.all());
-    assert!(run.err.contains("ERR_EDGEWRIGHT_OWNER_CONFLICT") && run.err.contains("m/one.yaml:3:18"), "{}", run.err);
-    assert!(run.err.contains("`shop`") && run.err.contains("`one`"), "{}", run.err);
+    assert!(run.err.contains("ERR_EDGEWRIGHT_NOT_DELEGATED") && run.err.contains("m/one.yaml:4:40"), "{}", run.err);
+    assert!(run.err.contains("`--source shop`") && run.err.contains("`one`"), "{}", run.err);
     assert_eq!(folder.snapshot("store").revision, 1);
 }
 

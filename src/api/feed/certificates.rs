@@ -1,16 +1,24 @@
-//! Which certificates the gateway can present for a host.
+//! Which certificates the gateway can present for a host of an edge.
 
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::view::GatewayCertificate;
 use crate::{
-    model::{Kind, kind::tls_certificate::TlsCertificate, snapshot::Snapshot, traffic::host_name},
+    model::{
+        Kind,
+        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
+        operation::Claim,
+        snapshot::Snapshot,
+        traffic::host_name,
+    },
+    tenancy::certificates::{Presentation, presentation},
     x509::CertificateFacts,
 };
 
 /// A certificate that can be presented.
 struct Candidate<'s> {
     id: &'s str,
+    claim: Option<&'s Claim>,
     certificate: &'s TlsCertificate,
     facts: &'s CertificateFacts,
 }
@@ -29,7 +37,8 @@ impl<'s> Certificates<'s> {
             let names = &facts.subject_alternative_names;
             for name in names.dns_names.iter().chain(&names.ips) {
                 let candidates = by_name.entry(host_name(name)).or_default();
-                candidates.push(Candidate { id: entry.key.id.as_str(), certificate, facts });
+                let (id, claim) = (entry.key.id.as_str(), entry.claim.as_deref());
+                candidates.push(Candidate { id, claim, certificate, facts });
             }
         }
         for candidates in by_name.values_mut() {
@@ -42,15 +51,21 @@ impl<'s> Certificates<'s> {
         Self(by_name)
     }
 
-    /// Returns the certificates for a host in its normal form, in order of preference.
-    pub(super) fn of_host(&self, host: &str) -> Vec<GatewayCertificate> {
+    /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
+    pub(super) fn of_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
         let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
         let wildcard = wildcard.filter(|wildcard| wildcard != host);
         let exact = self.0.get(host).into_iter().flatten();
         let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
         let covering = wildcard.and_then(|name| self.0.get(&name)).into_iter().flatten();
         let covering = covering.filter(|it| !exact_ids.contains(&it.id));
-        exact.chain(covering).map(Candidate::form).collect()
+        let all = || exact.clone().chain(covering.clone());
+        let presented = |wanted| {
+            let is_wanted = move |it: &&Candidate<'_>| presentation(edge, claim, it.claim) == wanted;
+            all().filter(is_wanted).map(Candidate::form).collect::<Vec<_>>()
+        };
+        let chosen = presented(Presentation::Chosen);
+        if chosen.is_empty() { presented(Presentation::Fallback) } else { chosen }
     }
 }
 

@@ -110,7 +110,7 @@ impl<'s> EdgeResolver<'s> {
             Some(mutual_tls) => Some(self.mutual_tls(mutual_tls)?),
             None => None,
         };
-        let hostports = edge.hostports.iter().filter_map(|text| self.hostport(text, terminates)).collect();
+        let hostports = edge.hostports.iter().filter_map(|text| self.hostport(text, terminates, entry, edge)).collect();
         Ok(GatewayEdge {
             id: key.id.to_string(),
             version: String::new(),
@@ -141,11 +141,14 @@ impl<'s> EdgeResolver<'s> {
         Ok(routes)
     }
 
-    fn hostport(&self, text: &str, terminates: bool) -> Option<GatewayHostport> {
+    fn hostport(&self, text: &str, terminates: bool, entry: &Entry, edge: &HttpsEdge) -> Option<GatewayHostport> {
         // What was stored was checked, so it can be read.
         let (host, port) = parse_hostport(text).ok()?;
         let (host, tls) = (host_name(host), terminates && port != PLAIN_HTTP);
-        let certificates = if tls { self.certificates.of_host(&host) } else { Vec::new() };
+        let certificates = match tls {
+            true => self.certificates.of_host(&host, edge, entry.claim.as_deref()),
+            false => Vec::new(),
+        };
         Some(GatewayHostport { hostport: text.to_owned(), host, port, tls, certificates })
     }
 

@@ -8,7 +8,7 @@ use crate::{
         Kind,
         id::Id,
         key::Key,
-        kind::tls_certificate::TlsCertificate,
+        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         operation::Operation,
         secret::{Secret, Text},
         snapshot::Snapshot,
@@ -83,7 +83,9 @@ fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() 
     let applied = Snapshot::default().apply(&operations, now());
     let snapshot = applied.map(|(snapshot, _)| snapshot).unwrap_or_default();
     let certificates = Certificates::of(&snapshot);
-    let of = |host: &str| -> Vec<String> { certificates.of_host(host).into_iter().map(|it| it.id).collect() };
+    let of = |host: &str| -> Vec<String> {
+        certificates.of_host(host, &HttpsEdge::default(), None).into_iter().map(|it| it.id).collect()
+    };
     assert_eq!(of("a.example.com"), ["cert_3", "cert_2", "cert_1"]);
     assert_eq!(of("b.example.com"), ["cert_1", "cert_3"]);
     assert_eq!(of("*.example.com"), ["cert_1", "cert_3"]);

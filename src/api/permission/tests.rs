@@ -55,7 +55,7 @@ enum EndpointRule {
     Feed,
     /// Editors, and scopes that reach the source or the resource.
     Change,
-    /// Editors, and scopes that reach a resource without a source.
+    /// Editors, and scopes that reach a resource without a source, or what acts on every source.
     Create,
     /// Editors without a scope: the keys of the table have none either.
     Keys,
@@ -93,6 +93,8 @@ fn rule_of(endpoint: &Endpoint) -> EndpointRule {
         Action::List | Action::Get | Action::GetModule(_) => EndpointRule::Read,
         _ if endpoint.kind == Kind::ApiKey => EndpointRule::Keys,
         Action::Create => EndpointRule::Create,
+        // It acts on every source, whichever it is from.
+        _ if endpoint.kind.facts().global => EndpointRule::Create,
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => EndpointRule::Change,
     }
 }
@@ -137,8 +139,8 @@ impl Asker {
     }
 
     fn scope(self) -> Option<KeyScope> {
-        let everything =
-            || KeyScope { apply: vec!["*".into()], kinds: vec!["*".into()], secrets: true, ..KeyScope::default() };
+        let all = || vec!["*".to_owned()];
+        let everything = || KeyScope { apply: all(), kinds: all(), secrets: true, global: true, ..KeyScope::default() };
         match self {
             Asker::Of(_) => None,
             Asker::Team => Some(KeyScope { apply: vec!["shop*".into()], ..KeyScope::default() }),

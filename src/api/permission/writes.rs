@@ -10,11 +10,13 @@ use crate::model::{
     fault::{Fault, Path},
     key::Key,
     key_scope::{KeyScope, WriteAction},
-    kind::https_edge::HttpsEdge,
+    kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
     lazy_spec::StoredSecrets,
     operation::{Claim, Operation},
+    resource::AnyResource,
     snapshot::{Entry, Snapshot},
 };
+use crate::tenancy::certificates::edge_behind;
 
 /// Checks the operations of a caller whose key has a scope.
 pub(super) fn check<O: Borrow<Operation>>(
@@ -59,6 +61,9 @@ impl ScopeCheck<'_> {
             _ => WriteAction::Update,
         };
         self.writable(key.kind, source_of(entry), action)?;
+        if action == WriteAction::Delete && entry.claim.is_none() {
+            self.certificate(entry.spec().as_ref())?;
+        }
         self.on_edge(entry)?;
         match operation {
             Operation::Claim { claim: Some(claim), .. } => self.claimable(entry, claim),
@@ -81,7 +86,13 @@ impl ScopeCheck<'_> {
             _ => return Ok(()),
         };
         let source = claim.map(|claim| claim.source.as_str());
-        let own = || self.writable(key.kind, source, WriteAction::Create);
+        let own = || {
+            self.writable(key.kind, source, WriteAction::Create)?;
+            match operation {
+                Operation::Create { spec, .. } if source.is_none() => self.certificate(spec.as_ref()),
+                _ => Ok(()),
+            }
+        };
         // A subscription is in another system: it belongs to those who declare its sources.
         if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
             let mut declared = self.current.children(&subscription, key.kind).filter(|other| other.claim.is_some());
@@ -110,6 +121,20 @@ impl ScopeCheck<'_> {
         self.writable(edge.key.kind, source_of(edge), WriteAction::Update)
     }
 
+    /// Checks a certificate without a source: edges of others present it for hosts that have no other one (D112).
+    fn certificate(&self, spec: &dyn AnyResource) -> Result<(), Fault> {
+        let Self { caller, scope, current, .. } = self;
+        let certificate = spec.as_any().downcast_ref::<TlsCertificate>().filter(|_| !scope.global);
+        let edge = certificate.and_then(|it| edge_behind(current, it, |source| scope.may_apply(source)));
+        match edge {
+            None => Ok(()),
+            Some(edge) => {
+                let edge = current.name_of(&edge.key);
+                Err(forbidden(caller, &format!("change a certificate for hosts of {edge} without `global`"), current))
+            }
+        }
+    }
+
     /// Whether the caller may make such a change to a resource of a source, or of none.
     fn writable(&self, kind: Kind, source: Option<&str>, action: WriteAction) -> Result<(), Fault> {
         let Self { caller, scope, current, .. } = self;
@@ -124,6 +149,10 @@ impl ScopeCheck<'_> {
                 return Err(forbidden(caller, &what, current));
             }
             _ => {}
+        }
+        if kind.facts().global && !scope.global {
+            let what = format!("{verb} resources of kind {kind}, which act on every source, without `global`");
+            return Err(forbidden(caller, &what, current));
         }
         if self.manner == Manner::Single && !scope.may_do(action) {
             return Err(forbidden(caller, &format!("{verb} single resources"), current));
@@ -241,7 +270,7 @@ mod tests {
     }
 
     fn shop() -> KeyScope {
-        KeyScope { apply: vec!["shop".into()], ..KeyScope::default() }
+        KeyScope { apply: vec!["shop".into()], global: true, ..KeyScope::default() }
     }
 
     fn kinds(names: &[&str]) -> KeyScope {
@@ -356,6 +385,20 @@ mod tests {
         assert_eq!(allowed(seeing, Manner::Planned, &adopt(guarded, "shop")), Ok(()));
         let stolen = adopt(edge("edghts_identity"), "shop");
         assert_eq!(allowed(kinds(&["*"]), Manner::Planned, &stolen), NO);
+    }
+
+    #[test]
+    fn what_acts_on_every_source_needs_a_scope_of_its_own() {
+        let narrow = || KeyScope { global: false, ..kinds(&["*"]) };
+        for (operation, manner) in [
+            (create(restriction("ipx_new"), Some("shop")), Manner::Planned),
+            (create(restriction("ipx_new"), None), Manner::Single),
+            (delete(restriction("ipx_shop")), Manner::Planned),
+            (delete(restriction("ipx_free")), Manner::Single),
+        ] {
+            assert_eq!(allowed(narrow(), manner, std::slice::from_ref(&operation)), NO, "{operation}");
+            assert_eq!(allowed(kinds(&["*"]), manner, &[operation]), Ok(()));
+        }
     }
 
     #[test]

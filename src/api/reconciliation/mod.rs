@@ -259,6 +259,8 @@ impl<'a> ReconciliationJob<'a> {
             isolate: request.isolate,
             budget: request.max_deletes,
             lints,
+            // The scope of the key decides.
+            scope: Arc::default(),
             cancel,
         };
         let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Resolver;
+use super::{Resolved, Resolver};
 use crate::{
     background::give_way,
     lint::Subject,
-    manifest::consent,
     model::{
         Kind,
         desired::Desired,
@@ -17,7 +16,26 @@ use crate::{
         rules,
         snapshot::Snapshot,
     },
+    tenancy::{SourceScope, delegation},
 };
+
+impl Resolved {
+    /// Reports what a source may not declare (D112).
+    pub(crate) fn limit(&mut self, scope: &SourceScope, snapshot: &Snapshot) {
+        let found = scope.faults(&self.desired, snapshot);
+        self.report(found);
+    }
+
+    fn report(&mut self, found: Vec<(Key, Fault)>) {
+        for (key, fault) in found {
+            let subject = Subject::Resource(key.clone());
+            if let Some(diagnostic) = self.diagnostic(&subject, fault) {
+                self.diagnostics.push(diagnostic);
+                self.faulty.insert(key);
+            }
+        }
+    }
+}
 
 impl Resolver<'_> {
     /// Checks routes with edges that pass TLS through (D15), routes and hostports with the edges of other sources, and
@@ -25,24 +43,14 @@ impl Resolver<'_> {
     pub(super) fn check_edges(&mut self) {
         let (desired, snapshot, source) = (&self.out.desired, self.known.snapshot, self.known.source);
         let (unreadable, found) =
-            rayon::join(|| unreadable(desired, snapshot), || consent::judge(desired, snapshot, source));
-        self.report_all(unreadable);
-        self.report_all(found.errors);
+            rayon::join(|| unreadable(desired, snapshot), || delegation::judge(desired, snapshot, source));
+        self.out.report(unreadable);
+        self.out.report(found.errors);
         let is_sound = |(key, _): &(Key, Fault)| !self.out.faulty.contains(key);
         for (key, fault) in found.warnings.into_iter().filter(is_sound).collect::<Vec<_>>() {
             let diagnostic = self.out.diagnostic(&Subject::Resource(key), fault);
             let warning = diagnostic.map(|found| Diagnostic { severity: Severity::Warning, ..found });
             self.out.diagnostics.extend(warning);
-        }
-    }
-
-    fn report_all(&mut self, found: Vec<(Key, Fault)>) {
-        for (key, fault) in found {
-            let subject = Subject::Resource(key.clone());
-            if let Some(diagnostic) = self.out.diagnostic(&subject, fault) {
-                self.out.diagnostics.push(diagnostic);
-                self.out.faulty.insert(key);
-            }
         }
     }
 }

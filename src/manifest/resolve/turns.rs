@@ -7,11 +7,11 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use super::Resolver;
 use crate::{
     manifest::{
-        consent,
         declaration::Declaration,
         transfer::{self, Standing},
     },
     model::{diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
+    tenancy::delegation,
 };
 
 impl<'a> Resolver<'a> {
@@ -31,7 +31,7 @@ impl<'a> Resolver<'a> {
         // What a rollback deleted is not created again inside what it gave back.
         let returned = key.parent_key().and_then(|parent| self.returned.get(&parent).copied());
         if let (None, Some(parent)) = (claim, returned)
-            && (declaration.is_inside_of_parent() || !consent::delegates(self.known.snapshot, key, source))
+            && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
         {
             return Standing::Returned(parent);
         }

@@ -16,6 +16,7 @@ pub enum Code {
     NotAllowed,
     Immutable,
     UnknownReference,
+    AmbiguousReference,
     InvalidPem,
     KeyMismatch,
     InvalidXml,

@@ -31,6 +31,10 @@ slots! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schemars(skip)]
         pub delegates_to: Vec<Delegation>,
+        /// The other sources whose certificates the edge presents. Only manifests set them (D112).
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schemars(skip)]
+        pub certificates_from: Vec<String>,
         /// The modules that every route of the edge must have. Only manifests set them (D103).
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(skip)]
@@ -108,7 +112,7 @@ impl Resource for HttpsEdge {
         offers: Offers::EDGE,
         slots: HttpsEdge::SLOTS,
         constraints: pass_through,
-        hidden: &["delegates_to", "required_modules"],
+        hidden: &["delegates_to", "certificates_from", "required_modules"],
         ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge)
     };
 

@@ -52,12 +52,24 @@ pub struct KindFacts {
     pub children: Option<Kind>,
     /// Whether it exists only while it has a module (D34).
     pub implicit: bool,
+    /// Whether it acts on the traffic of every source (D112).
+    pub global: bool,
 }
 
 impl KindFacts {
     /// The facts of a kind without parent and children. An empty prefix means that clients choose the ids.
     const fn new(name: &'static str, prefix: &'static str, collection: &'static str, list: &'static str) -> Self {
-        Self { name, prefix, collection, id_parameter: "id", list, parent: None, children: None, implicit: false }
+        Self {
+            name,
+            prefix,
+            collection,
+            id_parameter: "id",
+            list,
+            parent: None,
+            children: None,
+            implicit: false,
+            global: false,
+        }
     }
 }
 
@@ -67,7 +79,10 @@ impl Kind {
         match self {
             Kind::Owner => KindFacts::new("Owner", "usr_", "/owners", "owners"),
             Kind::ApiKey => KindFacts::new("ApiKey", "ak_", "/api_keys", "keys"),
-            Kind::IpRestriction => KindFacts::new("IpRestriction", "ipx_", "/ip_restrictions", "ip_restrictions"),
+            Kind::IpRestriction => KindFacts {
+                global: true,
+                ..KindFacts::new("IpRestriction", "ipx_", "/ip_restrictions", "ip_restrictions")
+            },
             Kind::CertificateAuthority => {
                 KindFacts::new("CertificateAuthority", "ca_", "/certificate_authorities", "certificate_authorities")
             }

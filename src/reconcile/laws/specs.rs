@@ -342,6 +342,7 @@ fn key_scope() -> impl Strategy<Value = KeyScope> {
         kinds: texts(&["TlsCertificate", "*"]),
         actions: list(select(WriteAction::EVERY.to_vec())),
         secrets: on(),
+        global: on(),
         expires_at: select(vec!["", "2027-01-31T18:00:00Z"]).prop_map(String::from),
         addresses: texts(&["192.0.2.0/24", "2001:db8::1"])
     })
@@ -389,8 +390,9 @@ pub(super) fn spec(kind: Kind) -> BoxedStrategy<Spec> {
                 description: description(),
                 metadata: metadata(),
                 hostports: list(hostport()),
-                // Only manifests set these two: a call of the API cannot create such an edge.
+                // Only manifests set these three: a call of the API cannot create such an edge.
                 delegates_to: Just(Vec::new()),
+                certificates_from: Just(Vec::new()),
                 required_modules: Just(None),
                 mutual_tls: Just(None),
                 tls_termination: Just(None)

@@ -136,7 +136,7 @@ fn list_rows() -> Vec<Row> {
             .send(POST, request(&edge("third-{n}", ""), json!({"dry_run": true})))
             .succeeds(200)
             .send(POST, request(&edge("new-{n}", ""), json!({})))
-            .fails(409, "OWNER_CONFLICT", "/files/0/text")
+            .fails(409, "NOT_DELEGATED", "/files/0/text")
             .call("GET /reconciliations?limit=1")
             .succeeds(200)
             .shows("/reconciliations/0/id", json!("{new}")),

@@ -343,12 +343,12 @@ fn manifest_rows() -> Vec<Row> {
             .send(POST, request(&unknown, json!({})))
             .fails(400, "UNKNOWN_REFERENCE", "/files/0/text")
             .says("m/a.yaml:4:"),
-        row("two sources cannot own one resource")
+        row("two sources cannot serve one hostport")
             .send(POST, request(&edge("owned-{n}", ""), json!({})))
             .succeeds(201)
             .send(POST, request(&edge("owned-{n}", ""), json!({"source": "other-{n}"})))
-            .fails(409, "OWNER_CONFLICT", "/files/0/text")
-            .says("m/a.yaml:3:18: ")
+            .fails(409, "NOT_DELEGATED", "/files/0/text")
+            .says("m/a.yaml:4:20: ")
             .says("`source-{n}`"),
         row("a denied lint refuses, and another level of it does not")
             .send(POST, two(&same("lint-{n}"), &same("tnil-{n}")))

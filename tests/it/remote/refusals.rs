@@ -28,7 +28,7 @@ fn what_only_the_server_can_know_is_told_at_its_line_too() {
     let remote = Remote::new(Folder::new());
     remote.here.write("m/a.yaml", &edge("shop", ""));
     remote.same("reconcile --source a m");
-    remote.refuses("reconcile --source b m", 3, &["ERR_EDGEWRIGHT_OWNER_CONFLICT", "m/a.yaml:3:18", "`a`"]);
+    remote.refuses("reconcile --source b m", 3, &["ERR_EDGEWRIGHT_NOT_DELEGATED", "m/a.yaml:4:20", "`a`"]);
     remote.same("reconcile --source b m");
     // Columns count characters, here and there.
     let unknown =

@@ -82,6 +82,13 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         "Create the resource first, or correct the name or ID.",
     ),
     info(
+        Code::AmbiguousReference,
+        "AMBIGUOUS_REFERENCE",
+        409,
+        "Several sources have a resource of this name, or the name has begun to mean another resource than before.",
+        "Write the source before the name, such as `platform/staff`, or use the ID.",
+    ),
+    info(
         Code::InvalidPem,
         "INVALID_PEM",
         400,

@@ -1,6 +1,6 @@
 //! Consent of edges to what single requests write (D103).
 
-use super::{HostEdge, hostports};
+use super::{delegation::HostEdge, hostports};
 use crate::model::{
     Kind,
     fault::{Fault, Path},

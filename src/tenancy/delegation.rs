@@ -1,15 +1,12 @@
 //! What edges of other sources consent to, and what edges require of their routes (D103). Pure: both are parts of the
 //! Specs of edges, so that the state of the store is enough to judge a source.
 
-mod hostports;
-mod writes;
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde_json::Value;
 
-use super::context;
+use super::{certificates::unpresented, hostports::hostport_faults};
 use crate::{
     model::{
         Kind,
@@ -23,6 +20,7 @@ use crate::{
             https_edge_route::HttpsEdgeRoute,
         },
         module::{AnyModule, SharedModule, Slot},
+        operation::CONTEXT_OWNER,
         resource::AnyResource,
         secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
@@ -30,22 +28,19 @@ use crate::{
     routing::selector::Selector,
     text::printable,
 };
-pub(crate) use hostports::retaken_hostports;
-pub(super) use hostports::{add_hostports, hostport_faults};
-pub(crate) use writes::refused_write;
 
 /// The path prefix that stands for a whole edge, with its hostports.
-const WHOLE: &str = "/";
+pub(super) const WHOLE: &str = "/";
 /// The most routes that a warning lists.
 const MOST_LISTED: usize = 10;
 
 /// An edge that routes are judged against.
-struct HostEdge<'a> {
+pub(super) struct HostEdge<'a> {
     /// The name in the manifests, or the ID.
     name: &'a str,
     edge: &'a HttpsEdge,
     /// The other source that owns it, if any.
-    owner: Option<&'a str>,
+    pub(super) owner: Option<&'a str>,
 }
 
 impl<'a> HostEdge<'a> {
@@ -61,7 +56,7 @@ impl<'a> HostEdge<'a> {
     }
 
     /// An edge in the store, as a source sees it.
-    fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
+    pub(super) fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
         let claim = entry.claim.as_deref().filter(|claim| claim.source != source);
         let name = entry.claim.as_deref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
@@ -79,11 +74,11 @@ impl<'a> HostEdge<'a> {
         })
     }
 
-    fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
+    pub(super) fn missing_consent(&self, owner: &str, source: &str, route: &HttpsEdgeRoute) -> Option<Fault> {
         if consents(self.edge, source, route) {
             return None;
         }
-        let is_context = owner == context::OWNER;
+        let is_context = owner == CONTEXT_OWNER;
         let owner = if is_context { "the context".to_owned() } else { format!("source `{}`", printable(owner)) };
         let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
@@ -108,7 +103,7 @@ impl<'a> HostEdge<'a> {
 }
 
 /// The prefixes that an edge delegates to a source.
-fn prefixes_of<'a>(edge: &'a HttpsEdge, source: &str) -> Vec<&'a str> {
+pub(super) fn prefixes_of<'a>(edge: &'a HttpsEdge, source: &str) -> Vec<&'a str> {
     let granted = edge.delegates_to.iter().filter(|it| it.source == source);
     granted.map(|it| it.path_prefix.as_str()).collect()
 }
@@ -182,7 +177,7 @@ fn values_alike(one: [&Value; 2], other: [&Value; 2]) -> bool {
 }
 
 /// A route with the secrets of the modules that its edge requires, instead of its own.
-pub(super) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+pub(crate) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
     let alike = required
         .modules()
         .filter(|(slot, module)| spec.module(slot).is_some_and(|own| !own.same(*module) && alike(own, *module)));
@@ -192,7 +187,7 @@ pub(super) fn with_required_secrets(spec: Arc<dyn AnyResource>, required: &dyn A
 }
 
 /// Checks the delegations of a manifest. The paths of faults are below the list.
-pub(super) fn check(delegations: &[Delegation]) -> Vec<Fault> {
+pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
     let mut found = Vec::new();
     for (index, Delegation { source, path_prefix }) in delegations.iter().enumerate() {
         let at = |field: &str| Path::root().join(index).join(field);
@@ -220,16 +215,17 @@ fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item =
 
 /// What edges do not consent to, or require otherwise.
 #[derive(Debug, Default)]
-pub(super) struct ConsentFaults {
-    pub(super) errors: Vec<(Key, Fault)>,
+pub(crate) struct ConsentFaults {
+    pub(crate) errors: Vec<(Key, Fault)>,
     /// What is in the store and stays.
-    pub(super) warnings: Vec<(Key, Fault)>,
+    pub(crate) warnings: Vec<(Key, Fault)>,
 }
 
 /// Judges the resources of a source next to the edges of others, and on edges that require modules.
-pub(super) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
-    let errors = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source);
+pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> ConsentFaults {
+    let errors = hostport_faults(of_kind(desired, Kind::HttpsEdge), snapshot, source, &|key| desired.contains_key(key));
     let mut found = ConsentFaults { errors, warnings: warnings(desired, snapshot, source) };
+    found.warnings.extend(unpresented(desired, snapshot, source));
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, Option<HostEdge<'_>>)> = None;
     for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
@@ -283,13 +279,13 @@ fn kept(fault: Fault) -> Fault {
 }
 
 /// Whether the edge of a route delegates anything to a source.
-pub(super) fn delegates(snapshot: &Snapshot, route: &Key, source: &str) -> bool {
+pub(crate) fn delegates(snapshot: &Snapshot, route: &Key, source: &str) -> bool {
     let edge = route.parent_key().and_then(|parent| snapshot.get(&parent)).and_then(|edge| edge.spec_as::<HttpsEdge>());
     edge.is_some_and(|edge| !prefixes_of(edge, source).is_empty())
 }
 
 /// Whether a source has routes on edges that it does not declare.
-pub(super) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
+pub(crate) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
     let mut last: Option<&Id> = None;
     of_kind(desired, Kind::HttpsEdgeRoute).any(|wanted| {
         let Some(id) = wanted.key.parent.as_ref().filter(|id| last != Some(*id)) else { return false };

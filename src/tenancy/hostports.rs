@@ -1,0 +1,197 @@
+//! Hostports of edges: an edge cannot add one that an edge of another source has, nor one below its wildcard or with its
+//! hosts below, unless that edge delegates `/` (D103, D112).
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::delegation::{WHOLE, prefixes_of};
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        code::Code,
+        desired::Desired,
+        fault::{Fault, Path},
+        key::Key,
+        kind::https_edge::HttpsEdge,
+        snapshot::{Entry, Snapshot},
+        traffic::host_port,
+    },
+    text::printable,
+};
+
+/// A host in its normal form, and a port.
+type Address = (String, u16);
+
+/// An edge that has a hostport.
+#[derive(Clone, Copy)]
+struct HostportOwner<'s> {
+    entry: &'s Entry,
+    /// Whether the hostport belongs to the source that asks, or is delegated to it.
+    is_open: bool,
+}
+
+/// Who has which hostport, as one source sees it.
+struct ServedHostports<'s>(HashMap<Address, HostportOwner<'s>>);
+
+impl<'s> ServedHostports<'s> {
+    /// Indexes the hostports of a state. `is_own` tells the edges of the source, or of none.
+    fn new(snapshot: &'s Snapshot, source: Option<&str>, is_own: &dyn Fn(&Entry) -> bool) -> Self {
+        let mut served: HashMap<Address, HostportOwner<'s>> = HashMap::new();
+        // Of several edges with one hostport, those of others count before the own, and the oldest one, which comes last.
+        for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+            give_way();
+            let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
+            let delegates = |source| prefixes_of(edge, source).contains(&WHOLE);
+            let server = HostportOwner { entry, is_open: is_own(entry) || source.is_some_and(delegates) };
+            for address in edge.hostports.iter().filter_map(|text| host_port(text)) {
+                let known = served.entry(address).or_insert(server);
+                if !server.is_open {
+                    *known = server;
+                }
+            }
+        }
+        Self(served)
+    }
+
+    /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
+    fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
+        let found = |address: &Address, server: &HostportOwner<'s>| {
+            Some((server.entry, format!("{}:{}", address.0, address.1)))
+        };
+        if let Some(server) = self.0.get(added) {
+            return if server.is_open { None } else { found(added, server) };
+        }
+        let (host, port) = added;
+        let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
+        let mut above = above.filter_map(|(dot, _)| Some((format!("*{}", host.get(dot..)?), *port)));
+        // The closest wildcard has its traffic now.
+        if let Some((server, address)) = above.find_map(|address| Some((self.0.get(&address)?, address))) {
+            return if server.is_open { None } else { found(&address, server) };
+        }
+        let suffix = host.strip_prefix('*')?;
+        let is_below =
+            |address: &Address| address.1 == *port && address.0.len() > suffix.len() && address.0.ends_with(suffix);
+        let mut below: Vec<_> =
+            self.0.iter().filter(|(address, server)| !server.is_open && is_below(address)).collect();
+        below.sort_by_key(|(address, _)| *address);
+        below.first().and_then(|(address, server)| found(address, server))
+    }
+}
+
+/// The hostports that an edge does not have yet, with their places in the list.
+fn added<'e>(edge: &'e HttpsEdge, former: Option<&HttpsEdge>) -> Vec<(usize, &'e str, Address)> {
+    let known: Vec<Address> =
+        former.iter().flat_map(|former| &former.hostports).filter_map(|text| host_port(text)).collect();
+    let all = edge.hostports.iter().enumerate();
+    let all = all.filter_map(|(index, text)| Some((index, text.as_str(), host_port(text)?)));
+    all.filter(|(_, _, address)| !known.contains(address)).collect()
+}
+
+/// The fault of a hostport that overlaps with one of another edge.
+fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: Option<&str>, name: &str) -> Fault {
+    let text = printable(text);
+    let owner = rival.claim.as_deref();
+    let edge = match owner {
+        Some(claim) => {
+            format!("HttpsEdge `{}` of source `{}`", printable(&claim.name), printable(&claim.source))
+        }
+        None => format!("HttpsEdge {}, which no source owns", rival.key.id),
+    };
+    let message = match host_port(&text).is_some_and(|(host, port)| format!("{host}:{port}") == *theirs) {
+        true => format!("`{text}` belongs to {edge}"),
+        false => format!("`{text}` overlaps with `{}` of {edge}", printable(theirs)),
+    };
+    let help = match (source, owner) {
+        // Probably the manifests of that source.
+        (Some(_), Some(claim)) if claim.name == name => format!(
+            "if these are its manifests, run with `--source {0}`; otherwise remove it, or ask for `delegates_to: \
+             [{{source: {1}, path_prefix: /}}]` in that edge's manifest",
+            printable(&claim.source),
+            source.unwrap_or_default(),
+        ),
+        (Some(source), Some(claim)) => format!(
+            "remove it, declare routes of `{}` instead, or ask for `delegates_to: [{{source: {source}, path_prefix: /}}]` \
+             in its manifest",
+            printable(&claim.name)
+        ),
+        (Some(_), None) => format!("remove it, or adopt that edge with `metadata: {{id: {}}}`", rival.key.id),
+        (None, _) => "remove it, or ask the owner of that edge to remove its hostport first".to_owned(),
+    };
+    Fault::new(Code::NotDelegated, message).at(Path::root().join("hostports").join(index)).help(help)
+}
+
+/// Whether an edge adds a hostport, so that it can have one of another source. This reads no other edges.
+pub(crate) fn add_hostports<'a>(mut edges: impl Iterator<Item = &'a Desired>, snapshot: &Snapshot) -> bool {
+    edges.any(|wanted| {
+        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { return false };
+        !added(edge, former(snapshot, &wanted.key)).is_empty()
+    })
+}
+
+fn former<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
+    snapshot.get(key).and_then(|former| former.spec_as::<HttpsEdge>())
+}
+
+/// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge had before
+/// is not judged: nobody can tell from the store who had it first. `is_declared` tells the edges that the source declares.
+pub(crate) fn hostport_faults<'a>(
+    edges: impl Iterator<Item = &'a Desired>,
+    snapshot: &Snapshot,
+    source: &str,
+    is_declared: &dyn Fn(&Key) -> bool,
+) -> Vec<(Key, Fault)> {
+    let mut served = None;
+    let mut found = Vec::new();
+    let is_own = |entry: &Entry| entry.is_owned_by(source) || is_declared(&entry.key);
+    for wanted in edges {
+        give_way();
+        let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
+        for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
+            let served = served.get_or_insert_with(|| ServedHostports::new(snapshot, Some(source), &is_own));
+            if let Some(rival) = served.rival(&address) {
+                found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
+            }
+        }
+    }
+    found
+}
+
+/// Returns a fault for each edge of a source that gets a hostport between two states that overlaps with one of another source
+/// afterwards.
+pub(crate) fn retaken_hostports<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    before: &Snapshot,
+    after: &Snapshot,
+    source: &str,
+) -> Vec<(Key, Fault)> {
+    let mut served = None;
+    let mut found = Vec::new();
+    let is_own = |entry: &Entry| entry.is_owned_by(source);
+    for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
+        let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
+        for (index, text, address) in added(edge, former(before, key)) {
+            let served = served.get_or_insert_with(|| ServedHostports::new(after, Some(source), &is_own));
+            if let Some(rival) = served.rival(&address) {
+                found.push((key.clone(), fault(index, text, &rival, Some(source), "")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns a fault for the first hostport that a request adds to an edge of a source, or of none, and that overlaps with one
+/// of another source. Other edges are not read unless the request adds a hostport.
+pub(super) fn taken(
+    current: &Snapshot,
+    source: Option<&str>,
+    edge: &HttpsEdge,
+    former: Option<&HttpsEdge>,
+) -> Option<Fault> {
+    let added = added(edge, former);
+    if added.is_empty() {
+        return None;
+    }
+    let is_own = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.as_str()) == source;
+    let served = ServedHostports::new(current, source, &is_own);
+    added.into_iter().find_map(|(index, text, address)| Some(fault(index, text, &served.rival(&address)?, source, "")))
+}

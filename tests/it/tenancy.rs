@@ -1,0 +1,427 @@
+//! The table of docs/tenancy.md, row by row: a team with a key for its own source changes nothing that the requests of other
+//! sources meet, unless these consent or an admin says so (D112).
+
+use edgewright::resources::Role;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Folder, REPOSITORY},
+    diff::git,
+    key_scopes::{key, refused},
+    server::{Answer, Server},
+    sources::{CONFIG, repository},
+};
+
+const SHOP_CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));
+const SHOP_KEY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.key.pem"));
+const WILDCARD_CHAIN: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/wildcard.chain.pem"));
+const WILDCARD_KEY: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/wildcard.key.pem"));
+const AUTHORITY: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
+
+/// Tries what a row of the table is about.
+type Case = fn(&Gateway);
+
+/// A case for each row.
+const CASES: [(&str, Case); 16] = [
+    ("hostport", hostport),
+    ("hostport-without-source", hostport_without_source),
+    ("route", route),
+    ("required-module", required_module),
+    ("certificate", certificate),
+    ("certificate-without-source", certificate_without_source),
+    ("name", name),
+    ("id", id),
+    ("transfer", transfer),
+    ("adoption", adoption),
+    ("global-kind", global_kind),
+    ("api-key", api_key),
+    ("event-source", event_source),
+    ("module-set", module_set),
+    ("deletion", deletion),
+    ("rollback", rollback),
+];
+
+/// A server with the edge `shop` of `team-a`, and a key of `team-b`.
+struct Gateway {
+    server: Server,
+    /// The token of a key that may apply `team-b`, and nothing else.
+    b: String,
+}
+
+/// A manifest of the edge `shop`, with more fields.
+fn shop(more: &str) -> Value {
+    document("HttpsEdge", "shop", &format!("{{hostports: ['shop.example.com:443', '*.shop.example.com:443']{more}}}"))
+}
+
+fn document(kind: &str, name: &str, spec: &str) -> Value {
+    let text = format!("apiVersion: edgewright/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n");
+    json!({"name": format!("{kind}-{name}.yaml"), "text": text})
+}
+
+/// A manifest with PEM texts.
+fn pem(kind: &str, name: &str, fields: &[(&str, &str)]) -> Value {
+    let fields: serde_json::Map<String, Value> =
+        fields.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+    document(kind, name, &Value::Object(fields).to_string())
+}
+
+fn edge(name: &str, hostport: &str) -> Value {
+    document("HttpsEdge", name, &format!("{{hostports: ['{hostport}']}}"))
+}
+
+fn run(source: &str, files: &[Value]) -> Option<Value> {
+    Some(json!({"source": source, "files": files, "max_deletes": "100%"}))
+}
+
+impl Gateway {
+    fn new() -> Self {
+        let server = Server::start();
+        let (_, b) = key(&server, json!({"apply": ["team-b"]}));
+        let gateway = Self { server, b };
+        gateway.apply("team-a", &[shop("")]);
+        gateway
+    }
+
+    /// Applies manifests of a source as an admin.
+    #[track_caller]
+    fn apply(&self, source: &str, files: &[Value]) {
+        let answer = self.server.call("POST", "/reconciliations", run(source, files));
+        assert!(matches!(answer.status, 200 | 201), "{}", answer.text);
+    }
+
+    /// What `team-b` gets for manifests of its own.
+    fn b_applies(&self, files: &[Value]) -> Answer {
+        self.server.call_as(&self.b, "POST", "/reconciliations", run("team-b", files))
+    }
+
+    fn key(&self, scope: Value) -> String {
+        key(&self.server, scope).1
+    }
+
+    fn id(&self, kind: &str, source: &str) -> String {
+        let (path, list) = match kind {
+            "HttpsEdge" => ("/edges/https", "https_edges"),
+            "CertificateAuthority" => ("/certificate_authorities", "certificate_authorities"),
+            _ => ("/tls_certificates", "tls_certificates"),
+        };
+        let answer = self.server.call("GET", &format!("{path}?source={source}"), None);
+        answer.str(&format!("/{list}/0/id")).to_owned()
+    }
+
+    /// The IDs of the certificates that a gateway presents for the first hostport of the edge `shop`.
+    fn presented(&self) -> Vec<String> {
+        let token = self.server.key_of("bot_gateway", Role::Gateway);
+        let answer = self.server.call_as(&token, "GET", "/gateway/configuration", None);
+        let edges = answer.json["edges"].as_array().unwrap();
+        let shop = edges.iter().find(|edge| edge["name"] == "shop").unwrap();
+        let certificates = shop["hostports"][0]["certificates"].as_array().unwrap();
+        certificates.iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn the_page_and_the_program_have_the_table_and_each_row_has_a_case() {
+    let table = Folder::new().ok("explain tenancy").out;
+    let page = std::fs::read_to_string(format!("{REPOSITORY}/docs/tenancy.md")).unwrap();
+    assert!(page.contains(&table), "docs/tenancy.md needs this table:\n{table}");
+    let rows: Vec<&str> =
+        table.lines().skip(2).map(|row| row.trim_start_matches("| `").split('`').next().unwrap()).collect();
+    assert_eq!(rows, CASES.map(|(name, _)| name));
+}
+
+#[test]
+fn no_source_changes_what_the_requests_of_another_one_meet() {
+    for (name, case) in CASES {
+        println!("{name}");
+        case(&Gateway::new());
+    }
+}
+
+fn hostport(gateway: &Gateway) {
+    let words = ["NOT_DELEGATED", "HttpsEdge `shop` of source `team-a`"];
+    for theirs in
+        ["shop.example.com:443", "SHOP.example.com:443", "admin.shop.example.com:443", "*.a.shop.example.com:443"]
+    {
+        refused(&gateway.b_applies(&[edge("mine", theirs)]), 409, &words);
+    }
+    refused(&gateway.b_applies(&[edge("mine", "*.example.com:443")]), 409, &words);
+    let made = gateway.b_applies(&[edge("mine", "b.example.com:443")]);
+    assert_eq!(made.status, 201, "another port or host: {}", made.text);
+    // The same over the API, for an edge of the source and for one without.
+    let own = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+    let taken = json!({"hostports": ["b.example.com:443", "x.shop.example.com:443"]});
+    refused(&gateway.server.call_as(&gateway.b, "PATCH", &own, Some(taken)), 409, &words);
+    let kinds = gateway.key(json!({"kinds": ["HttpsEdge"]}));
+    let taken = json!({"hostports": ["x.shop.example.com:443"]});
+    refused(&gateway.server.call_as(&kinds, "POST", "/edges/https", Some(taken)), 409, &words);
+    // With consent.
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /}]")]);
+    let made = gateway.b_applies(&[edge("mine", "admin.shop.example.com:443")]);
+    assert_eq!(made.status, 201, "{}", made.text);
+    // From then on, the closer wildcard or host is theirs.
+    let back = shop(", delegates_to: [{source: team-b, path_prefix: /}]").to_string();
+    let back: Value = serde_json::from_str(&back.replace("'*.shop", "'admin.shop.example.com:443', '*.shop")).unwrap();
+    let answer = gateway.server.call("POST", "/reconciliations", run("team-a", &[back]));
+    refused(&answer, 409, &["NOT_DELEGATED", "source `team-b`"]);
+}
+
+fn hostport_without_source(gateway: &Gateway) {
+    let body = json!({"hostports": ["free.example.com:443", "*.free.example.com:443"]});
+    let made = gateway.server.call("POST", "/edges/https", Some(body));
+    let id = made.str("/id").to_owned();
+    for hostport in ["free.example.com:443", "x.free.example.com:443"] {
+        let words = ["NOT_DELEGATED", id.as_str(), "which no source owns"];
+        refused(&gateway.b_applies(&[edge("mine", hostport)]), 409, &words);
+        let answer = gateway.server.call("POST", "/reconciliations", run("team-b", &[edge("mine", hostport)]));
+        refused(&answer, 409, &words);
+    }
+    // An admin adopts it.
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: ['free.example.com:443']}}\n"
+    );
+    gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
+}
+
+fn route(gateway: &Gateway) {
+    let route = document("HttpsEdgeRoute", "login", "{edge: shop, match_type: path_prefix, match: /login/}");
+    refused(&gateway.b_applies(std::slice::from_ref(&route)), 409, &["NOT_DELEGATED", "`team-a`"]);
+    let path = format!("/edges/https/{}/routes", gateway.id("HttpsEdge", "team-a"));
+    let body = json!({"match_type": "path_prefix", "match": "/login/"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", &path, Some(body)), 403, &["`team-a`"]);
+    gateway.apply("team-a", &[shop(", delegates_to: [{source: team-b, path_prefix: /login/}]")]);
+    assert_eq!(gateway.b_applies(&[route]).status, 201);
+}
+
+fn required_module(gateway: &Gateway) {
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    let shop = shop(", delegates_to: [{source: team-b, path_prefix: /b/}], required_modules: [zip]");
+    gateway.apply("team-a", &[set, shop]);
+    let route = |more: &str| {
+        let spec = format!("{{edge: shop, match_type: path_prefix, match: /b/{more}}}");
+        [document("HttpsEdgeRoute", "page", &spec)]
+    };
+    let answer = gateway.b_applies(&route(", compression: {enabled: false}"));
+    refused(&answer, 409, &["REQUIRED_MODULE"]);
+    assert_eq!(gateway.b_applies(&route("")).status, 201);
+    let edge = gateway.id("HttpsEdge", "team-a");
+    let routes = gateway.server.call("GET", &format!("/edges/https/{edge}/routes"), None);
+    let path = format!("/edges/https/{edge}/routes/{}/compression", routes.str("/routes/0/id"));
+    refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 409, &["REQUIRED_MODULE"]);
+}
+
+fn certificate(gateway: &Gateway) {
+    let theirs = [pem("TlsCertificate", "theirs", &[("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)])];
+    assert_eq!(gateway.b_applies(&theirs).status, 201);
+    assert!(gateway.presented().is_empty(), "nobody has named the source");
+    let plan = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop("")]));
+    assert!(plan.text.contains("`certificates_from: [team-b]`"), "{}", plan.text);
+    // What no source owns counts where there is nothing else.
+    let body = json!({"certificate_pem": WILDCARD_CHAIN, "private_key_pem": WILDCARD_KEY});
+    let free = gateway.server.call("POST", "/tls_certificates", Some(body)).str("/id").to_owned();
+    assert_eq!(gateway.presented(), [free]);
+    gateway.apply("team-a", &[shop(", certificates_from: [team-b]")]);
+    assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-b")]);
+    let own = [("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)];
+    gateway.apply("team-a", &[shop(""), pem("TlsCertificate", "own", &own)]);
+    assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-a")]);
+}
+
+fn certificate_without_source(gateway: &Gateway) {
+    let post = |scope: Value| {
+        let body = json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY});
+        gateway.server.call_as(&gateway.key(scope), "POST", "/tls_certificates", Some(body))
+    };
+    refused(&post(json!({"kinds": ["TlsCertificate"]})), 403, &["shop", "`team-a`", "`global`"]);
+    assert_eq!(post(json!({"kinds": ["TlsCertificate"], "apply": ["team-a"]})).status, 201);
+    let made = post(json!({"kinds": ["TlsCertificate"], "global": true}));
+    assert_eq!(made.status, 201, "{}", made.text);
+    let narrow = gateway.key(json!({"kinds": ["TlsCertificate"]}));
+    let path = format!("/tls_certificates/{}", made.str("/id"));
+    refused(&gateway.server.call_as(&narrow, "DELETE", &path, None), 403, &["`global`"]);
+}
+
+fn name(gateway: &Gateway) {
+    let authority = pem("CertificateAuthority", "staff", &[("ca_pem", AUTHORITY)]);
+    gateway.apply("platform", std::slice::from_ref(&authority));
+    let shop = |name: &str| shop(&format!(", mutual_tls: {{certificate_authority_ids: ['{name}']}}"));
+    gateway.apply("team-a", &[shop("staff")]);
+    let trusted = |gateway: &Gateway| {
+        let edge = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-a"));
+        gateway.server.call("GET", &edge, None).str("/mutual_tls/certificate_authorities/0/id").to_owned()
+    };
+    let before = trusted(gateway);
+    assert_eq!(before, gateway.id("CertificateAuthority", "platform"));
+    // Its own resource of the name, which no reference of others turns to.
+    let other = pem("CertificateAuthority", "staff", &[("ca_pem", AUTHORITY), ("description", "of team-b")]);
+    assert_eq!(gateway.b_applies(&[other]).status, 201);
+    let again = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop("staff")]));
+    assert_eq!((again.status, trusted(gateway)), (200, before.clone()), "{}", again.text);
+    let new = document(
+        "HttpsEdge",
+        "new",
+        "{hostports: ['new.example.com:443'], mutual_tls: {certificate_authority_ids: [staff]}}",
+    );
+    let answer = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop("staff"), new]));
+    refused(&answer, 409, &["AMBIGUOUS_REFERENCE", "source `platform`", "source `team-b`", "`platform/staff`"]);
+    gateway.apply("team-a", &[shop("platform/staff")]);
+    assert_eq!(trusted(gateway), before);
+    // The platform gives the name up, so that only `team-b` has it.
+    let text = authority["text"].as_str().unwrap().replace("name: staff", "name: people, renamed_from: staff");
+    gateway.apply("platform", &[json!({"name": "people.yaml", "text": text})]);
+    let answer = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop("staff")]));
+    refused(&answer, 409, &["AMBIGUOUS_REFERENCE", "`team-b/staff` or `platform/people`"]);
+    gateway.apply("team-a", &[shop("platform/people")]);
+    assert_eq!(trusted(gateway), before);
+
+    // An edge of the same name does not move routes, and does not stop the source that had the name first.
+    gateway.apply(
+        "platform",
+        &[json!({"name": "people.yaml", "text": text}), {
+            let spec = "{hostports: ['p.example.com:443'], delegates_to: [{source: team-c, path_prefix: /}]}";
+            document("HttpsEdge", "shared", spec)
+        }],
+    );
+    let login = [document("HttpsEdgeRoute", "login", "{edge: shared, match_type: path_prefix, match: /login}")];
+    gateway.apply("team-c", &login);
+    let spec = "{hostports: ['b.example.com:443'], delegates_to: [{source: team-c, path_prefix: /}]}";
+    assert_eq!(gateway.b_applies(&[document("HttpsEdge", "shared", spec)]).status, 201);
+    let again = gateway.server.call("POST", "/reconciliations", run("team-c", &login));
+    assert_eq!(again.status, 200, "{}", again.text);
+    assert_eq!(gateway.b_applies(&[edge("shop", "b.example.com:443")]).status, 201, "a name of `team-a`");
+}
+
+fn id(gateway: &Gateway) {
+    let id = gateway.id("HttpsEdge", "team-a");
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: []}}\n"
+    );
+    let answer = gateway.b_applies(&[json!({"name": "mine.yaml", "text": text})]);
+    refused(&answer, 409, &["OWNER_CONFLICT", "`team-a`"]);
+    let path = format!("/edges/https/{id}");
+    refused(&gateway.server.call_as(&gateway.b, "PATCH", &path, Some(json!({"hostports": []}))), 403, &["`team-a`"]);
+    refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 403, &["`team-a`"]);
+}
+
+fn transfer(gateway: &Gateway) {
+    let body = json!({"from": "team-a", "to": "team-b", "all": true});
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/transfers", Some(body)), 403, &["`team-a`"]);
+    let text = shop("")["text"].as_str().unwrap().replace("name: shop", "name: shop, transfer_from: team-a");
+    let answer = gateway.b_applies(&[json!({"name": "shop.yaml", "text": text})]);
+    assert_eq!(answer.status, 200, "it waits: {}", answer.text);
+    assert!(answer.text.contains("TRANSFER_PENDING"), "{}", answer.text);
+    assert!(gateway.id("HttpsEdge", "team-a").starts_with("edghts_"));
+}
+
+fn adoption(gateway: &Gateway) {
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {}}}\nspec: {{hostports: []}}\n",
+        made.str("/id")
+    );
+    let answer = gateway.b_applies(&[json!({"name": "mine.yaml", "text": text})]);
+    refused(&answer, 403, &["no source owns"]);
+}
+
+fn global_kind(gateway: &Gateway) {
+    let locked = document("IpRestriction", "all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_1]}");
+    refused(&gateway.b_applies(&[locked]), 403, &["IpRestriction", "`global`"]);
+    let body = json!({"type": "endpoints", "enforced": true, "ip_policy_ids": ["ipp_1"]});
+    let post =
+        |scope: Value| gateway.server.call_as(&gateway.key(scope), "POST", "/ip_restrictions", Some(body.clone()));
+    refused(&post(json!({"kinds": ["IpRestriction"]})), 403, &["`global`"]);
+    assert_eq!(post(json!({"kinds": ["IpRestriction"], "global": true})).status, 201);
+}
+
+fn api_key(gateway: &Gateway) {
+    let stolen = document("ApiKey", "stolen", "{owner_id: usr_admin, token_file: /tmp/stolen.txt}");
+    let answer = gateway.b_applies(&[stolen]);
+    refused(&answer, 403, &["`ApiKey` in `kinds`"]);
+    let own = gateway.key(json!({"kinds": ["ApiKey"], "apply": ["team-b"]}));
+    let wider = json!({"owner_id": "bot_team", "scope": {"apply": ["team-a"]}});
+    assert_eq!(gateway.server.call_as(&own, "POST", "/api_keys", Some(wider)).status, 403);
+    let global = json!({"owner_id": "bot_team", "scope": {"kinds": ["ApiKey"], "global": true}});
+    assert_eq!(gateway.server.call_as(&own, "POST", "/api_keys", Some(global)).status, 403);
+}
+
+fn event_source(gateway: &Gateway) {
+    let subscription =
+        |event: &str| document("EventSubscription", "audit", &format!("{{sources: [{{type: {event}}}]}}"));
+    gateway.apply("team-a", &[shop(""), subscription("ip_policy_created.v0")]);
+    refused(&gateway.b_applies(&[subscription("ip_policy_updated.v0")]), 403, &["`team-a`"]);
+    refused(&gateway.b_applies(&[subscription("ip_policy_created.v0")]), 409, &["OWNER_CONFLICT"]);
+}
+
+fn module_set(gateway: &Gateway) {
+    let set = document("ModuleSet", "login", "{compression: {enabled: false}}");
+    assert_eq!(gateway.b_applies(std::slice::from_ref(&set)).status, 200, "it is for `team-b` alone");
+    let route = ", routes: [{match_type: path_prefix, match: /, modules_from: [login]}]";
+    let answer = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop(route)]));
+    refused(&answer, 400, &["UNKNOWN_REFERENCE", "`login`"]);
+}
+
+fn deletion(gateway: &Gateway) {
+    let authority = pem("CertificateAuthority", "staff", &[("ca_pem", AUTHORITY)]);
+    let empty = edge("mine", "b.example.com:443");
+    assert_eq!(gateway.b_applies(&[authority, empty.clone()]).status, 201);
+    gateway.apply("team-a", &[shop(", mutual_tls: {certificate_authority_ids: [staff]}")]);
+    refused(&gateway.b_applies(&[empty]), 409, &["IN_USE", "`team-a`"]);
+}
+
+fn rollback(gateway: &Gateway) {
+    gateway.apply("team-a", &[shop(", description: second")]);
+    let revision = gateway.server.call("GET", "/history", None);
+    let to = revision.json["history"][1]["revision"].as_u64().unwrap_or(1);
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(json!({"to": to}))), 403, &["team-a"]);
+    let body = json!({"to": to, "source": "team-a"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(body)), 403, &["team-a"]);
+}
+
+#[test]
+fn a_followed_repository_declares_what_its_scope_says() {
+    let folder = repository();
+    let stolen = folder.path("stolen.txt");
+    let admin = "{owner_id: usr_root, token_file: ../../stolen.txt}";
+    let own = edge("one", "one.example.com:443")["text"].as_str().unwrap().to_owned();
+    let applied = |scope: &str, kind: &str, spec: &str| {
+        let manifest = document(kind, "more", spec);
+        folder.write("repo/edge/one.yaml", &format!("{own}---\n{}", manifest["text"].as_str().unwrap()));
+        git(&folder, "-C repo commit -q -a -m next");
+        folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
+        folder.serve("")
+    };
+    folder.ok("keys create --owner usr_root --role admin");
+    for (scope, kind, spec, words) in [
+        ("", "ApiKey", admin, "may not declare resources of kind ApiKey"),
+        ("", "IpRestriction", "{type: endpoints, enforced: true}", "may not declare resources of kind IpRestriction"),
+        (", scope: {kinds: ['*'], token_folder: .}", "ApiKey", admin, "`usr_root`, which has the role `admin`"),
+        (", scope: {hosts: [one.example.com]}", "HttpsEdge", "{hostports: ['two.example.com:443']}", "may not serve"),
+    ] {
+        let serve = applied(scope, kind, spec);
+        serve.wait_for(words);
+        serve.wait_for("edge/one.yaml");
+        assert!(!stolen.exists());
+        serve.stop();
+    }
+    // The token goes into the folder that the configuration names, and nowhere else.
+    let scope = ", scope: {kinds: [HttpsEdge, ApiKey], roles: [editor], token_folder: tokens}";
+    folder.write("tokens/readme.txt", "tokens\n");
+    let serve = applied(scope, "ApiKey", "{owner_id: bot_shop, token_file: ../../stolen.txt}");
+    serve.wait_for("`token_file` must be inside");
+    serve.stop();
+    applied(scope, "ApiKey", "{owner_id: bot_shop, token_file: ../../tokens/shop.token}").stop();
+    assert!(!stolen.exists() && folder.read("tokens/shop.token").starts_with("ew_ak_"));
+    // A mistake in the scope is an error at its line.
+    for (scope, words) in [
+        ("{kinds: [HttpEdge]}", "did you mean `HttpsEdge`?"),
+        ("{kinds: ['*']}", "`token_folder` is required"),
+        ("{token_folder: nowhere}", "cannot use nowhere"),
+    ] {
+        folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, scope: {scope}}}\n"));
+        let run = folder.run("validate repo/edge");
+        assert_eq!(run.code, 1, "{}", run.all());
+        assert!(run.err.contains(words) && run.err.contains("(line 2)"), "{}", run.err);
+    }
+}
