@@ -72,6 +72,15 @@ pub(super) async fn read<T: DeserializeOwned>(
     }
 }
 
+/// The fault of an `expect` that is empty: a script whose dry run has failed would apply any plan. Earlier versions of the
+/// command line send it with each dry run, which applies nothing.
+pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<Fault> {
+    let is_empty = expect.is_some_and(str::is_empty) && !dry_run;
+    let fault = is_empty.then(|| Fault::new(Code::InvalidFormat, "`expect` cannot be empty"))?;
+    let help = "send the `outcome` of the reviewed dry run, or leave out `expect` to apply any plan";
+    Some(fault.at(Path::root().join("expect")).help(help))
+}
+
 /// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the
 /// secrets.
 pub(super) fn outcome(app: &App, planned: &Planned, what: &str, masked: bool) -> Result<String, JsonError> {

@@ -18,7 +18,7 @@ use super::{
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     past,
     permission::{self, Intent, Manner, Sight},
-    planned_change::{self, ChangeRun, answer, expected, note_attempt, unrefused},
+    planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused},
     reconciliation::{differs_in_secrets_only, tell_unreviewed},
 };
 use crate::{
@@ -58,9 +58,10 @@ pub(crate) struct RollbackRequest {
     #[serde(default)]
     #[schemars(with = "String")]
     pub max_deletes: Budget,
-    /// The `outcome` of the reviewed dry run: no other plan is applied. Empty to apply any plan.
-    #[serde(default)]
-    pub expect: String,
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub expect: Option<String>,
 }
 
 impl RollbackRequest {
@@ -68,7 +69,7 @@ impl RollbackRequest {
         let named = Some(self.source.as_str()).filter(|source| !source.is_empty());
         let reason = named.and_then(|source| check_source(source).err());
         let fault = reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at(Path::root().join("source")));
-        fault.into_iter().collect()
+        fault.into_iter().chain(empty_expectation(self.expect.as_deref(), self.dry_run)).collect()
     }
 }
 
@@ -128,7 +129,7 @@ impl RollbackJob<'_> {
                 Self::admitted(&caller, plan, &planned, current)?;
             }
             // Its dry run was for a caller who does not see all secrets.
-            let expects_masked = is_masked(&self.request.expect);
+            let expects_masked = self.request.expect.as_deref().is_some_and(is_masked);
             let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
             self.accept(&planned, masked.as_ref())?;
             if masked.is_some() {
@@ -186,11 +187,10 @@ impl RollbackJob<'_> {
 
     /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.
     fn accept(&self, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
-        let expect = &self.request.expect;
-        let is_expected = match masked {
-            _ if expect.is_empty() => true,
-            None => self.outcome(planned, false)? == *expect,
-            Some(masked) => {
+        let is_expected = match (&self.request.expect, masked) {
+            (None, _) => true,
+            (Some(expect), None) => self.outcome(planned, false)? == *expect,
+            (Some(expect), Some(masked)) => {
                 let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
                 plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))
                     && self.outcome(masked, true)? == *expect

@@ -17,7 +17,7 @@ use super::{
     auth::{self, Caller},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::{self, Intent, Manner},
-    planned_change::{self, ChangeRun, answer, expected, note_attempt, unrefused},
+    planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused},
 };
 use crate::{
     model::{
@@ -60,9 +60,10 @@ pub(crate) struct TransferRequest {
     /// Plan without changing anything.
     #[serde(default)]
     pub dry_run: bool,
-    /// The `outcome` of the reviewed dry run: no other plan is applied. Empty to apply any plan.
-    #[serde(default)]
-    pub expect: String,
+    /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub expect: Option<String>,
 }
 
 impl TransferRequest {
@@ -87,6 +88,7 @@ impl TransferRequest {
             let fault = Fault::new(Code::OutOfRange, format!("at most {MOST_RESOURCES} resources can be named"));
             faults.push(fault.at(resources()));
         }
+        faults.extend(empty_expectation(self.expect.as_deref(), self.dry_run));
         faults
     }
 }
@@ -154,8 +156,9 @@ impl TransferJob<'_> {
             permission::allows_operations(caller, &plan.each_operation(), Manner::Planned, current)
                 .map_err(|fault| caller.refused(fault))?;
         }
-        let expect = &self.request.expect;
-        expected(expect.is_empty() || self.outcome(planned)? == *expect)?;
+        if let Some(expect) = &self.request.expect {
+            expected(self.outcome(planned)? == *expect)?;
+        }
         unrefused(planned.plan.iter().flat_map(|plan| &plan.refusals))
     }
 

@@ -165,6 +165,26 @@ fn refused_credentials_are_reported_without_the_password_and_can_be_corrected() 
 }
 
 #[test]
+fn a_redirect_to_another_port_of_the_host_gets_no_credentials() {
+    let folder = pushed();
+    let server = GitServer::start(&folder.path("srv"), Some(("deploy", PASSWORD)));
+    folder.write("token", PASSWORD);
+    let url = server.redirected_url("edge.git");
+    configure(&folder, &format!("repository: \"{url}\", interval: 1s, username: deploy, password_file: token"));
+    let serve = serve(&folder);
+    let found = in_state(&serve, "Failed");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    let said = "the server redirects to another port or protocol, which asks for credentials";
+    assert_eq!(message, format!("cannot fetch {url}: {said}"));
+    assert!(server.requests() > 0 && shown(&serve).is_empty(), "it was reached, and had the wrong credentials");
+    // Without credentials, it is the same repository.
+    let open = GitServer::start(&folder.path("srv"), None);
+    let url = open.redirected_url("edge.git");
+    configure(&folder, &format!("repository: \"{url}\", interval: 1s, username: deploy, password_file: token"));
+    until_shown(&serve, "a");
+}
+
+#[test]
 fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
     let folder = pushed();
     let first = head(&folder);

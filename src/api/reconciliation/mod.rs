@@ -24,7 +24,7 @@ use super::{
     body::{self, Limits},
     page::{self, DEFAULT_LIMIT, Page},
     permission::{self, Intent, Manner, Sight},
-    planned_change::note_attempt,
+    planned_change::{empty_expectation, note_attempt},
     query,
     security::note::{SecurityNote, people_changes},
 };
@@ -167,7 +167,8 @@ struct ReconciliationJob<'a> {
     /// The file names, in order.
     files: Vec<String>,
     dry_run: bool,
-    expect: String,
+    /// The outcome of the only plan to apply, if not any.
+    expect: Option<String>,
     tokens: TokenHashes,
     /// The manifests to compare with, if it is a comparison.
     older: Option<Arc<dyn Tree>>,
@@ -213,6 +214,7 @@ impl<'a> ReconciliationJob<'a> {
         }
         let digests = files::digests(&request.files, &mut faults);
         let to_trace = review::checked(&request, &mut faults);
+        faults.extend(empty_expectation(request.expect.as_deref(), request.dry_run));
         for (key, hash) in &request.token_hashes {
             if !files::is_hash(hash.expose()) {
                 let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
@@ -263,7 +265,8 @@ impl<'a> ReconciliationJob<'a> {
             scope: Arc::default(),
             cancel,
         };
-        let (dry_run, expect, tokens) = (request.dry_run, request.expect, TokenHashes(hashes.collect()));
+        let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));
+        let expect = request.expect.filter(|expect| !expect.is_empty());
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
     }
 
@@ -311,7 +314,7 @@ impl<'a> ReconciliationJob<'a> {
                 return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
             }
             self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
-            if is_masked(&self.expect) && !is_blind {
+            if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
                 tell_unreviewed(&mut planned);
                 let saved = self.masked(&prepared.masked().plan(&snapshot))?;
                 return self.answer(&planned, saved, None);
@@ -322,7 +325,7 @@ impl<'a> ReconciliationJob<'a> {
         let author = self.author();
         let mut tokens = std::mem::take(&mut self.tokens);
         let source = self.options.source.clone();
-        let reviewed = is_masked(&self.expect).then(|| prepared.masked());
+        let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
         let blind = prepared.masked();
         let accept = |snapshot: &Snapshot, mut planned: Planned| {
             tell_drift(&store, &source, snapshot, &mut planned);
@@ -387,18 +390,19 @@ impl<'a> ReconciliationJob<'a> {
             self.permit(snapshot, plan)?;
         }
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
-        let (now, is_reviewed) = match masked {
-            _ if self.expect.is_empty() => (String::new(), true),
-            None => (outcome(self.saved(planned)?.as_ref())?, true),
-            Some(masked) => {
-                let is_reviewed = masked.plan.as_ref().is_some_and(|masked| differs_in_secrets_only(plan, masked));
-                (outcome(self.masked(masked)?.as_ref())?, is_reviewed)
+        if let Some(expect) = &self.expect {
+            let (now, is_reviewed) = match masked {
+                None => (outcome(self.saved(planned)?.as_ref())?, true),
+                Some(masked) => {
+                    let is_reviewed = masked.plan.as_ref().is_some_and(|masked| differs_in_secrets_only(plan, masked));
+                    (outcome(self.masked(masked)?.as_ref())?, is_reviewed)
+                }
+            };
+            if now != *expect || !is_reviewed {
+                let message =
+                    "the plan is no longer the expected one: the store or the values have changed since the dry run";
+                return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
             }
-        };
-        if now != self.expect || !is_reviewed {
-            let message =
-                "the plan is no longer the expected one: the store or the values have changed since the dry run";
-            return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
         }
         match plan.refusals.as_slice() {
             [] => Ok(()),

@@ -29,7 +29,7 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
     if request.compare && !request.dry_run {
         faults.push(fault(field("compare"), "a comparison cannot be applied", "set `dry_run`"));
     }
-    if request.compare && !request.expect.is_empty() {
+    if request.compare && request.expect.as_deref().is_some_and(|expect| !expect.is_empty()) {
         faults.push(fault(field("expect"), "a comparison has no outcome", "remove `expect` or `compare`"));
     }
     if !request.compare
@@ -120,6 +120,7 @@ mod tests {
             (json!({"trace": url}), vec![]),
             (json!({"compare": true, "dry_run": false}), vec!["/compare"]),
             (json!({"compare": true, "expect": "x"}), vec!["/expect"]),
+            (json!({"compare": true, "expect": ""}), vec![]),
             (json!({"files": older}), vec!["/files/0/older"]),
             (json!({"trace": url, "dry_run": false}), vec!["/trace"]),
             (json!({"trace": url, "compare": true}), vec!["/trace"]),

@@ -51,7 +51,7 @@ impl StoreChange for Rollback {
             source: self.source.clone().unwrap_or_default(),
             dry_run: expect.is_none(),
             max_deletes: self.budget,
-            expect: expect.unwrap_or_default(),
+            expect,
         };
         json::bytes(&request, Secrets::Masked)
     }

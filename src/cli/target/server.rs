@@ -52,7 +52,7 @@ pub(crate) struct ServerTarget {
     /// Whether the plan is only shown.
     dry_run: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
-    reviewed: String,
+    reviewed: Option<String>,
     /// A request to trace with the plan.
     to_trace: Option<RequestToTrace>,
     traced: Option<TraceOfPlan>,
@@ -81,7 +81,7 @@ impl ServerTarget {
             client,
             options,
             dry_run,
-            reviewed: String::new(),
+            reviewed: None,
             to_trace: None,
             traced: None,
             proposed: None,
@@ -232,7 +232,7 @@ impl ServerTarget {
 
     /// Sends the apply of what was proposed, once.
     fn send_apply(&self, proposed: &mut Proposed, tokens: &mut TokenFiles) -> Result<Run, SendError> {
-        let mut request = Request { dry_run: false, expect: proposed.outcome.clone(), ..self.request() };
+        let mut request = Request { dry_run: false, expect: Some(proposed.outcome.clone()), ..self.request() };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
                 Ok(hash) => request.token_hashes.insert(key.to_string(), hash),
@@ -301,7 +301,7 @@ impl Target for ServerTarget {
         if let Some(PlanFile::LikeReviewed(reviewed)) = document
             && reviewed.is_masked()
         {
-            self.reviewed = reviewed.outcome()?;
+            self.reviewed = Some(reviewed.outcome()?);
         }
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let (validated, stops) = self.check(&loaded);

@@ -30,7 +30,7 @@ impl StoreChange for Transfer {
     fn request(&self, expect: Option<String>) -> Result<Vec<u8>, JsonError> {
         let Transfer { from, to, resources } = self.clone();
         let (all, dry_run) = (resources.is_empty(), expect.is_none());
-        let request = TransferRequest { from, to, resources, all, dry_run, expect: expect.unwrap_or_default() };
+        let request = TransferRequest { from, to, resources, all, dry_run, expect };
         json::bytes(&request, Secrets::Masked)
     }
 

@@ -161,6 +161,8 @@ fn destroy_row() -> Row {
         .fails(403, "FORBIDDEN", "")
         .send(ending, json!({}))
         .fails(400, "REQUIRED", "/expect")
+        .send(ending, json!({"expect": ""}))
+        .fails(400, "REQUIRED", "/expect")
         .send(ending, json!({"dry_run": true, "force": true}))
         .fails(400, "UNKNOWN_FIELD", "/force")
         .send_bytes(ending, "")

@@ -42,6 +42,8 @@ fn moving_rows() -> Vec<Row> {
             .shows("/plan/changes/0/calls", json!([]))
             .shows("/plan/changes/0/notes", json!(["transferred from source `source-{n}`"]))
             .keep("outcome", "/outcome")
+            .send(POST, transfer(json!({"expect": ""})))
+            .fails(400, "INVALID_FORMAT", "/expect")
             .send(POST, transfer(json!({"expect": "another"})))
             .fails(409, "STALE", "/expect")
             .send(POST, transfer(json!({"expect": "{outcome}"})))

@@ -58,6 +58,26 @@ impl GitServer {
         format!("http://{}/{name}", self.address)
     }
 
+    /// The URL of a repository at another port, from where each request is redirected here.
+    pub(super) fn redirected_url(&self, name: &str) -> String {
+        let (listener, to) = (TcpListener::bind("127.0.0.1:0").unwrap(), self.url(""));
+        let url = format!("http://{}/{name}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut connection in listener.incoming().map_while(Result::ok) {
+                let mut lines = BufReader::new(connection.try_clone().unwrap()).lines().map_while(Result::ok);
+                let target = lines.next().and_then(|line| Some(line.split_whitespace().nth(1)?.to_owned()));
+                let _ = lines.find(String::is_empty);
+                let path = target.unwrap_or_default();
+                let answer = format!(
+                    "HTTP/1.1 302 Found\r\nLocation: {to}{}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                    path.trim_start_matches('/')
+                );
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        url
+    }
+
     /// Ends an outage, or begins one: all connections are then closed without an answer.
     pub(super) fn set_online(&self, is_online: bool) {
         self.is_online.store(is_online, Ordering::SeqCst);

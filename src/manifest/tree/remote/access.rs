@@ -105,10 +105,12 @@ impl RemoteAccess {
 }
 
 impl LoadedAccess {
-    /// The credentials that a server asks for. `asked` counts how often it did: it asks again after a refusal.
+    /// The credentials that a server asks for, which is at the URL `at` after redirects. `asked` counts how often it did: it
+    /// asks again after a refusal.
     pub(super) fn credentials(
         &self,
         url: &RemoteUrl,
+        at: &str,
         asked: u32,
         user: Option<&str>,
         allowed: CredentialType,
@@ -117,6 +119,13 @@ impl LoadedAccess {
         let made = |cred: Result<Cred, git2::Error>| {
             cred.map_err(|error| (error.message().to_owned(), "check the credentials of the source".to_owned()))
         };
+        // libgit2 follows redirects to any port of the host.
+        if url.transport() == GitTransport::Http && !url.is_same_origin(at) {
+            return Err((
+                "the server redirects to another port or protocol, which asks for credentials".to_owned(),
+                "set `repository` to the URL that should receive the credentials".to_owned(),
+            ));
+        }
         if allowed.contains(CredentialType::USERNAME) && !allowed.contains(CredentialType::SSH_KEY) {
             return made(Cred::username(user));
         }

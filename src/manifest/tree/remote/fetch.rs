@@ -192,7 +192,7 @@ impl FetchJob {
             .prune(FetchPrune::Off)
             .download_tags(AutotagOption::None)
             .update_fetchhead(false)
-            // A redirect to another host would receive the credentials.
+            // A redirect to another host would receive the credentials. Those to other ports of this one receive none.
             .follow_redirects(RemoteRedirect::None);
         let mut remote = mirror.remote_anonymous(self.url.as_str()).map_err(failed)?;
         remote.download(&[NOTHING], Some(&mut options)).map_err(failed)?;
@@ -259,12 +259,12 @@ impl FetchJob {
 fn callbacks<'a>(url: &'a RemoteUrl, access: &'a LoadedAccess, state: &'a FetchState) -> RemoteCallbacks<'a> {
     let mut callbacks = RemoteCallbacks::new();
     let mut asked = 0;
-    callbacks.credentials(move |_, user, allowed| {
+    callbacks.credentials(move |at, user, allowed| {
         if !state.step() {
             return Err(git2::Error::from_str("interrupted"));
         }
         asked += u32::from(!allowed.contains(git2::CredentialType::USERNAME));
-        let credentials = access.credentials(url, asked, user, allowed);
+        let credentials = access.credentials(url, at, asked, user, allowed);
         credentials.map_err(|refusal| state.refuse(refusal, ErrorCode::Auth))
     });
     callbacks.certificate_check(move |certificate, _| {
