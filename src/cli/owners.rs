@@ -11,7 +11,7 @@ use super::{
     output::print,
     show::say,
     store_or_server::StoreOrServer,
-    target::{ApiClient, SEE_ROLES, keys_of},
+    target::{ApiClient, Pages, SEE_ROLES, keys_of},
 };
 use crate::{
     api::owners::{OwnerPage, OwnerUpdate, OwnerView, PATH, set_role},
@@ -124,13 +124,13 @@ fn of_store(store: &Store) -> Vec<(String, Role)> {
 /// Lists the owners of a server with their roles.
 pub(super) fn of_server(client: &ApiClient) -> Result<Vec<(String, Role)>, Failure> {
     let mut owners = Vec::new();
-    let mut query = Some("limit=1000".to_owned());
+    let first = "limit=1000".to_owned();
+    let mut pages = Pages::of(client, PATH, &first);
+    let mut query = Some(first);
     while let Some(parameters) = query {
         let page: OwnerPage = client.get(&format!("{PATH}?{parameters}"))?;
         owners.extend(page.owners.into_iter().map(|owner| (owner.id, owner.role)));
-        // Only the query: the token goes to no other server, whatever a response says.
-        let next = page.next_page_uri.as_deref().and_then(|uri| uri.split_once('?'));
-        query = next.map(|(_, parameters)| parameters.to_owned());
+        query = pages.next(page.next_page_uri.as_deref())?;
     }
     Ok(owners)
 }

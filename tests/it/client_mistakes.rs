@@ -123,6 +123,29 @@ fn a_server_of_another_program_has_no_empty_lists() {
 }
 
 #[test]
+fn a_list_whose_pages_do_not_advance_ends() {
+    let folder = Folder::new();
+    let url = server(|first| {
+        // Each page names the same next one, at another server.
+        let next = "http://elsewhere.test/x?limit=1000&before_id=a";
+        let list = match first.split(['?', ' ']).nth(1) {
+            Some("/edges/https") => "https_edges",
+            Some("/api_keys") => "keys",
+            Some("/owners") => "owners",
+            _ => "history",
+        };
+        let body: &'static str = serde_json::json!({list: [], "uri": "", "next_page_uri": next}).to_string().leak();
+        Some((200, body))
+    });
+    for (line, list) in
+        [("get edges", "edges/https"), ("keys list", "api_keys"), ("owners list", "owners"), ("history", "history")]
+    {
+        let run = through(&folder, &url, line);
+        assert_refused(&run, &format!("the pages of {url}/{list} do not advance"));
+    }
+}
+
+#[test]
 fn the_owner_of_a_key_that_is_deleted_again_is_named() {
     let folder = Folder::new();
     let url = server(|first| match first.split(' ').next() {

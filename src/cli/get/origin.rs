@@ -13,7 +13,7 @@ use crate::{
         revision::{revision_in, revision_through, unreached},
         status::short,
         store_or_server::StoreOrServer,
-        target::{ApiClient, foreign_response},
+        target::{ApiClient, Pages, foreign_response},
     },
     filter::Filter,
     model::{
@@ -284,7 +284,9 @@ fn from_server(
     let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
     let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
     let at = at.map(|revision| format!("&at={revision}")).unwrap_or_default();
-    let mut query = Some(format!("limit=1000{}{at}", parameters.collect::<String>()));
+    let first = format!("limit=1000{}{at}", parameters.collect::<String>());
+    let mut pages = Pages::of(client, &path, &first);
+    let mut query = Some(first);
     let mut items = Vec::new();
     while let Some(parameters) = query {
         let mut page: Value =
@@ -293,9 +295,7 @@ fn from_server(
             Some(Value::Array(found)) => items.extend(found),
             _ => return Err(foreign_response(&client.address(&path), 200)),
         }
-        // Only the query: the token goes to no other server, whatever a response says.
-        let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));
-        query = next.map(|(_, parameters)| parameters.to_owned());
+        query = pages.next(page.get("next_page_uri").and_then(Value::as_str))?;
     }
     Ok(items)
 }

@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::client::{ApiClient, foreign_response};
+use super::{
+    client::{ApiClient, foreign_response},
+    pages::Pages,
+};
 use crate::{
     api::history::{
         document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
@@ -45,7 +48,9 @@ pub(crate) fn each_record(
 ) -> Result<(), Failure> {
     let before = before.map(|position| format!("&before_id={position}")).unwrap_or_default();
     let limit = page.clamp(1, LARGEST_PAGE);
-    let mut query = Some(format!("limit={limit}{before}{}", parameters_of(filter)));
+    let first = format!("limit={limit}{before}{}", parameters_of(filter));
+    let mut pages = Pages::of(client, PATH, &first);
+    let mut query = Some(first);
     while let Some(parameters) = query {
         let found: HistoryPage = client.get(&format!("{PATH}?{parameters}"))?;
         for item in found.history {
@@ -53,9 +58,7 @@ pub(crate) fn each_record(
                 return Ok(());
             }
         }
-        // Only the query: the token goes to no other server, whatever a response says.
-        let next = found.next_page_uri.as_deref().and_then(|uri| uri.split_once('?'));
-        query = next.map(|(_, parameters)| parameters.to_owned());
+        query = pages.next(found.next_page_uri.as_deref())?;
     }
     Ok(())
 }

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::client::{ApiClient, foreign_response};
+use super::{
+    client::{ApiClient, foreign_response},
+    pages::Pages,
+};
 use crate::{
     api::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
     cli::{Failure, show::say},
@@ -47,16 +50,16 @@ pub(crate) struct ApiKeyOfServer {
 pub(crate) fn keys_of(client: &ApiClient) -> Result<Vec<ApiKeyOfServer>, Failure> {
     let collection = Kind::ApiKey.facts().collection;
     let mut keys = Vec::new();
-    let mut query = Some("limit=1000".to_owned());
+    let first = "limit=1000".to_owned();
+    let mut pages = Pages::of(client, collection, &first);
+    let mut query = Some(first);
     while let Some(parameters) = query {
         let mut page: Value = client.get(&format!("{collection}?{parameters}"))?;
         let found = page.get_mut(Kind::ApiKey.facts().list).map(Value::take).unwrap_or_default();
         let found: Vec<ApiKeyOfServer> =
             serde_json::from_value(found).map_err(|_| foreign_response(&client.address(collection), 200))?;
         keys.extend(found);
-        // Only the query: the token goes to no other server, whatever a response says.
-        let next = page.get("next_page_uri").and_then(Value::as_str).and_then(|uri| uri.split_once('?'));
-        query = next.map(|(_, parameters)| parameters.to_owned());
+        query = pages.next(page.get("next_page_uri").and_then(Value::as_str))?;
     }
     Ok(keys)
 }
