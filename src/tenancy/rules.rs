@@ -42,7 +42,7 @@ const fn rule(name: &'static str, way: &'static str, gate: Gate, how: &'static s
 }
 
 /// Every way.
-static RULES: [Rule; 16] = [
+static RULES: [Rule; 17] = [
     rule(
         "hostport",
         "Serve a hostport of another source's edge, one below its wildcard, or a wildcard above its hosts",
@@ -120,6 +120,12 @@ static RULES: [Rule; 16] = [
         "Add an event type to a subscription that another source declares",
         Gate::Reserved,
         "An API key with a scope needs the right to apply that source; a type that another source declares is `OWNER_CONFLICT`",
+    ),
+    rule(
+        "tls-edge",
+        "Configure the TLS edge of somebody else, which is a record of another system, before its owner does",
+        Gate::Reserved,
+        "`TlsEdge` in the `kinds` of an API key to declare one by its ID; from then on, it belongs to that source",
     ),
     rule(
         "module-set",

@@ -25,7 +25,7 @@ const AUTHORITY: &str =
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 16] = [
+const CASES: [(&str, Case); 17] = [
     ("hostport", hostport),
     ("hostport-without-source", hostport_without_source),
     ("route", route),
@@ -39,6 +39,7 @@ const CASES: [(&str, Case); 16] = [
     ("global-kind", global_kind),
     ("api-key", api_key),
     ("event-source", event_source),
+    ("tls-edge", tls_edge),
     ("module-set", module_set),
     ("deletion", deletion),
     ("rollback", rollback),
@@ -352,6 +353,16 @@ fn event_source(gateway: &Gateway) {
     gateway.apply("team-a", &[shop(""), subscription("ip_policy_created.v0")]);
     refused(&gateway.b_applies(&[subscription("ip_policy_updated.v0")]), 403, &["`team-a`"]);
     refused(&gateway.b_applies(&[subscription("ip_policy_created.v0")]), 409, &["OWNER_CONFLICT"]);
+}
+
+fn tls_edge(gateway: &Gateway) {
+    let text = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
+    let stated = json!({"name": "mail.yaml", "text": text});
+    refused(&gateway.b_applies(std::slice::from_ref(&stated)), 403, &["edgtls_0001", "`TlsEdge` in `kinds`"]);
+    let own = document("TlsEdge", "mail", "{backend: {backend_id: bkd_b}}");
+    assert_eq!(gateway.b_applies(&[own]).status, 201, "one with an ID of its own");
+    gateway.apply("team-a", &[shop(""), stated.clone()]);
+    refused(&gateway.b_applies(&[stated]), 409, &["OWNER_CONFLICT"]);
 }
 
 fn module_set(gateway: &Gateway) {

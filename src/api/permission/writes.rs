@@ -8,6 +8,7 @@ use crate::api::auth::Caller;
 use crate::model::{
     Kind,
     fault::{Fault, Path},
+    id::Id,
     key::Key,
     key_scope::{KeyScope, WriteAction},
     kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
@@ -88,6 +89,7 @@ impl ScopeCheck<'_> {
         let source = claim.map(|claim| claim.source.as_str());
         let own = || {
             self.writable(key.kind, source, WriteAction::Create)?;
+            claim.map_or(Ok(()), |claim| self.stated(key, claim))?;
             match operation {
                 Operation::Create { spec, .. } if source.is_none() => self.certificate(spec.as_ref()),
                 _ => Ok(()),
@@ -119,6 +121,18 @@ impl ScopeCheck<'_> {
             return Ok(());
         }
         self.writable(edge.key.kind, source_of(edge), WriteAction::Update)
+    }
+
+    /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's (D112).
+    fn stated(&self, key: &Key, claim: &Claim) -> Result<(), Fault> {
+        let Self { caller, scope, current, .. } = self;
+        let facts = key.kind.facts();
+        let derived = || Id::derived(facts.prefix, [facts.name, "", &*claim.name].map(str::as_bytes));
+        if key.kind != Kind::TlsEdge || scope.may_write(key.kind) || key.id == derived() {
+            return Ok(());
+        }
+        let what = format!("declare {key} by its ID, which no source has declared yet, without `TlsEdge` in `kinds`");
+        Err(forbidden(caller, &what, current))
     }
 
     /// Checks a certificate without a source: edges of others present it for hosts that have no other one (D112).

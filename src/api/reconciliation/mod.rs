@@ -261,8 +261,7 @@ impl<'a> ReconciliationJob<'a> {
             isolate: request.isolate,
             budget: request.max_deletes,
             lints,
-            // The scope of the key decides.
-            scope: Arc::default(),
+            scope: Arc::default(), // that of the key decides
             cancel,
         };
         let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));
