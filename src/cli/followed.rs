@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::source::{Loading, Ownership};
 use crate::{
     manifest::tree::{
-        RefTree, RepositoryPlace, StopCheck, Tree, TreeInContext,
+        Lineage, RefTree, RepositoryPlace, StopCheck, Tree, TreeInContext,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -289,7 +289,7 @@ impl ConfiguredSource {
         let cancel = Cancel::default();
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
-        let mut fetching = None;
+        let (mut fetching, mut lineage) = (None, None);
         match repository {
             None => {
                 let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
@@ -320,7 +320,10 @@ impl ConfiguredSource {
                 let stopped = cancel.clone();
                 let stop = StopCheck::new(move || stopped.is_cancelled());
                 let outside = loading.allow_outside_files;
+                let own = Arc::new(Lineage::new(&name, verifier.is_some()));
+                lineage = Some(Arc::clone(&own));
                 let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop).with_context(context);
+                let at_revision = at_revision.in_lineage(own);
                 watched = at_revision.watched();
                 tree = Arc::new(at_revision);
             }
@@ -336,7 +339,7 @@ impl ConfiguredSource {
             scope: Arc::new(scope),
             cancel,
         };
-        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching })
+        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage })
     }
 
     /// Whether a fetch uses credentials of this machine: a file, a variable or the SSH agent.

@@ -1,4 +1,4 @@
-//! `edgewright resume`: a suspended source is applied again (D84).
+//! `edgewright resume`: a suspended source is applied again (D84), or goes on from a commit that it refuses (D89).
 
 use std::sync::Arc;
 
@@ -6,19 +6,24 @@ use super::{
     CommandResult, Exit, show::say, source::source_name, store_or_server::StoreOrServer, suspend::SEE_SUSPENSION,
 };
 use crate::{
-    api::sources::view::SourceView,
-    model::{key::segment, operation::Author},
+    api::sources::view::{SourceResume, SourceView},
+    manifest::tree::whole_commit,
+    model::{json, key::segment, operation::Author, secret::Secrets},
     reconcile::suspension::Suspensions,
 };
 
 /// Resume a source that was suspended: `serve` applies its manifests again.
 ///
-/// Works through a server with --server, or on a store that no server has open.
+/// With --accept-commit, a source with `verify` applies a commit that it refuses with `REWOUND`. Works through a server with
+/// --server, or on a store that no server has open.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the source.
     #[arg(value_name = "SOURCE", value_parser = source_name)]
     source: String,
+    /// Go on from this commit, although it does not descend from the one that was applied last.
+    #[arg(long, value_name = "COMMIT", value_parser = whole_commit)]
+    accept_commit: Option<String>,
     #[command(flatten)]
     pub place: StoreOrServer,
 }
@@ -29,17 +34,29 @@ impl Args {
         let was_suspended = match self.place.client()? {
             Some(client) => {
                 let path = format!("/sources/{}/resume", segment(&self.source));
-                client.change::<SourceView>(&path, b"", SEE_SUSPENSION)?.replaced_suspension.is_some()
+                let body = match &self.accept_commit {
+                    None => Vec::new(),
+                    commit => json::bytes(&SourceResume { accept_commit: commit.clone() }, Secrets::Masked)?,
+                };
+                client.change::<SourceView>(&path, &body, SEE_SUSPENSION)?.replaced_suspension.is_some()
             }
             None => {
                 let store = Arc::new(self.place.store.open_existing()?);
-                Suspensions::open(store)?.set(&self.source, None, Author::Local)?.is_some()
+                let suspensions = Suspensions::open(store)?;
+                if let Some(commit) = &self.accept_commit {
+                    suspensions.applied().accept(&self.source, None, commit, Author::Local)?;
+                }
+                suspensions.set(&self.source, None, Author::Local)?.is_some()
             }
         };
-        say(&match was_suspended {
-            true => format!("Resumed source {}.", self.source),
-            false => format!("Source {} was not suspended.", self.source),
-        });
+        if let Some(commit) = &self.accept_commit {
+            say(&format!("Source {} goes on from commit {commit}.", self.source));
+        }
+        match was_suspended {
+            true => say(&format!("Resumed source {}.", self.source)),
+            false if self.accept_commit.is_none() => say(&format!("Source {} was not suspended.", self.source)),
+            false => {}
+        }
         Ok(Exit::Done)
     }
 }

@@ -101,9 +101,9 @@ mod tests {
         let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
         let options = Options { source: name.to_owned(), ..Options::default() };
         let location = SourceLocation::default();
-        let (watched, drift, fetching) = (Vec::new(), DriftPolicy::Enforce, None);
-        let source =
-            FollowedSource { options, watched, interval: INTERVAL, location, is_suspended: false, drift, fetching };
+        let (watched, drift, interval) = (Vec::new(), DriftPolicy::Enforce, INTERVAL);
+        let (is_suspended, fetching, lineage) = (false, None, None);
+        let source = FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage };
         Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 

@@ -24,7 +24,7 @@ use super::{
     suspension::{Suspension, Suspensions},
 };
 use crate::{
-    manifest::tree::remote::RemoteUrl,
+    manifest::tree::{Lineage, remote::RemoteUrl},
     model::{diagnostic::Diagnostic, operation::Author},
     store::StoreError,
 };
@@ -53,6 +53,8 @@ pub(crate) struct FollowedSource {
     pub drift: DriftPolicy,
     /// The fetches of its repository, if that is a remote one.
     pub fetching: Option<Arc<Fetching>>,
+    /// The commit that was applied last, if the manifests are in a repository.
+    pub lineage: Option<Arc<Lineage>>,
 }
 
 /// Where the manifests of a source are.
@@ -92,6 +94,8 @@ pub struct Following {
     pub(crate) status: StatusBoard,
     /// The fetches of its repository, if that is a remote one.
     pub(super) fetching: Option<Arc<Fetching>>,
+    /// The commit that was applied last, if the manifests are in a repository.
+    lineage: Option<Arc<Lineage>>,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
     logged: Mutex<Option<Suspension>>,
@@ -134,6 +138,7 @@ impl Following {
             drift: source.drift,
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
             fetching: source.fetching.clone(),
+            lineage: source.lineage.clone(),
             suspensions,
             logged: Mutex::default(),
             configured: source.is_suspended.then(configured),
@@ -223,6 +228,45 @@ impl Following {
         }
         *logged = now;
         logged.is_some()
+    }
+
+    /// Whether the manifests are in a repository.
+    pub(crate) fn is_in_repository(&self) -> bool {
+        self.lineage.is_some()
+    }
+
+    /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
+    pub(super) fn find_lineage(&self) -> Result<(), StoreError> {
+        let Some(lineage) = self.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
+        let commit = self.suspensions.applied().last(&self.source, &self.location)?;
+        lineage.set_applied(commit.as_deref());
+        Ok(())
+    }
+
+    /// The warning about the commit that was read, if it does not descend from the one that was applied before.
+    pub(super) fn rewound(&self) -> Option<Diagnostic> {
+        self.lineage.as_ref()?.warning()
+    }
+
+    /// Records the commit that is applied now: the next one must descend from it.
+    pub(super) fn note_applied(&self, commit: Option<&str>) {
+        let (Some(lineage), Some(commit)) = (&self.lineage, commit) else { return };
+        if lineage.set_applied(Some(commit))
+            && let Err(error) = self.suspensions.applied().set(&self.source, &self.location, commit)
+        {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record which commit was applied last: {error}");
+        }
+    }
+
+    /// Accepts a commit in place of the one that was applied last, durably. The next look applies it, or one that descends
+    /// from it.
+    pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
+        self.suspensions.applied().accept(&self.source, Some(&self.location), commit, author)?;
+        if let Some(lineage) = &self.lineage {
+            lineage.set_applied(Some(commit));
+        }
+        Ok(())
     }
 
     /// Counts resources that were put back.

@@ -69,6 +69,7 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
         is_suspended: false,
         drift: DriftPolicy::Enforce,
         fetching: None,
+        lineage: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
 
+mod applied_commits;
 mod apply;
 pub(crate) mod cancel;
 pub(crate) mod changed_part;

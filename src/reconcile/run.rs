@@ -477,7 +477,7 @@ fn unread(planned: &Planned) -> Option<(Reason, String)> {
     planned.diagnostics.iter().find_map(|found| {
         let reason = match found.code {
             Name::Code(Code::FetchFailed) => Reason::FetchFailed,
-            Name::Code(Code::UnverifiedCommit) => Reason::Refused,
+            Name::Code(Code::UnverifiedCommit | Code::Rewound) => Reason::Refused,
             Name::Code(Code::Unreadable) if planned.own_files() == 0 || is_of_context(found) => Reason::Failed,
             _ => return None,
         };

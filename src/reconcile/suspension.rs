@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::applied_commits::AppliedCommits;
 use crate::{
     model::{
         code::Code,
@@ -80,9 +81,10 @@ impl Suspension {
     }
 }
 
-/// The suspended sources of a store.
+/// The suspended sources of a store, and the commits that its sources go on from.
 pub(crate) struct Suspensions {
     store: Arc<Store>,
+    applied: AppliedCommits,
     /// Read without a lock: a run looks at it inside its commit, and a change of it waits for that commit.
     by_source: ArcSwap<BTreeMap<String, Suspension>>,
     /// Held until a change is in the history, so that its order is that of the changes.
@@ -105,7 +107,13 @@ impl Suspensions {
                 .help("remove the file, and suspend the sources again that must not be applied")
         })?;
         let by_source: BTreeMap<String, Suspension> = by_source.unwrap_or_default();
-        Ok(Self { store, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
+        let applied = AppliedCommits::open(Arc::clone(&store))?;
+        Ok(Self { store, applied, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
+    }
+
+    /// The commits that the sources applied last.
+    pub(crate) fn applied(&self) -> &AppliedCommits {
+        &self.applied
     }
 
     /// The suspension of a source, unless it has ended by now.

@@ -136,6 +136,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         is_suspended: false,
         drift: DriftPolicy::Enforce,
         fetching: None,
+        lineage: None,
     };
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());

@@ -64,6 +64,7 @@ pub fn follow(
         is_suspended: false,
         drift: DriftPolicy::Enforce,
         fetching: None,
+        lineage: None,
     };
     WatchedSource::new(source)?.start(store, suspensions, None, report)
 }

@@ -222,6 +222,12 @@ impl Store {
         Ok(found)
     }
 
+    /// The commit of the last manifests of a source that changed the store, if the history has them.
+    pub(crate) fn last_commit(&self, source: &str) -> Result<Option<String>, StoreError> {
+        let mut found = self.last_applied(&BTreeSet::from([source.to_owned()]))?;
+        Ok(found.remove(source).and_then(|last| last.commit))
+    }
+
     /// The digest of what a source had at a revision, if that is still known.
     fn digest_at(&self, revision: u64, source: &str, apart: &Apart) -> Result<Option<String>, StoreError> {
         match self.snapshot_at(revision) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::openapi::{extension::ExtensionOperation, schemas::Schemas},
     destroy,
-    view::{SourceSuspend, SourceView},
+    view::{SourceResume, SourceSuspend, SourceView},
 };
 
 /// The tag of the operations.
@@ -16,6 +16,7 @@ const PATH: &str = "/sources";
 pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
     let one = schemas.response::<SourceView>();
     let suspend = schemas.request::<SourceSuspend>();
+    let resume = schemas.request::<SourceResume>();
     let list = schemas.list("Source", "sources", one.clone(), false);
     let list = ExtensionOperation::new(
         TAG,
@@ -49,11 +50,12 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "resumeSource",
         "Resume a source",
-        "Ends the suspension of a source, if it has one, and looks at its manifests.",
+        "Ends the suspension of a source, if it has one, and looks at its manifests. With `accept_commit`, a source with `verify` goes on from a commit that it refuses because it does not descend from the one that was applied last.",
     )
+    .optional_body(resume, json!({"accept_commit": "4f2a9c51d0b7e38642f1a5c9e0d3b7864f2a9c51"}))
     .ok(one)
     .tagged()
-    .fails(&["400", "401", "403", "404", "409", "429", "500", "503"]);
+    .fails(&["400", "401", "403", "404", "408", "409", "413", "415", "429", "500", "503"]);
     vec![
         (PATH.to_owned(), json!({"get": list.build()})),
         (format!("{PATH}/{{name}}"), json!({"get": get.build()})),

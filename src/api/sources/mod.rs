@@ -22,18 +22,19 @@ use super::{
     query,
 };
 use crate::{
+    manifest::tree::whole_commit,
     model::{
         code::Code,
         decode::decode,
         fault::{Fault, Path},
         json,
-        operation::Author,
         secret::Secrets,
     },
     reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
+    store::StoreError,
     text::printable,
 };
-use view::{SourceList, SourceSuspend, SourceView, SuspensionView};
+use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The most sources that nobody follows and that are listed: clients choose their names.
 const MOST_UNFOLLOWED: usize = 100;
@@ -88,30 +89,61 @@ pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
-    set(app, name, Some(suspension), caller.author()).await
+    let author = caller.author();
+    change(app, name, move |following| following.set_suspension(Some(suspension), author)).await
 }
 
-/// Ends the suspension of a source.
+/// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
 pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request, &Intent::Apply(&name))?;
+    admit(&app, &request, &Intent::Apply(&name))?;
     let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
+    let (parts, body) = request.into_parts();
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    // The key may have been revoked meanwhile.
+    let caller = auth::admit_again(&app, &app.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
+    let (wanted, found) = match content.root().is_null() {
+        true => (Some(SourceResume::default()), Vec::new()),
+        false => decode::<SourceResume>(content.root(), None),
+    };
+    faults.extend(found);
+    let accepted = match wanted {
+        Some(SourceResume { accept_commit }) if faults.is_empty() => accept_commit,
+        _ => return Err(ApiError::from_faults(faults)),
+    };
+    let field = || Path::root().join("accept_commit");
+    let accepted = accepted.map(|commit| whole_commit(&commit)).transpose();
+    let accepted = accepted.map_err(|_| {
+        let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
+        ApiError::new(Fault::new(Code::InvalidFormat, message).at(field()))
+    })?;
+    if accepted.is_some() && !following.is_in_repository() {
+        let fault = Fault::new(Code::NotAllowed, "the manifests of the source are not in a Git repository");
+        return Err(ApiError::new(fault.at(field())));
+    }
     if following.is_suspended_by_configuration() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
-    set(app, name, None, caller.author()).await
+    let author = caller.author();
+    change(app, name, move |following| {
+        if let Some(commit) = accepted {
+            following.accept_commit(&commit, author.clone())?;
+        }
+        following.set_suspension(None, author)
+    })
+    .await
 }
 
-/// Suspends or resumes a source, and responds with its status. A current run does not apply its plan any more.
-async fn set(
+/// Suspends or resumes a source, and responds with its status. Once it is suspended, a current run does not apply its plan
+/// any more.
+async fn change(
     app: Arc<App>,
     name: String,
-    suspension: Option<Suspension>,
-    author: Author,
+    change: impl FnOnce(&Following) -> Result<Option<Suspension>, StoreError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     blocking(app, move |app| {
         let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
-        let before = following.set_suspension(suspension, author)?;
+        let before = change(&following)?;
         let mut found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
         found.replaced_suspension = before.map(SuspensionView::of);

@@ -74,7 +74,8 @@ pub(crate) enum SourceState {
     OutOfSync,
     /// The manifests have errors; the last good state stays.
     Invalid,
-    /// A safety limit refuses the plan, or the commit lacks the signature of a key that may sign.
+    /// A safety limit refuses the plan, or the commit lacks the signature of a key that may sign, or does not descend from
+    /// the one that was applied last.
     Refused,
     /// The plan could not be applied, or the repository could not be fetched.
     Failed,
@@ -109,6 +110,16 @@ pub(crate) struct SourceSuspend {
     /// When it ends by itself, such as `2027-01-31T18:00:00Z`; empty if it does not.
     #[serde(default)]
     pub until: String,
+}
+
+/// How a source is resumed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceResume {
+    /// The commit that the source goes on from, although it does not descend from the one that was applied last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 40, max = 40))]
+    pub accept_commit: Option<String>,
 }
 
 /// A condition of a source.

@@ -8,7 +8,7 @@ use std::{
 use git2::{Oid, Repository};
 
 use super::{
-    CommitTree, StopCheck, Tree, TreeFiles, TreeInContext, commit::opened, remote::RemoteMirror,
+    CommitTree, Lineage, StopCheck, Tree, TreeFiles, TreeInContext, commit::opened, remote::RemoteMirror,
     signed::CommitVerifier, wanted::WantedRevision,
 };
 use crate::{
@@ -43,6 +43,8 @@ pub(crate) struct RefTree {
     wanted: WantedRevision,
     /// Checks each commit before it is read.
     verifier: Option<CommitVerifier>,
+    /// Checks that each commit descends from the one that was applied last.
+    lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
     /// The paths of the context, inside the same commit.
     context: Vec<PathBuf>,
@@ -74,14 +76,20 @@ impl RefTree {
         allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
-        let (context, last) = (Vec::new(), Mutex::default());
-        Self { place, wanted, verifier, inside, context, allow_outside_files, stop, last }
+        let (lineage, context, last) = (None, Vec::new(), Mutex::default());
+        Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, stop, last }
     }
 
     /// The same in the context of other paths of the commit (D107).
     #[must_use]
     pub(crate) fn with_context(self, context: Vec<PathBuf>) -> Self {
         Self { context, ..self }
+    }
+
+    /// The same for a source that only moves forward.
+    #[must_use]
+    pub(crate) fn in_lineage(self, lineage: Arc<Lineage>) -> Self {
+        Self { lineage: Some(lineage), ..self }
     }
 
     /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
@@ -121,6 +129,9 @@ impl RefTree {
         };
         if let Some(verifier) = &self.verifier {
             verifier.check(&repository, id)?;
+        }
+        if let Some(lineage) = &self.lineage {
+            lineage.check(&repository, id)?;
         }
         // Both are of one commit, whatever becomes of the ref meanwhile.
         let context = match self.context.as_slice() {

@@ -68,6 +68,7 @@ pub enum Code {
     SlowReader,
     FetchFailed,
     UnverifiedCommit,
+    Rewound,
     StoreLocked,
     StoreFormat,
     StoreCorrupt,

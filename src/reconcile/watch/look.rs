@@ -38,15 +38,22 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         if let Some(left) = self.stillness.left(self.clock.moment()) {
             return Some(left);
         }
+        if let Err(error) = self.following.find_lineage() {
+            let message = format!("cannot find out which commit was applied last: {error}");
+            self.fail(vec![Diagnostic::error(error.code, message).help(error.code.info().cure)]);
+            return None;
+        }
         let began = Instant::now();
         self.begin_reading();
         if self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
             && self.recorder.unchanged()
+            && self.following.rewound().is_none()
         {
             measure("in_sync", began);
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
             let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
+            self.following.note_applied(commit.as_deref());
             self.following.status.confirm(self.look_record(commit, revision), true);
             return None;
         }
@@ -200,6 +207,14 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let found = outcome.condition().0;
         // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
         let is_synced = found.status() == Status::Synced;
+        if is_synced || matches!(outcome, RunReport::Partly(_) | RunReport::Drifted { .. }) {
+            if let Some(warning) = self.following.rewound() {
+                let source = self.options.source.as_str();
+                tracing::warn!(source, code = %warning.code, "{}", warning.message);
+                findings = findings.after(&[warning]);
+            }
+            self.following.note_applied(commit.as_deref());
+        }
         if let Some(failure) = self.following.fetch_failure()
             && found != Reason::FetchFailed
         {

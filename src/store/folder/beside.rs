@@ -1,4 +1,5 @@
-//! Files of others beside those of a store: what is derived from it and can be lost at any time, and suspended sources.
+//! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, and the
+//! commits that sources applied last.
 
 use std::{fs, io, io::Read, path::Path};
 
@@ -36,7 +37,7 @@ pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
 /// Returns whether a folder has files other than those of an interrupted creation.
 pub(super) fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        let beside = ["remembered", "suspensions", "notifications", keys::KEYS, keys::MASTER];
+        let beside = ["remembered", "suspensions", "applied", "notifications", keys::KEYS, keys::MASTER];
         ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
             || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
             || ["base.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))

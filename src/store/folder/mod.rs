@@ -17,6 +17,7 @@
 //! | `parsed/`, `ties/` | caches of dry runs (D75, D73), which are no part of the store |
 //! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
+//! | `applied` | the commits that sources applied last (D89), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 
 mod base;

@@ -188,6 +188,13 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         "Sign the commit with an allowed key, or add the key to the file of allowed signers.",
     ),
     info(
+        Code::Rewound,
+        "REWOUND",
+        409,
+        "The commit does not descend from the one that the source applied last: its branch was moved back, its history was rewritten, or a tag was moved or removed. A signature does not expire, so this can bring back any earlier state. With `verify`, the commit is not applied; without, this is a warning.",
+        "Find out who moved the revision. Push a commit that descends from the last one, such as a revert or a merge, or accept the commit: `edgewright resume SOURCE --accept-commit COMMIT`.",
+    ),
+    info(
         Code::StoreLocked,
         "STORE_LOCKED",
         503,
