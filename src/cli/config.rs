@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Command;
+use clap::{ArgMatches, Command};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     Failure,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
-    usage,
+    found_file, usage,
 };
 use crate::{
     api::{
@@ -39,25 +39,6 @@ pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 
 /// The keys that take effect while a server runs (D91); all others need a restart.
 const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
-
-/// The options that a file found in the working folder must not set.
-const UNTRUSTED: [&str; 15] = [
-    "server",
-    "context",
-    "token-command",
-    "ca-file",
-    "allow-outside-files",
-    "cors-origin",
-    "trusted-proxy",
-    "security-log",
-    "insecure-http",
-    "master-key-file",
-    "master-key-command",
-    "new-master-key-file",
-    "new-master-key-command",
-    "data-key-days",
-    "secret-days",
-];
 
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -115,13 +96,16 @@ impl ConfigPart {
     /// The part that a field belongs to.
     fn of(field: &FieldPath) -> Option<Self> {
         match field.0.first() {
-            Some(Segment::Key(key)) => match key.as_str() {
-                "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
-                "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => {
-                    Some(ConfigPart::Server)
-                }
-                _ => None,
-            },
+            Some(Segment::Key(key)) => Self::named(key),
+            _ => None,
+        }
+    }
+
+    /// The part that a key of the file belongs to.
+    fn named(key: &str) -> Option<Self> {
+        match key {
+            "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
+            "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => Some(ConfigPart::Server),
             _ => None,
         }
     }
@@ -136,6 +120,8 @@ pub(super) struct Config {
     /// Whether the path was set, rather than found in the working folder.
     named: bool,
     has_content: bool,
+    /// Its keys.
+    keys: Vec<String>,
     fixed: BTreeMap<String, Value>,
     /// The first error of each part. It fails only the commands that use the part: a mistake in the list of sources must
     /// not prevent a look at the history.
@@ -167,29 +153,35 @@ impl Config {
         }
     }
 
-    /// Refuses what a file that was found in the working folder must not set: a pull request can add it, and must not
-    /// send changes or credentials elsewhere, or write files.
+    /// Refuses what only a server uses, unless the file was named: a pull request can add it to the working folder.
     fn trusted(mut self) -> Self {
-        let place = FieldPath::root();
-        let credentials = self.sources.iter().position(ConfiguredSource::has_credentials);
-        let refused = if self.named {
-            None
-        } else if !self.notifications.is_empty() {
-            Some(("`notifications`", place.join("notifications")))
-        } else if self.git_hook.is_some() {
-            Some(("`hooks`", place.join("hooks")))
-        } else if !self.client_certificates.is_empty() {
-            Some(("`client_certificates`", place.join("client_certificates")))
-        } else {
-            credentials.map(|at| ("credentials", place.join("sources").join(at)))
-        };
-        if let Some((what, place)) = refused {
-            let message = format!("{what} cannot be set in a configuration file found in the working folder");
-            let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
-            let failure = unusable(&self.path, &fault.at(place));
+        let of_server = |key: &&String| ConfigPart::named(key) == Some(ConfigPart::Server);
+        if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
+            let failure = self.not_found(key, FieldPath::root().join(key.as_str()));
             self.errors.push((ConfigPart::Server, failure));
         }
         self
+    }
+
+    /// The error of what a file that was found in the working folder cannot set.
+    fn not_found(&self, what: &str, place: FieldPath) -> Failure {
+        let message = format!("`{what}` cannot be set in a configuration file found in the working folder");
+        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
+        self.placed(fault.at(place))
+    }
+
+    /// Fails if the command that runs has an option that a file found in the working folder cannot set, and nothing else has set it.
+    pub(super) fn check_options(&self, command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
+        let refused = self.options.keys().filter(|name| self.is_refused(name));
+        match found_file::first_unset(command, matches, refused) {
+            Some(name) => Err(self.not_found(name, FieldPath::root().join("options").join(name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the file was found in the working folder, and cannot set an option.
+    fn is_refused(&self, name: &str) -> bool {
+        !self.named && !self.options.get(name).is_some_and(|value| found_file::can_set(name, value))
     }
 
     /// Fails with the first error of the parts that a command uses.
@@ -252,7 +244,11 @@ impl Config {
 
     /// The error of an option, with its line.
     fn of_option(&self, name: &str, fault: Fault) -> Failure {
-        let fault = fault.at(FieldPath::root().join("options").join(name));
+        self.placed(fault.at(FieldPath::root().join("options").join(name)))
+    }
+
+    /// The error of a field, with its line.
+    fn placed(&self, fault: Fault) -> Failure {
         match fs::read_to_string(&self.path) {
             Ok(text) => unusable_at(&self.path, &text, &fault),
             Err(_) => unusable(&self.path, &fault),
@@ -279,7 +275,8 @@ impl Config {
         faults.extend(found);
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
-        let fixed = fixed(decode(content.root(), None).0.unwrap_or_default());
+        let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
+        let (keys, fixed) = (whole.keys().cloned().collect(), fixed(whole));
         let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
             let path = fault.path.under(&FieldPath::root().join("lints"));
             faults.push(fault.at(path));
@@ -320,6 +317,7 @@ impl Config {
             path: path.to_owned(),
             named: false,
             has_content: true,
+            keys,
             fixed,
             errors,
             lints,
@@ -335,16 +333,7 @@ impl Config {
     /// precedence.
     pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
         for (name, value) in &self.options {
-            // A pull request can add this file to the working folder, and must not redirect the token, read other files,
-            // run a command or choose a key.
-            if !self.named && UNTRUSTED.contains(&name.as_str()) {
-                let message = format!("`{name}` cannot be set in a configuration file found in the working folder");
-                let fault = Fault::new(Code::NotAllowed, message);
-                return Err(unusable(
-                    &self.path,
-                    &fault.help(format!("use the flag or its environment variable, or set {VARIABLE}")),
-                ));
-            }
+            let value = Some(value.as_str()).filter(|_| !self.is_refused(name));
             let mut known = false;
             for subcommand in subcommands(&command) {
                 command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));
@@ -384,15 +373,16 @@ fn subcommands(command: &Command) -> Vec<String> {
     command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
 }
 
-/// Sets the default of an option in a command and its subcommands. An option without an environment variable has no
+/// Sets the default of an option in a command and its subcommands, if there is one. An option without an environment variable has no
 /// default either (D32).
-fn set(mut command: Command, name: &str, value: &str, known: &mut bool) -> Command {
+fn set(mut command: Command, name: &str, value: Option<&str>, known: &mut bool) -> Command {
     let is_it = |argument: &&clap::Arg| argument.get_long() == Some(name) && argument.get_env().is_some();
     let found = command.get_arguments().find(is_it).map(|it| it.get_id().clone());
     if let Some(id) = found {
         *known = true;
-        let value = value.to_owned();
-        command = command.mut_arg(id, |argument| argument.default_value(value));
+        if let Some(value) = value.map(str::to_owned) {
+            command = command.mut_arg(id, |argument| argument.default_value(value));
+        }
     }
     for subcommand in subcommands(&command) {
         command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, known));

@@ -18,6 +18,7 @@ mod export;
 mod files_only;
 mod fmt;
 mod followed;
+mod found_file;
 mod get;
 mod given;
 mod guards;
@@ -216,7 +217,8 @@ pub fn main() -> ExitCode {
 fn run() -> CommandResult {
     let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
-    let matches = of_one_program(unset::without_empty_variables(command)).try_get_matches();
+    let command = of_one_program(unset::without_empty_variables(command));
+    let matches = command.clone().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -236,6 +238,7 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
+    config.check_options(&command, &matches).inspect_err(report_unconfigured)?;
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
     let given = Given::new(&matches, config.option_names(), current_context(&cli.command));

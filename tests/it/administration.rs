@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::cli::{Folder, Run, Serve, finish};
+use crate::cli::{CONFIG_VARIABLE, Folder, Run, Serve, finish};
 
 /// The file of contexts.
 pub(crate) const CONTEXTS: &str = "config/edgewright/contexts.yaml";
@@ -282,8 +282,11 @@ fn a_file_of_contexts_that_is_open_or_broken_is_refused() {
 #[test]
 fn a_configuration_file_of_the_working_folder_chooses_no_context() {
     let folder = Folder::new();
-    for option in ["context: prod", "token-command: id", "ca-file: ca.pem"] {
+    const LOGIN: &str = "login --server http://127.0.0.1:1";
+    for (option, line) in [("context: prod", "get edges"), ("token-command: id", LOGIN), ("ca-file: ca.pem", LOGIN)] {
         folder.write("edgewright.config.yaml", &format!("options: {{{option}}}\n"));
-        assert_refused(&run(&folder, "get edges"), "cannot be set in a configuration file found in the working folder");
+        let mut command = user(&folder, line);
+        command.env_remove(CONFIG_VARIABLE);
+        assert_refused(&finish(command, ""), "cannot be set in a configuration file found in the working folder");
     }
 }

@@ -25,6 +25,10 @@ pub(crate) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 /// A folder for caches that cannot be created.
 pub(crate) const NO_CACHE: &str = "/dev/null";
 /// How long something may take that takes a moment; a test that reaches it fails.
+/// The configuration file, which the program finds in its working folder.
+pub(crate) const CONFIG: &str = "edgewright.config.yaml";
+/// Names a configuration file. An empty variable is unset.
+pub(crate) const CONFIG_VARIABLE: &str = "EDGEWRIGHT_CONFIG";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
@@ -191,6 +195,10 @@ fn command_in(folder: &Path, line: &str) -> Command {
     }
     // A test that is about the user's cache has one of its own.
     command.env("EDGEWRIGHT_STORE", "store").env("XDG_CACHE_HOME", NO_CACHE).env("XDG_CONFIG_HOME", NO_CACHE);
+    // A file that is only found can set little. A test that is about one removes the variable.
+    if folder.join(CONFIG).exists() {
+        command.env(CONFIG_VARIABLE, CONFIG);
+    }
     command
 }
 

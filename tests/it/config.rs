@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::cli::Folder;
+use crate::cli::{CONFIG, CONFIG_VARIABLE, Folder, Run, finish};
 
 const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a, labels: {team: x}}\nspec:\n  \
                     hostports: [a.example.com:443]\n  routes:\n  - {name: r, match_type: path_prefix, match: /}\n";
@@ -101,7 +101,8 @@ fn a_file_that_is_just_there_sends_nothing_anywhere() {
     for option in ["server: http://127.0.0.1:1", "allow-outside-files: true", "insecure-http: true"] {
         let text = format!("options: {{{option}}}\n");
         folder.write("edgewright.config.yaml", &text);
-        let run = folder.run("plan m");
+        let line = if option.starts_with("insecure-http") { "serve" } else { "plan m" };
+        let run = with_found_file(&folder, line);
         assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (1, true), "{option}: {}", run.err);
         fs::rename(folder.path("edgewright.config.yaml"), folder.path("named.yaml")).unwrap();
         let named = folder.command("plan m").env("EDGEWRIGHT_CONFIG", "named.yaml").output().unwrap();
@@ -142,7 +143,7 @@ fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
             folder.ok(line);
         }
         for line in ["validate m", "serve --listen 127.0.0.1:0"] {
-            let run = folder.run(line);
+            let run = with_found_file(&folder, line);
             assert_eq!((run.code, run.err.contains(said)), (1, true), "{line}: {text}: {}", run.all());
         }
     }
@@ -154,4 +155,58 @@ fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
     }
     folder.write("edgewright.config.yaml", "options: {stor: x}\n");
     assert_eq!(folder.run("get edges").code, 1, "every command uses the options");
+}
+
+/// Runs the program where it finds the configuration file itself.
+fn with_found_file(folder: &Folder, line: &str) -> Run {
+    let mut command = folder.command(line);
+    command.env_remove(CONFIG_VARIABLE).env_remove("EDGEWRIGHT_STORE");
+    finish(command, "")
+}
+
+#[test]
+fn a_file_that_is_only_found_sets_nothing_that_reads_writes_or_sends() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let refused = "cannot be set in a configuration file found in the working folder";
+    // What the author of a pull request would set.
+    for (text, line) in [
+        ("options:\n  with: /etc/passwd\n", "validate m"),
+        ("options:\n  output: m/a.yaml\n", "validate m"),
+        ("options:\n  out: m/a.yaml\n", "plan m"),
+        ("options:\n  store: elsewhere\n", "reconcile m"),
+        ("options:\n  max-deletes: 100%\n", "plan m"),
+        ("options:\n  max-deletes: 4\n", "plan m"),
+        ("options:\n  source: other\n", "plan m"),
+        ("options:\n  history-records: 1\n", "reconcile m"),
+        ("options:\n  role: admin\n", "keys create"),
+        ("options:\n  owner: usr_root\n", "keys create"),
+        ("options:\n  base-url: https://evil.example.com\n", "serve"),
+        ("options:\n  admin-token-file: m/a.yaml\n", "serve"),
+        ("options:\n  listen: 0.0.0.0:80\n", "serve"),
+        ("lints: {}\nsources: [{name: a, path: m}]\n", "serve"),
+        ("lints: {}\nrest_writes: {shop: drift}\n", "serve"),
+        ("lints: {}\nnotifications: {files: [{name: a, path: x}]}\n", "validate m"),
+    ] {
+        folder.write(CONFIG, text);
+        let run = with_found_file(&folder, line);
+        let names = ["NOT_ALLOWED", refused, "(line 2)", "name the file in EDGEWRIGHT_CONFIG"];
+        assert!(run.code == 1 && names.iter().all(|word| run.err.contains(word)), "{text}{line}: {}", run.all());
+        assert_eq!(folder.read("m/a.yaml"), EDGE, "{text}");
+        assert!(!folder.path("elsewhere").exists() && !folder.path("edgewright.db").exists());
+    }
+    // What changes only what is shown, or makes a limit lower.
+    for text in [
+        "options: {format: json}\n",
+        "options: {max-deletes: 0}\n",
+        "lints: {route-without-backend: allow}\n",
+        "certificate_expiry_days: 3\nallowed_labels: [team]\n",
+    ] {
+        folder.write(CONFIG, text);
+        assert_eq!(with_found_file(&folder, "plan m").code, 0, "{text}");
+    }
+    // What another command would use, or a flag sets, is in nobody's way.
+    folder.write(CONFIG, "options: {listen: '127.0.0.1:1', store: elsewhere}\n");
+    assert_eq!(with_found_file(&folder, "validate m").code, 0);
+    assert_eq!(with_found_file(&folder, "plan --store mine m").code, 0);
 }

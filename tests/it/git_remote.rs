@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::http::GitServer;
 use crate::{
-    cli::{Folder, Serve, finish, http as request, until, within},
+    cli::{CONFIG_VARIABLE, Folder, Serve, finish, http as request, until, within},
     diff::git,
 };
 
@@ -353,7 +353,9 @@ fn a_file_found_in_the_working_folder_sends_no_credentials() {
         "hooks:\n  git: {secret_file: x}\n".to_owned(),
     ] {
         folder.write(CONFIG, &text);
-        let run = folder.run("validate .");
+        let mut command = folder.command("validate .");
+        command.env_remove(CONFIG_VARIABLE);
+        let run = finish(command, "");
         let is_refused = run.err.contains("cannot be set in a configuration file found in the working folder");
         assert_eq!((run.code, is_refused), (1, true), "{text}: {}", run.err);
     }

@@ -16,7 +16,7 @@ use edgewright::{
 use sha2::{Digest, Sha256};
 
 use super::{commit, content, small};
-use crate::cli::{Folder, REPOSITORY, Run, beside, copy};
+use crate::cli::{CONFIG_VARIABLE, Folder, REPOSITORY, Run, beside, copy, finish};
 
 /// The files of a store.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -222,7 +222,9 @@ fn who_makes_a_master_key_says_so_once() {
 fn a_configuration_file_that_was_found_cannot_choose_the_key() {
     let folder = Folder::new();
     folder.write("edgewright.config.yaml", "options: {master-key-command: 'touch hunter2; cat k'}\n");
-    refused(&folder.run("keys create --role admin"), "ERR_EDGEWRIGHT_NOT_ALLOWED");
+    let mut command = folder.command("keys create --role admin");
+    command.env_remove(CONFIG_VARIABLE);
+    refused(&finish(command, ""), "ERR_EDGEWRIGHT_NOT_ALLOWED");
     assert!(!folder.path("hunter2").exists() && !folder.path("store").exists());
 }
 
