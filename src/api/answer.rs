@@ -19,6 +19,7 @@ use crate::{
         snapshot::Rendered,
     },
     store::{CommitError, StoreError, mint},
+    text::without_tokens,
 };
 
 /// The header of every response (D8).
@@ -39,7 +40,7 @@ pub(crate) struct ApiError {
 }
 
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
-const WARNING: &str = "edgewright-warning";
+pub(super) const WARNING: &str = "edgewright-warning";
 
 impl ApiError {
     /// Creates the error of one fault.
@@ -184,7 +185,7 @@ fn pointer(fault: &Fault) -> String {
     loop {
         let pointer = path.to_string();
         if pointer.len() <= MOST_POINTER_BYTES || path.0.pop().is_none() {
-            return pointer;
+            return without_tokens(&pointer).into_owned();
         }
     }
 }

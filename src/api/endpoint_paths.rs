@@ -14,12 +14,17 @@ use percent_encoding::percent_decode_str;
 
 use super::{
     App,
-    answer::ApiError,
+    answer::{ApiError, WARNING},
     endpoint::{Endpoint, endpoints},
     handle::{Served, handle},
     metrics::Meter,
     router::{method_not_allowed, not_found},
 };
+use crate::text::key_of_token;
+
+/// The warning about an API token in a path.
+const TOKEN_SEEN: &str =
+    "the path has an API token, which proxies may have logged; delete its key, and use the ID of a key in paths";
 
 /// Finds the endpoint of a request.
 pub(super) struct EndpointPaths(Router<PathMethods>);
@@ -38,6 +43,8 @@ pub(super) struct FoundPath<'p> {
     path: &'p PathMethods,
     /// The decoded parameters in order. A path that is not UTF-8 is not found.
     parameters: Result<Vec<String>, ApiError>,
+    /// Whether a parameter was an API token.
+    has_token: bool,
 }
 
 impl EndpointPaths {
@@ -63,7 +70,14 @@ impl EndpointPaths {
     /// Finds the endpoints of a path; `path` is not decoded yet.
     pub(super) fn find(&self, path: &str) -> Option<FoundPath<'_>> {
         let found = self.0.at(path).ok()?;
-        Some(FoundPath { path: found.value, parameters: decoded(&found.params) })
+        let (mut parameters, mut has_token) = (decoded(&found.params), false);
+        for parameter in parameters.iter_mut().flatten() {
+            // Whoever pastes a leaked token means its key, and the token goes no further.
+            if let Some(key) = key_of_token(parameter).map(str::to_owned) {
+                (*parameter, has_token) = (key, true);
+            }
+        }
+        Some(FoundPath { path: found.value, parameters, has_token })
     }
 }
 
@@ -86,7 +100,7 @@ impl PathMethods {
 impl FoundPath<'_> {
     /// Handles a request with this path.
     pub(super) async fn answer(self, request: Request) -> Response {
-        let Self { path, parameters } = self;
+        let Self { path, parameters, has_token } = self;
         let method = request.method().clone();
         let is_head = method == Method::HEAD;
         let wanted = if is_head { &Method::GET } else { &method };
@@ -105,7 +119,10 @@ impl FoundPath<'_> {
             };
             handled.unwrap_or_else(IntoResponse::into_response)
         };
-        let response = meter.observe(&method, answering).await;
+        let mut response = meter.observe(&method, answering).await;
+        if has_token {
+            response.headers_mut().append(WARNING, HeaderValue::from_static(TOKEN_SEEN));
+        }
         if is_head { without_body(response) } else { response }
     }
 }

@@ -35,7 +35,7 @@ use crate::{
     },
     reconcile::ApplyError,
     store::{Commit, Store, mint},
-    text::escaped,
+    text::{escaped, key_of_token},
 };
 
 /// Create, list and revoke API keys.
@@ -76,7 +76,7 @@ enum Command {
     Revoke {
         #[command(flatten)]
         place: StoreOrServer,
-        /// ID of the key, `ak_…`.
+        /// ID of the key, `ak_…`; of a token, its key is revoked.
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -156,15 +156,26 @@ impl Args {
                     }
                 })?;
             }
-            Command::Revoke { place, id, log } => match place.client()? {
-                Some(client) => delete_through(&client, &id)?,
-                None => {
-                    let key = Key::new(Kind::ApiKey, Id::new(&id));
-                    let opened = place.store.open_existing()?;
-                    let log = log.open(&place.store)?;
-                    commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+            Command::Revoke { place, id, log } => {
+                let id = match key_of_token(&id) {
+                    Some(key) => {
+                        say(&format!(
+                            "This is a token, which the command line shows to others. Revoking its key {key}."
+                        ));
+                        key.to_owned()
+                    }
+                    None => id,
+                };
+                match place.client()? {
+                    Some(client) => delete_through(&client, &id)?,
+                    None => {
+                        let key = Key::new(Kind::ApiKey, Id::new(&id));
+                        let opened = place.store.open_existing()?;
+                        let log = log.open(&place.store)?;
+                        commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
+                    }
                 }
-            },
+            }
         }
         Ok(Exit::Done)
     }

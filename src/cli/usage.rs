@@ -6,23 +6,21 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
-use crate::text::{escaped, steers};
+use crate::text::{escaped, has_token, steers, without_tokens};
 
-/// Escapes the arguments that a usage error quotes.
+/// Escapes the arguments that a usage error quotes, and hides API tokens in them.
 pub(super) fn tamed(mut error: Error) -> Error {
     let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
-    if !quoted.iter().any(|(_, value)| is_steering(value)) {
+    if !quoted.iter().any(|(_, value)| is_unfit(value)) {
         return error;
     }
     for (kind, value) in quoted {
         let shown = match value {
-            ContextValue::String(text) => ContextValue::String(escaped(&text).into_owned()),
-            ContextValue::Strings(texts) => {
-                ContextValue::Strings(texts.iter().map(|text| escaped(text).into_owned()).collect())
-            }
+            ContextValue::String(text) => ContextValue::String(fit(&text)),
+            ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(|text| fit(text)).collect()),
             // A tip can quote the argument between colour codes, which look like those of the argument.
             ContextValue::StyledStrs(tips) => {
-                let plain = |tip: &StyledStr| StyledStr::from(escaped(&tip.to_string()).into_owned());
+                let plain = |tip: &StyledStr| StyledStr::from(fit(&tip.to_string()));
                 ContextValue::StyledStrs(tips.iter().map(plain).collect())
             }
             // The usage contains only option names.
@@ -44,10 +42,15 @@ pub(super) fn invalid_value(error: &Error) -> Option<(String, String)> {
     Some((option.to_owned(), value.to_owned()))
 }
 
-fn is_steering(value: &ContextValue) -> bool {
+fn fit(text: &str) -> String {
+    escaped(&without_tokens(text)).into_owned()
+}
+
+fn is_unfit(value: &ContextValue) -> bool {
+    let is_unfit = |text: &String| text.contains(steers) || has_token(text);
     match value {
-        ContextValue::String(text) => text.contains(steers),
-        ContextValue::Strings(texts) => texts.iter().any(|text| text.contains(steers)),
+        ContextValue::String(text) => is_unfit(text),
+        ContextValue::Strings(texts) => texts.iter().any(is_unfit),
         _ => false,
     }
 }

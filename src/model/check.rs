@@ -1,6 +1,6 @@
 //! Checks and schemas for fields that several kinds and modules share.
 
-use crate::text::printable;
+use crate::text::{has_token, printable};
 use std::{collections::BTreeMap, net::IpAddr};
 
 use super::{
@@ -25,6 +25,12 @@ pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
                     format!("`{field}` must be at most {most} bytes of UTF-8 (found {})", text.len()),
                 ));
             });
+        }
+        // Everybody who can read the resource could use it.
+        if has_token(text) {
+            let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
+            let help = "remove it, and revoke the key with `edgewright keys revoke`: others may have seen it";
+            faults.within(field, |faults| faults.report(fault.help(help)));
         }
     }
 }

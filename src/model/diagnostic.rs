@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     code::Code,
-    fault::{Fault, MOST_FAULTS},
+    fault::{Fault, MOST_FAULTS, hidden_tokens},
     redact::{Fields, Redacted},
 };
 use crate::text::tamed;
@@ -181,7 +181,7 @@ impl Diagnostic {
         Self {
             code: code.into(),
             severity: Severity::Error,
-            message: message.into(),
+            message: hidden_tokens(message.into()),
             help: None,
             place: None,
             related: Vec::new(),
@@ -197,7 +197,7 @@ impl Diagnostic {
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(hidden_tokens(help.into()));
         self
     }
 

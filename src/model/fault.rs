@@ -1,9 +1,10 @@
 //! Faults in a document: what is wrong, at which field, and how to fix it.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::code::Code;
 pub(crate) use super::near::nearest;
+use crate::text::without_tokens;
 
 /// One step of a [`Path`] into a document.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,7 +101,8 @@ pub struct Fault {
 impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, path: Path::root(), aim: Aim::Value, message: message.into(), help: None, left_out: None }
+        let message = hidden_tokens(message.into());
+        Self { code, path: Path::root(), aim: Aim::Value, message, help: None, left_out: None }
     }
 
     /// Sets the field.
@@ -120,8 +122,16 @@ impl Fault {
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(hidden_tokens(help.into()));
         self
+    }
+}
+
+/// A message without the API tokens that it quotes.
+pub(super) fn hidden_tokens(message: String) -> String {
+    match without_tokens(&message) {
+        Cow::Borrowed(_) => message,
+        Cow::Owned(hidden) => hidden,
     }
 }
 

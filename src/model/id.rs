@@ -14,6 +14,7 @@ use arcstr::ArcStr;
 use blake3::hazmat::{ContextKey, HasherExt as _, hash_derive_key_context};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::text::has_token;
 use head::IdHead;
 
 /// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.
@@ -155,7 +156,8 @@ impl<'de> Deserialize<'de> for Id {
 /// Whether a text is valid as the ID of a resource that another service owns: 1 to 255 bytes without slashes, white
 /// space or control characters (D20).
 pub(crate) fn is_opaque_id(text: &str) -> bool {
-    (1..=255).contains(&text.len()) && !text.chars().any(|c| c == '/' || c.is_whitespace() || c.is_control())
+    let is_plain = |c: char| c != '/' && !c.is_whitespace() && !c.is_control();
+    (1..=255).contains(&text.len()) && text.chars().all(is_plain) && !has_token(text)
 }
 
 /// Whether a text is valid as a manifest name: lower-case letters, digits, '-' and '.' (D26). A name has no '_' and an

@@ -15,6 +15,7 @@ use super::{
     resource::AnyResource,
     secret::{Secret, Secrets},
 };
+use crate::text::without_tokens;
 
 /// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
 pub(crate) const CONTEXT_OWNER: &str = "(context)";
@@ -332,7 +333,7 @@ impl Author {
     #[must_use]
     pub fn with_commit_message(mut self, message: Option<String>) -> Self {
         if let Author::Source { commit: Some(_), commit_message, .. } = &mut self {
-            *commit_message = message;
+            *commit_message = message.map(|message| without_tokens(&message).into_owned());
         }
         self
     }

@@ -16,7 +16,7 @@ use crate::{
     },
     plan::safety::Budget,
     tenancy::SourceScope,
-    text::printable,
+    text::{has_token, printable},
 };
 
 /// The options of a run.
@@ -74,6 +74,9 @@ pub(crate) const DEFAULT_SOURCE: &str = "default";
 
 /// Validates a source name; the error explains what is wrong.
 pub(crate) fn check_source(name: &str) -> Result<(), String> {
+    if has_token(name) {
+        return Err("a source name cannot contain an API token; revoke its key with `edgewright keys revoke`".into());
+    }
     let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
     good.then_some(()).ok_or_else(|| "a source name must have 1 to 255 bytes without control characters".into())
 }

@@ -20,6 +20,7 @@ use crate::{
         operation::Author,
     },
     store::{Attempt, Store, StoreError, history::Outcome, mint, read_beside, write_beside},
+    text::has_token,
 };
 
 /// The file, beside the files of the store.
@@ -54,6 +55,10 @@ impl Suspension {
         if reason.len() > MOST_REASON_BYTES || reason.contains(char::is_control) {
             let message = format!("`reason` must have at most {MOST_REASON_BYTES} bytes without control characters");
             return Err(Fault::new(Code::InvalidFormat, message).at(at("reason")));
+        }
+        if has_token(&reason) {
+            let fault = Fault::new(Code::NotAllowed, "`reason` contains an API token").at(at("reason"));
+            return Err(fault.help("remove it, and revoke the key with `edgewright keys revoke`"));
         }
         let since = mint::now();
         if until.is_some_and(|until| until <= since) {

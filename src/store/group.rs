@@ -32,7 +32,10 @@ use super::{
     tried::NextState,
     written::{digest_of, written},
 };
-use crate::model::{code::Code, key::Key, operation::Author, snapshot::Snapshot};
+use crate::{
+    model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},
+    text::without_tokens,
+};
 
 /// The changes of a revision from which on freeing the one before it, and writing the revision, take long.
 const LARGE_CHANGE: usize = 1000;
@@ -281,7 +284,10 @@ impl Store {
         message: String,
         calls: Vec<String>,
     ) -> Result<Unchained, StoreError> {
-        let record = record(position, attempt, outcome, message, calls).to_bytes()?.into();
+        // What was refused can be anything, also a token in the place of an ID.
+        let hidden = |text: String| without_tokens(&text).into_owned();
+        let calls = calls.into_iter().map(hidden).collect();
+        let record = record(position, attempt, outcome, hidden(message), calls).to_bytes()?.into();
         Ok(Unchained { record, changes: Changes::default(), made: None })
     }
 

@@ -1,8 +1,11 @@
 //! Display of untrusted text, without characters that change what a terminal or review shows.
 
+mod token;
 pub(crate) mod yaml;
 
 use std::{borrow::Cow, fmt};
+
+pub(crate) use token::{has_token, key_of_token, without_tokens};
 
 /// The most characters of a value quoted in a message.
 const QUOTED_CHARS: usize = 60;
@@ -29,6 +32,8 @@ pub(crate) fn number(number: &dyn fmt::Display) -> String {
 }
 
 fn cut(text: &str, most: usize) -> String {
+    // A part of a token would be no token, and still too much of it.
+    let text = &*without_tokens(text);
     let mut printable: String = text.chars().take(most).flat_map(char::escape_debug).collect();
     if text.chars().nth(most).is_some() {
         printable.push('…');

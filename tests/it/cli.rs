@@ -386,6 +386,8 @@ impl Drop for Serve {
 pub(crate) struct Answer {
     /// The status.
     pub status: u16,
+    /// The status line and the headers.
+    pub head: String,
     /// The body.
     pub body: String,
 }
@@ -426,7 +428,8 @@ pub(crate) fn answer(mut connection: TcpStream) -> Answer {
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     let text = String::from_utf8(read_answer(&mut connection)).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    Answer { status: head.split(' ').nth(1).unwrap().parse().unwrap(), body: body.to_owned() }
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
 /// Looks again and again until there is something, and fails after a while.

@@ -93,6 +93,7 @@ mod tenancy;
 mod terminal;
 mod tidy;
 mod tls;
+mod tokens;
 mod trace;
 mod transfer;
 mod transfer_advice;
