@@ -1,6 +1,10 @@
 //! `edgewright keys`: the API keys of a store or a server.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Subcommand;
 
@@ -8,7 +12,7 @@ use super::{
     CommandResult, Exit, Failure,
     key_scope::ScopeArgs,
     local_log::LocalLogArgs,
-    output::{hand_over, print},
+    output::{hand_over, is_readable_by_others, print},
     owners,
     show::say,
     store_or_server::StoreOrServer,
@@ -33,7 +37,7 @@ use crate::{
         secret::Secret,
         snapshot::Snapshot,
     },
-    reconcile::ApplyError,
+    reconcile::{ApplyError, token::write_token},
     store::{Commit, Store, mint},
     text::{escaped, key_of_token},
 };
@@ -62,6 +66,9 @@ enum Command {
         /// Description of the key.
         #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
         description: String,
+        /// File to write the token to (mode 0600), instead of stdout.
+        #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TOKEN_FILE")]
+        token_file: Option<PathBuf>,
         #[command(flatten)]
         scope: ScopeArgs,
         #[command(flatten)]
@@ -112,7 +119,8 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         match self.command {
-            Command::Create { place, role, owner, description, scope, log } => {
+            Command::Create { place, role, owner, description, token_file, scope, log } => {
+                let show = |token: &Secret| show(token, token_file.as_deref());
                 let spec = ApiKey {
                     description,
                     owner_id: owner.clone().unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string()),
@@ -121,7 +129,7 @@ impl Args {
                 };
                 let is_limited = spec.scope.is_some();
                 let has = match place.client()? {
-                    Some(client) => create_on_server(&client, role, owner.is_some(), &spec)?,
+                    Some(client) => create_on_server(&client, role, owner.is_some(), &spec, show)?,
                     None => {
                         let owner = spec.owner_id.clone();
                         let mut shown = false;
@@ -181,9 +189,18 @@ impl Args {
     }
 }
 
-/// Prints a token, once.
-fn show(token: &Secret) -> Result<(), Failure> {
-    hand_over(format!("{}\n", token.expose()))
+/// Prints a token or writes it to a file, once.
+fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else {
+        if is_readable_by_others() {
+            say("The token goes to a file that others can read. Restrict it with `chmod 600`, or use --token-file.");
+        }
+        return hand_over(format!("{}\n", token.expose()));
+    };
+    write_token(file, token.expose()).map_err(|error| {
+        let message = format!("cannot write the token to {}: {error}", file.display());
+        Diagnostic::error(Code::Unreadable, message).help("name a new file in a folder that you can write to").into()
+    })
 }
 
 /// Refuses an invalid key.
@@ -209,6 +226,7 @@ fn create_on_server(
     role: Option<Role>,
     names_owner: bool,
     spec: &ApiKey,
+    show: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<Option<Role>, Failure> {
     check(spec)?;
     let has = if names_owner && role.is_some() { role_through(client, &spec.owner_id)? } else { None };

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{ArgMatches, Args};
+use rustix::fs::FileType;
 
 use super::{Failure, show};
 use crate::{
@@ -161,6 +162,12 @@ pub(super) fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
 /// Flushes standard output; at exit, a write error would go unnoticed.
 pub(super) fn flush() -> io::Result<()> {
     io::stdout().flush()
+}
+
+/// Whether standard output is a file that other users can read.
+pub(super) fn is_readable_by_others() -> bool {
+    let is_open = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile && mode & 0o044 != 0;
+    rustix::fs::fstat(io::stdout()).is_ok_and(|facts| is_open(facts.st_mode))
 }
 
 /// Whether standard output is the null device.

@@ -14,7 +14,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::cli::{Folder, Serve, until};
+use crate::cli::{CONFIG_VARIABLE, Folder, Serve, finish, until};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// The status of a receiver that never answers.
@@ -271,6 +271,8 @@ fn a_target_that_cannot_work_is_an_error_at_the_start() {
     }
     // A pull request can add a file to the working folder.
     folder.write("edgewright.config.yaml", "notifications: {files: [{name: a, path: x}]}\n");
-    let run = folder.run("serve --listen 127.0.0.1:0");
+    let mut command = folder.command("serve --listen 127.0.0.1:0");
+    command.env_remove(CONFIG_VARIABLE);
+    let run = finish(command, "");
     assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED")), (1, true), "{}", run.all());
 }

@@ -3,7 +3,7 @@
 use edgewright::Store;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::{Folder, Run};
+use crate::cli::{CONFIG_VARIABLE, Folder, Run, finish};
 
 /// Until when former data keys decrypt, as `store rekey` says, in days from now.
 fn days_left(run: &Run) -> Vec<f64> {
@@ -29,7 +29,9 @@ fn the_store_remembers_how_long_it_keeps_former_secrets() {
     }
     // Write access to the working folder must not be enough to destroy secrets.
     folder.write("edgewright.config.yaml", "options: {secret-days: 1}\n");
-    let run = folder.run("keys list");
+    let mut command = folder.command("keys list");
+    command.env_remove(CONFIG_VARIABLE);
+    let run = finish(command, "");
     assert!(run.code == 1 && run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED"), "{}", run.all());
 }
 

@@ -24,7 +24,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use crate::cli::{Folder, Serve, finish, http, request, until};
+use crate::cli::{CONFIG_VARIABLE, Folder, Serve, finish, http, request, until};
 
 /// A private key.
 struct TestKey {
@@ -371,7 +371,9 @@ fn files_of_tls_that_cannot_be_used_are_named() {
         );
     }
     folder.write("edgewright.config.yaml", "client_certificates: [{subject_alt_name: 'dns:a', owner: bot_a}]\n");
-    let run = folder.run("validate m");
+    let mut command = folder.command("validate m");
+    command.env_remove(CONFIG_VARIABLE);
+    let run = finish(command, "");
     assert!(run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED") && run.err.contains("client_certificates"), "{}", run.err);
     folder.write("named.yaml", "client_certificates: [{subject_alt_name: 'a', owner: bot_a}]\n");
     let named = folder.command("validate m").env("EDGEWRIGHT_CONFIG", "named.yaml").output().unwrap();

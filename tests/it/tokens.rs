@@ -1,7 +1,7 @@
 //! API tokens that somebody pastes into the wrong place (D23): what revokes a leaked token does not publish it, and nothing
 //! that was said or kept has its secret part.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use serde_json::json;
 
@@ -92,4 +92,23 @@ fn commands_understand_a_token_and_do_not_repeat_it() {
     assert!(!said.contains(secret), "{said}");
     assert!(!folder.ok("keys list").out.contains(id));
     assert_eq!(is_kept(&folder, secret), [""; 0]);
+}
+
+#[test]
+fn a_token_is_written_for_its_owner_alone() {
+    let folder = Folder::new();
+    folder.ok("keys create --role admin --token-file admin.token");
+    assert!(folder.mode("admin.token") == 0o600 && folder.read("admin.token").starts_with("ew_ak_"));
+    let refused = folder.run("keys create --role viewer --token-file none/viewer.token");
+    assert!(refused.code == 1 && refused.err.contains("cannot write the token"), "{}", refused.all());
+    assert_eq!(folder.ok("keys list").out.lines().count(), 1, "the key was not created");
+    for (mode, is_told) in [(0o644, true), (0o600, false)] {
+        folder.write("out.token", "");
+        fs::set_permissions(folder.path("out.token"), fs::Permissions::from_mode(mode)).unwrap();
+        let out = fs::File::create(folder.path("out.token")).unwrap();
+        let output = folder.command("keys create --role viewer").stdout(out).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("a file that others can read"), is_told, "{said}");
+    }
 }

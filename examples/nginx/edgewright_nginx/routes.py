@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -158,17 +159,29 @@ def _ip_restriction(location: _Location, config: dict[str, Any], shared: Shared)
     location.checks.append(f"if ({refused}) {{ return 403; }}")
 
 
+# The most steps of a pattern from one place, and the longest user agent that patterns are tried on. PCRE goes back and tries
+# again, so without limits a long agent would hold a worker, and pass a pattern that denies it.
+_LIMIT = "(*LIMIT_MATCH=5000)"
+_LONGEST_AGENT = 512
+
+
 def _user_agent_filter(location: _Location, config: dict[str, Any], shared: Shared) -> None:
     _only(config, "allow", "deny")
     allow, deny = config["allow"], config["deny"]
     if not allow and not deny:
         return
     number = sum(line.startswith("    map") for line in shared.agents)
-    default = 1 if allow and not deny else 0
     # An allowed agent has access even if a pattern denies it, so these come first.
     patterns = [(pattern, 0) for pattern in allow] + [(pattern, 1) for pattern in deny]
-    rules = [f"        {plain(f'~(?:{portable(pattern)})')} {refused};" for pattern, refused in patterns]
-    shared.agents += [f"    map $http_user_agent $edgewright_agent_{number} {{", f"        default {default};", *rules, "    }"]
+    rules = [f"        {plain(f'~{_LIMIT}(?:{portable(pattern)})')} {refused};" for pattern, refused in patterns]
+    if deny:
+        # Who is not denied has access. nginx takes the default when a pattern exceeds its limit, so the default refuses.
+        rules.append(f"        {plain('~^')} 0;")
+    # nginx tries no pattern on an empty or missing user agent.
+    matching = (refused for pattern, refused in patterns if re.search(portable(pattern), ""))
+    rules.insert(0, f'        "" {next(matching, 0 if deny else 1)};')
+    too_long = f"        {plain(f'~^.{{{_LONGEST_AGENT + 1}}}')} 1;"
+    shared.agents += [f"    map $http_user_agent $edgewright_agent_{number} {{", "        default 1;", too_long, *rules, "    }"]
     location.checks.append(f"if ($edgewright_agent_{number}) {{ return 403; }}")
 
 

@@ -161,7 +161,7 @@ spec:
       request_headers: {{add: {{X-Edge: "costs $5 \\"really\\""}}, remove: [X-Debug]}}
       response_headers: {{add: {{X-Frame-Options: DENY}}, remove: [X-Powered-By]}}
       compression: {{}}
-      user_agent_filter: {{deny: ["(?i)badbot"]}}{modules}
+      user_agent_filter: {{deny: ["(?i)badbot", "^(?:a+)+!$"]}}{modules}
     - name: exact
       match_type: exact_path
       match: /exact
@@ -242,6 +242,13 @@ def run(world: World) -> None:
     check("responses are compressed", "Content-Encoding: gzip" in packed.headers, packed.headers)
     agent = ask(port, "/", "User-Agent: some BadBot/1\r\n", client)
     check("a denied user agent is refused", agent.status == 403, agent.status)
+    began = time.monotonic()
+    agents = {name: ask(port, "/", f"User-Agent: {text}\r\n", client).status for name, text in (
+        ("slow", "a" * 40 + "!b"), ("slow and denied", "a" * 40 + " badbot"), ("long", "x" * 513 + " badbot"), ("honest", "x" * 500),
+    )}
+    took = time.monotonic() - began
+    expected = {"slow": 403, "slow and denied": 403, "long": 403, "honest": 200}
+    check("a user agent that makes a pattern give up is refused, at once", agents == expected and took < 1, (agents, took))
     ways = [backend(path) for path in ("/exact", "/exactly", "/exact?q", "/exact/inner/x", "/EXACT", "/%65xact")]
     check("exact paths, prefixes and the rest", ways == ["exact", "one", "exact", "inner", "one", "one"], ways)
 

@@ -72,7 +72,8 @@ class Rendering(unittest.TestCase):
             "ssl_verify_client on;", "ssl_client_certificate authorities/0.pem;", "listen 127.0.0.1:8443 ssl;",
             'proxy_set_header "X-Edge" "shop ${edgewright_dollar}5";', 'proxy_set_header "X-Debug" "";',
             'add_header "X-Frame-Options" "DENY" always;', 'proxy_hide_header "X-Powered-By";', "gzip on;",
-            "127.0.0.0/8 1;", '"~(?:^shop-app/)" 0;', '"~(?:(?i)bot)" 1;', "server unix:/run/b.sock;",
+            "127.0.0.0/8 1;", '"~^.{513}" 1;', '"~(*LIMIT_MATCH=5000)(?:^shop-app/)" 0;',
+            '"~(*LIMIT_MATCH=5000)(?:(?i)bot)" 1;', '"~^" 0;', "server unix:/run/b.sock;",
         ):
             self.assertIn(line, text)
         files = rendered(state(edge(hostports=[hostport("shop.test", 8443, CERTIFICATES)])))
