@@ -13,7 +13,7 @@ use crate::{
     store::{
         Store, StoreError,
         check::StoreCheck,
-        folder::{BackupFile, Repair, index_agrees},
+        folder::{BackupFile, Repair, damaged_copies, index_agrees},
         probe,
     },
     text::escaped,
@@ -25,7 +25,8 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         Some(file) => (during("Checking", || in_backup(store, file))?, None),
         None => {
             let opened = open(store).map_err(|failure| advised(failure, store))?;
-            let found = during("Checking", || opened.check());
+            let mut found = during("Checking", || opened.check());
+            found.problems.extend(damaged_copies(store.folder())?);
             (found, Some(index_agrees(store.folder())))
         }
     };

@@ -70,7 +70,7 @@ enum Command {
         #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TOKEN_FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
-        scope: ScopeArgs,
+        scope: Box<ScopeArgs>,
         #[command(flatten)]
         log: LocalLogArgs,
     },

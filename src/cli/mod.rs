@@ -372,7 +372,7 @@ impl StoreArgs {
 
     fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
         let store = Store::open_briefly(&self.store, self.retention(), source)?;
-        master_key::announce(&store, show::say);
+        introduce(&store, show::say);
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
@@ -380,7 +380,7 @@ impl StoreArgs {
     /// Opens the store for as long as the server runs.
     fn open_to_serve(&self) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
-        master_key::announce(&store, |announcement| tracing::warn!("{announcement}"));
+        introduce(&store, |warning| tracing::warn!("{warning}"));
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
@@ -436,9 +436,15 @@ impl StoreArgs {
         }
         let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
         // A store of the first format is migrated before it can be read.
-        master_key::announce(&store, show::say);
+        introduce(&store, show::say);
         Ok(Some(store))
     }
+}
+
+/// Tells what people must know of a store that was opened: its damage, and a new master key.
+fn introduce(store: &Store, say: impl Fn(&str)) {
+    store.warnings().iter().for_each(|warning| say(warning));
+    master_key::announce(store, say);
 }
 
 /// The store's snapshot, or an empty one if the store does not exist yet.

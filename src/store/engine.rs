@@ -170,6 +170,11 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
+
     /// Appends batches after position `after`, in order. On success all of them survive a power loss; on an error none
     /// of them is kept.
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError>;

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
+use super::CommitError;
 use crate::model::code::Code;
 
 /// An error of a store.
@@ -37,3 +38,20 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommitError::Refused(refusal) => {
+                let messages: Vec<&str> = refusal.faults.iter().map(|fault| fault.message.as_str()).collect();
+                f.write_str(&messages.join("; "))
+            }
+            CommitError::Stale { base, current } => {
+                write!(f, "the plan was made from revision {base}, but the store is at revision {current}")
+            }
+            CommitError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CommitError {}

@@ -41,7 +41,6 @@ mod tried;
 mod written;
 
 use std::{
-    fmt,
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
@@ -390,6 +389,11 @@ impl Store {
         self.recent.wait(known, timeout);
     }
 
+    /// Returns sentences about damage that was found when the store was opened, and that has cost nothing.
+    pub fn warnings(&self) -> &[String] {
+        self.engine.warnings()
+    }
+
     /// Returns the file of the store's master key, if nobody was told of it yet.
     pub(crate) fn new_master_key(&self) -> Option<(&Path, NewMaster)> {
         self.keyring.as_ref()?.new_master()
@@ -481,20 +485,3 @@ impl Drop for Store {
         }
     }
 }
-
-impl fmt::Display for CommitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CommitError::Refused(refusal) => {
-                let messages: Vec<&str> = refusal.faults.iter().map(|fault| fault.message.as_str()).collect();
-                f.write_str(&messages.join("; "))
-            }
-            CommitError::Stale { base, current } => {
-                write!(f, "the plan was made from revision {base}, but the store is at revision {current}")
-            }
-            CommitError::Failed(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CommitError {}

@@ -76,6 +76,20 @@ fn refused(run: &Run, code: &str, says: &str) {
     assert!(run.code == 1 && run.err.contains(code) && run.err.contains(says), "{code} {says}\n{}", run.all());
 }
 
+/// The base and the data keys of a store have copies.
+fn is_kept_twice(folder: &Folder, store: &str) {
+    let names = fs::read_dir(folder.path(store)).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    let bases: Vec<&String> = names.iter().filter(|name| name.starts_with("base.")).collect();
+    assert_eq!(bases.len(), 1, "{names:?}");
+    let copy = bases[0].replace("base", "copy");
+    for (one, other) in [(bases[0].as_str(), copy.as_str()), ("keys", "keys.copy")] {
+        let read = |name: &str| fs::read(folder.path(store).join(name)).unwrap();
+        assert!(read(one) == read(other), "{one}");
+        assert_eq!(folder.mode(&format!("{store}/{other}")), 0o600);
+    }
+}
+
 #[test]
 fn a_restored_store_is_the_one_that_was_backed_up() {
     let folder = eventful();
@@ -97,6 +111,7 @@ fn a_restored_store_is_the_one_that_was_backed_up() {
     assert!(run.err.contains(&format!("Restored revision {}", before.revision)), "{}", run.err);
     assert_eq!(everything(&folder.path("again")), before);
     assert_eq!(folder.mode("again"), 0o700);
+    is_kept_twice(&folder, "again");
     for name in ["again", BACKUP] {
         let line = if name == BACKUP { format!("store check {BACKUP}") } else { format!("store check --store {name}") };
         let run = folder.ok(&line);
@@ -182,6 +197,7 @@ fn a_point_in_time_is_restored_with_the_history_up_to_it() {
         let store = format!("to-{revision}");
         hand_key(&folder, &store);
         folder.ok(&format!("restore {BACKUP} --store {store} --to {revision}"));
+        is_kept_twice(&folder, &store);
         let restored = everything(&folder.path(&store));
         assert_eq!((restored.revision, &restored.resources), (revision as u64, resources), "{revision}");
         assert_eq!(restored.root, everything(&folder.path("store")).root);

@@ -143,6 +143,28 @@ fn forgotten_secrets_are_in_no_answer() {
     assert_eq!(events(&folder, "store_rekeyed")[0]["reason"], "former keys destroyed");
 }
 
+#[test]
+fn a_destroyed_key_is_in_no_copy() {
+    let folder = changed_secret();
+    let [keys, copy] = ["store/keys", "store/keys.copy"].map(|name| folder.path(name));
+    let former = fs::read(&copy).unwrap();
+    folder.ok("store rekey --forget-secrets");
+    let now = fs::read(&keys).unwrap();
+    assert!(now != former && fs::read(&copy).unwrap() == now);
+    // As if the change had been interrupted between the two files: the first one counts.
+    fs::write(&copy, former).unwrap();
+    let store = Store::open(folder.path("store")).unwrap();
+    assert_eq!((secret_at(&store, 1), secret_at(&store, 2)), (MASK.into(), SECOND.into()));
+    assert!(store.warnings().is_empty(), "{:?}", store.warnings());
+    drop(store);
+    assert!(fs::read(&copy).unwrap() == now);
+    fs::remove_file(&keys).unwrap();
+    let store = Store::open(folder.path("store")).unwrap();
+    assert_eq!((secret_at(&store, 1), secret_at(&store, 2)), (MASK.into(), SECOND.into()));
+    assert_eq!(store.warnings().len(), 1, "{:?}", store.warnings());
+    assert!(fs::read(&keys).unwrap() == now);
+}
+
 fn call(address: &str, token: &str, method: &str, path: &str, body: &Value) -> Answer {
     let bearer = format!("Bearer {token}");
     let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];

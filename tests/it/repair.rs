@@ -229,6 +229,64 @@ fn an_older_base_takes_the_place_of_a_damaged_one() {
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: false });
 }
 
+/// The files of which another one has the content.
+fn kept_twice(folder: &Folder) -> [PathBuf; 4] {
+    let keys = ["keys", "keys.copy"].map(|name| folder.path("store").join(name));
+    let [data, copy] = keys;
+    [newest(folder, "base"), newest(folder, "copy"), data, copy]
+}
+
+#[test]
+fn damage_of_what_is_kept_twice_costs_nothing() {
+    for number in 0..4 {
+        let folder = sound();
+        let path = kept_twice(&folder)[number].clone();
+        let length = fs::read(&path).unwrap().len();
+        for at in [3, 6, length / 2, length - 5] {
+            let before = fs::read(&path).unwrap();
+            flip(&path, at);
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let run = folder.run("store check");
+            assert!(run.code == 1 && run.err.contains(&name), "{name} byte {at}: {}", run.all());
+            fs::write(&path, before).unwrap();
+        }
+        flip(&path, length / 3);
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let says = [name.as_str(), "Nothing is given up", "at revision 9, record 9"];
+        repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
+    }
+    let folder = sound();
+    for path in [newest(&folder, "base"), folder.path("store/keys")] {
+        fs::remove_file(path).unwrap();
+    }
+    let says = ["base.", "keys", "the file is missing", "Nothing is given up"];
+    repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
+}
+
+#[test]
+fn a_command_tells_of_damage_and_one_that_writes_restores_the_file() {
+    let folder = sound();
+    // The copy of the base is verified by `store check`, not by each command.
+    for path in kept_twice(&folder).into_iter().filter(|path| *path != newest(&folder, "copy")) {
+        let before = fs::read(&path).unwrap();
+        flip(&path, before.len() / 2);
+        let damaged = files(&folder.path("store"));
+        let read = folder.ok("get ip-restrictions");
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(read.err.contains(&format!("{name} is damaged")), "{}", read.all());
+        assert!(read.err.contains("Nothing is lost"), "{}", read.all());
+        assert_eq!(files(&folder.path("store")), damaged, "a command that reads changes nothing");
+        let backed_up = folder.ok("backup --force one.backup");
+        assert!(backed_up.err.contains("is damaged"), "{}", backed_up.all());
+        folder.ok("store check one.backup");
+        let serve = folder.serve("");
+        assert!(serve.said().contains("It was restored from"), "{}", serve.said());
+        serve.stop();
+        assert!(fs::read(&path).unwrap() == before, "{name}");
+        assert!(!folder.ok("store check").err.contains("damaged"));
+    }
+}
+
 fn unrepairable(folder: &Folder, code: &str, says: &str) -> Run {
     let before = files(&folder.path("store"));
     for line in ["store repair", "store repair --apply"] {
@@ -244,9 +302,12 @@ fn unrepairable(folder: &Folder, code: &str, says: &str) -> Run {
 fn what_cannot_be_repaired_is_said_and_left() {
     let folder = sound();
     flip(&newest(&folder, "base"), 100);
+    flip(&newest(&folder, "copy"), 110);
     assert_eq!(unrepairable(&folder, "STORE_CORRUPT", "no older base").code, 1);
     let folder = sound();
-    fs::remove_file(folder.path("store/keys")).unwrap();
+    for name in ["store/keys", "store/keys.copy"] {
+        fs::remove_file(folder.path(name)).unwrap();
+    }
     assert_eq!(unrepairable(&folder, "STORE_CORRUPT", "keys").code, 1);
     let folder = sound();
     fs::remove_file(folder.path("store.master.key")).unwrap();

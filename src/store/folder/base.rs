@@ -1,11 +1,23 @@
-//! The base: a file with the complete state at the start of a generation. It is written once and never changed.
+//! The base: a file with the complete state at the start of a generation. It is written once and never changed. Journals
+//! become history, which cannot replace it, so it has a copy.
 
-use std::{io, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{files::write_whole, frame::number, keys::KEYS, parallel_read};
+use super::{
+    content_base,
+    files::{self, Part},
+    frame::number,
+    keys::KEYS,
+    parallel_read,
+    twice::{self, Damage},
+};
 use crate::{
     model::code::Code,
     store::{
@@ -130,14 +142,39 @@ impl Base {
     }
 }
 
-/// Writes a base.
+/// The paths of the base of a generation and of its copy.
+fn paths(folder: &Path, generation: u64) -> (PathBuf, PathBuf) {
+    (Part::Base.path(folder, generation), Part::Copy.path(folder, generation))
+}
+
+/// Lists the generations that have a base or its copy, in order.
+pub(super) fn generations(folder: &Path) -> Result<Vec<u64>, StoreError> {
+    let mut found = Part::Base.generations(folder)?;
+    found.extend(Part::Copy.generations(folder)?);
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Removes the bases before a generation, and their copies.
+pub(super) fn remove_before(folder: &Path, generation: u64) -> Result<(), StoreError> {
+    for old in generations(folder)?.into_iter().filter(|old| *old < generation) {
+        files::remove(&Part::Copy.path(folder, old))?;
+        files::remove(&Part::Base.path(folder, old))?;
+    }
+    Ok(())
+}
+
+/// Writes a base and its copy, and reads what was written: afterwards, nothing else has the state.
 pub(super) fn write(
-    path: &Path,
+    folder: &Path,
+    generation: u64,
     header: &Header,
     records: &mut dyn Iterator<Item = (String, Vec<u8>)>,
 ) -> Result<(), StoreError> {
     let header = serde_json::to_vec(header).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
-    write_whole(path, |writer| {
+    let (path, copy) = paths(folder, generation);
+    files::write_whole(&path, |writer| {
         let mut hasher = blake3::Hasher::new();
         let mut chunk = Vec::with_capacity(CHUNK + CHUNK / 4);
         chunk.extend_from_slice(&MAGIC);
@@ -154,7 +191,59 @@ pub(super) fn write(
         hasher.update(&chunk);
         writer.write_all(&chunk)?;
         writer.write_all(hasher.finalize().as_bytes())
-    })
+    })?;
+    let copied = files::copy(&path, &copy).and_then(|()| verify(&copy));
+    if copied.is_err() {
+        // The base before it and its journals are complete.
+        for written in [&copy, &path] {
+            let _ = fs::remove_file(written);
+        }
+    }
+    copied
+}
+
+/// Reads a base in little memory, only to verify its checksum.
+fn verify(path: &Path) -> Result<(), StoreError> {
+    let failed = |error: io::Error| files::unreadable(path, &error);
+    let mut file = files::open(path, File::options().read(true)).map_err(failed)?;
+    let content = file.metadata().map_err(failed)?.len().saturating_sub(32);
+    let (mut hasher, mut sum) = (blake3::Hasher::new(), Vec::new());
+    io::copy(&mut file.by_ref().take(content), &mut hasher).map_err(failed)?;
+    file.read_to_end(&mut sum).map_err(failed)?;
+    match sum.as_slice() == hasher.finalize().as_bytes() {
+        true => Ok(()),
+        false => Err(damaged(path)),
+    }
+}
+
+fn damaged(path: &Path) -> StoreError {
+    StoreError::corrupt(path, "its checksum does not match its content")
+}
+
+/// Copies an intact base if its copy is missing or incomplete.
+pub(super) fn complete(folder: &Path, generation: u64) -> Result<(), StoreError> {
+    let (path, copy) = paths(folder, generation);
+    let length = |path: &Path| fs::symlink_metadata(path).map_or(0, |file| file.len());
+    if length(&copy) == length(&path) { Ok(()) } else { files::copy(&path, &copy) }
+}
+
+/// Returns the newest generation with a base, and the path of that base or, if it is damaged, of its copy.
+pub(super) fn intact(folder: &Path) -> Result<(u64, PathBuf), StoreError> {
+    let generation = content_base(folder)?;
+    let (path, copy) = paths(folder, generation);
+    Ok((generation, twice::intact(path, copy, verify)?))
+}
+
+/// Reads a base or, if it is damaged, its copy, and verifies every byte. Returns the damage, too.
+pub(super) fn read_either(folder: &Path, generation: u64) -> Result<(Base, Option<Damage>), StoreError> {
+    let (path, copy) = paths(folder, generation);
+    twice::read_either(&path, &copy, read)
+}
+
+/// Like [`read_either`], and also verifies the copy of an intact base.
+pub(super) fn read_both(folder: &Path, generation: u64) -> Result<(Base, Option<Damage>), StoreError> {
+    let (path, copy) = paths(folder, generation);
+    twice::read_both(&path, &copy, read)
 }
 
 /// Finds where each record of a base starts, or none if one has no complete head. The last one may be longer than the base.
@@ -169,12 +258,9 @@ fn starts_of_records(content: &[u8]) -> Option<Vec<usize>> {
 }
 
 /// Reads a base and verifies every byte of it.
-pub(super) fn read(path: &Path) -> Result<Base, StoreError> {
-    let bytes = Bytes::from(parallel_read::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
-        _ => StoreError::io("read", path, &error),
-    })?);
-    let damaged = || StoreError::corrupt(path, "its checksum does not match its content");
+fn read(path: &Path) -> Result<Base, StoreError> {
+    let bytes = Bytes::from(parallel_read::read(path).map_err(|error| files::unreadable(path, &error))?);
+    let damaged = || damaged(path);
     // Checked before the checksum: a file of a newer format is not damaged.
     let is_known = |bytes: &[u8]| bytes.starts_with(&MAGIC) || bytes.starts_with(&CLEAR_MAGIC);
     if bytes.starts_with(b"ewbase") && !is_known(&bytes) && bytes.get(7) == Some(&b'\n') {

@@ -7,6 +7,7 @@ use super::{
     files::Part,
     head::Head,
     reader::{LogReader, Rest},
+    twice::Damage,
 };
 use crate::store::{
     StoreError,
@@ -24,11 +25,13 @@ pub(super) struct FolderContent {
     pub generation: u64,
     pub end: u64,
     pub since_base: u64,
+    /// Damage of the base, whose copy was read then.
+    pub damage: Option<Damage>,
 }
 
 /// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
 pub(super) fn content_base(folder: &Path) -> Result<u64, StoreError> {
-    let newest = Part::Base.generations(folder)?.last().copied();
+    let newest = base::generations(folder)?.last().copied();
     newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
 }
 
@@ -36,7 +39,7 @@ pub(super) fn content_base(folder: &Path) -> Result<u64, StoreError> {
 pub(super) fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
     let path = Part::Base.path(folder, newest);
-    let base = base::read(&path)?;
+    let (base, damage) = base::read_either(folder, newest)?;
     let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
     // Files of another store, or of an older copy of this one, must not be mixed in.
     let store = base.store;
@@ -98,5 +101,5 @@ pub(super) fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>)
             format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
         return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
     }
-    Ok(FolderContent { state, base_key, generation: last, end, since_base })
+    Ok(FolderContent { state, base_key, generation: last, end, since_base, damage })
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 
 use crate::{
     model::code::Code,
@@ -34,6 +34,8 @@ const PROBE_BYTES: usize = 1 << 18;
 pub(super) enum Part {
     /// The complete state at the start of a generation.
     Base,
+    /// The copy of a base.
+    Copy,
     /// The batches of a generation, with their changes.
     Journal,
     /// The batches of an older generation, with what undoes them instead of their changes.
@@ -41,7 +43,8 @@ pub(super) enum Part {
 }
 
 impl Part {
-    const ALL: [(Part, &str); 3] = [(Part::Base, "base"), (Part::Journal, "journal"), (Part::History, "history")];
+    const ALL: [(Part, &str); 4] =
+        [(Part::Base, "base"), (Part::Copy, "copy"), (Part::Journal, "journal"), (Part::History, "history")];
 
     /// Returns the path of the file of a generation.
     pub(super) fn path(self, folder: &Path, generation: u64) -> PathBuf {
@@ -200,6 +203,21 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Returns the error of a file that cannot be read. It is damaged if it is missing, or if the disk fails to read it.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
+        _ if Errno::from_io_error(error) == Some(Errno::IO) => StoreError::corrupt(path, "the disk cannot read it"),
+        _ => StoreError::io("read", path, error),
+    }
+}
+
+/// Copies a file of the store, which is either complete or missing then, even after a power loss.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let mut source = open(from, File::options().read(true)).map_err(|error| unreadable(from, &error))?;
+    write_whole(to, |writer| io::copy(&mut source, writer).map(|_| ()))
 }
 
 /// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.

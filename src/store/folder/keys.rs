@@ -1,4 +1,4 @@
-//! The file with the data keys of a store, and the master key beside the store's folder (D96).
+//! The file with the data keys of a store and its copy, and the master key beside the store's folder (D96).
 
 use std::{
     ffi::OsStr,
@@ -8,7 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{base::StoreId, files};
+use super::{
+    base::StoreId,
+    files,
+    twice::{self, Damage},
+};
 use crate::{
     model::{code::Code, digest_key::DigestKey},
     store::{
@@ -19,6 +23,8 @@ use crate::{
 
 /// The name of the file with the data keys.
 pub(super) const KEYS: &str = "keys";
+/// The copy of that file. It is written after the file, which is the newer one if a change was interrupted.
+pub(super) const KEYS_COPY: &str = "keys.copy";
 /// The master key, where it cannot be beside the folder.
 pub(super) const MASTER: &str = "master.key";
 
@@ -34,14 +40,36 @@ pub(super) fn open_for(
     store: StoreId,
     source: &MasterKeySource,
 ) -> Result<Option<Keyring>, StoreError> {
-    let path = folder.join(KEYS);
-    if !files::exists(&path)? {
+    let Some((encrypted, _)) = read(folder, store)? else { return Ok(None) };
+    let keyring = encrypted.decrypt(&folder.join(KEYS), read_master(home, source)?, save(folder))?;
+    Ok(Some(keyring.with_source(again(home, source))))
+}
+
+/// Reads both files with the data keys of a store, and returns the damage of one of them, too. Returns none if there is
+/// neither.
+pub(super) fn read(folder: &Path, store: StoreId) -> Result<Option<(EncryptedKeys, Option<Damage>)>, StoreError> {
+    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
+    if !files::exists(&path)? && !files::exists(&copy)? {
         return Ok(None);
     }
-    let bytes = files::read(&path).map_err(|error| StoreError::io("read", &path, &error))?;
-    let encrypted = EncryptedKeys::read(&bytes, &path, store)?;
-    let keyring = encrypted.decrypt(&path, read_master(home, source)?, save(path.clone()))?;
-    Ok(Some(keyring.with_source(again(home, source))))
+    twice::read_both(&path, &copy, |path| read_one(path, store)).map(Some)
+}
+
+fn read_one(path: &Path, store: StoreId) -> Result<EncryptedKeys, StoreError> {
+    let bytes = files::read(path).map_err(|error| files::unreadable(path, &error))?;
+    EncryptedKeys::read(&bytes, path, store)
+}
+
+/// Returns the path of the data keys or, if that file is damaged, of its copy.
+pub(super) fn intact(folder: &Path, store: StoreId) -> Result<PathBuf, StoreError> {
+    twice::intact(folder.join(KEYS), folder.join(KEYS_COPY), |path| read_one(path, store))
+}
+
+/// Copies the intact data keys if their copy is missing or, because a change was interrupted, outdated.
+pub(super) fn complete(folder: &Path) -> Result<(), StoreError> {
+    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
+    let keys = files::read(&path).map_err(|error| files::unreadable(&path, &error))?;
+    if files::read(&copy).is_ok_and(|copied| copied == keys) { Ok(()) } else { files::copy(&path, &copy) }
 }
 
 fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, StoreError> {
@@ -93,7 +121,7 @@ pub(super) fn create(
         None => places.make().map(|(master, path)| (master, Some((path, NewMaster::Created))))?,
     };
     let (file, announce) = announced.unzip();
-    let keyring = Keyring::create(store, master, unsealed, announce, save(folder.join(KEYS)))?;
+    let keyring = Keyring::create(store, master, unsealed, announce, save(folder))?;
     Ok(keyring.with_new_master(file).with_source(again(folder, source)))
 }
 
@@ -106,8 +134,12 @@ fn is_beside(source: &MasterKeySource) -> bool {
     matches!(source, MasterKeySource::Beside)
 }
 
-fn save(path: PathBuf) -> SaveKeys {
-    Box::new(move |bytes: &[u8]| files::write_whole(&path, |writer| writer.write_all(bytes)))
+/// Writes both files. A key that is destroyed is in neither of them then.
+fn save(folder: &Path) -> SaveKeys {
+    let paths = [KEYS, KEYS_COPY].map(|name| folder.join(name));
+    Box::new(move |bytes: &[u8]| {
+        paths.iter().try_for_each(|path| files::write_whole(path, |writer| writer.write_all(bytes)))
+    })
 }
 
 /// Where the master key of a store is expected.

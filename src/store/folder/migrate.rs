@@ -164,7 +164,7 @@ fn convert(folder: &Path, db: &Db, source: &MasterKeySource) -> Result<Keyring, 
         record.map_err(|error| broken = Some(error)).ok()
     });
     let header = Header::new(tip, &root_secret, &keyring)?;
-    base::write(&Part::Base.path(folder, GENERATION), &header, &mut records)?;
+    base::write(folder, GENERATION, &header, &mut records)?;
     if let Some(error) = broken {
         return Err(error);
     }
@@ -177,7 +177,7 @@ fn create_empty(folder: &Path, source: &MasterKeySource) -> Result<Keyring, Stor
     let root_secret = crate::store::mint::random_secret();
     let keyring = keys::create(folder, base::id_of(&root_secret), source, false)?;
     let header = Header::new(Tip::default(), &root_secret, &keyring)?;
-    base::write(&Part::Base.path(folder, GENERATION), &header, &mut std::iter::empty())?;
+    base::write(folder, GENERATION, &header, &mut std::iter::empty())?;
     finish(folder, &root_secret, Tip::default())?;
     Ok(keyring)
 }

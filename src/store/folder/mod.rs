@@ -5,11 +5,12 @@
 //! | File | Content |
 //! | --- | --- |
 //! | `base.N` | the state at the start of generation N |
+//! | `copy.N` | a copy of `base.N` |
 //! | `journal.N` | the batches of generation N |
 //! | `history.N` | the records of an older generation, with what undoes them instead of their changes |
 //! | `kept` | where the history begins, once retention has removed older records |
 //! | `head` | the position up to which the log was acknowledged |
-//! | `keys` | the data keys, encrypted with the master key (D96) |
+//! | `keys`, `keys.copy` | the data keys, encrypted with the master key (D96), and a copy |
 //! | `master.key` | the master key, if it can be nowhere else |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
@@ -50,6 +51,7 @@ mod salvage;
 mod scan;
 mod scratch;
 mod sealing;
+mod twice;
 mod unpack;
 mod unwritten;
 
@@ -85,6 +87,7 @@ pub(crate) use keys::default_master_key;
 pub(crate) use readonly::FolderReader;
 pub(crate) use repair::Repair;
 pub(crate) use restore::{PointInTime, restore};
+pub(crate) use twice::damaged_copies;
 pub(crate) use unpack::BackupFile;
 
 use super::{
@@ -119,6 +122,8 @@ pub(crate) struct FolderEngine {
     id: StoreId,
     keyring: Arc<Keyring>,
     resealing: Resealing,
+    /// Damage that was found at the start.
+    warnings: Vec<String>,
     stay: Stay,
     /// Held while a checkpoint moves and removes files, and while a backup opens them.
     folding: Mutex<()>,
@@ -176,6 +181,7 @@ impl FolderEngine {
                 keyring
             }
         };
+        let warnings = twice::restore(folder, acknowledged.store, content.damage.take());
         let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let base = content_base(folder)?;
@@ -192,6 +198,7 @@ impl FolderEngine {
             root_secret: content.state.root_secret,
             keyring: Arc::new(keyring),
             resealing: Resealing::new(content.base_key),
+            warnings,
             id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
@@ -222,6 +229,10 @@ impl Engine for FolderEngine {
 
     fn keyring(&self) -> Option<Arc<Keyring>> {
         Some(Arc::clone(&self.keyring))
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {
@@ -347,9 +358,11 @@ impl Engine for FolderEngine {
     fn backup(&self) -> Result<Backup, StoreError> {
         let (of, parts) = {
             let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+            // Only a checkpoint replaces the base, so commits do not wait until it is verified.
+            let base = base::intact(&self.folder)?;
             let writing = self.writing();
             let last = (writing.generation, writing.journal.length());
-            collect::open(&self.folder, (self.id, writing.tip), last, Some(self.keyring.as_ref()))?
+            collect::open(&self.folder, base, (self.id, writing.tip), last, Some(self.keyring.as_ref()))?
         };
         Backup::new(&self.folder, &of, parts)
     }
@@ -400,7 +413,6 @@ impl Engine for FolderEngine {
     ) -> Result<(), StoreError> {
         let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
-        let path = Part::Base.path(&self.folder, generation);
         // A base is never ahead of the head, or it would look like one of another store. The last write of the head may
         // have failed, so it is written again.
         let written = {
@@ -415,13 +427,12 @@ impl Engine for FolderEngine {
         self.since_base.store(0, Ordering::Relaxed);
         self.resealing.begin();
         let header = base::Header::new(tip, &self.root_secret, &self.keyring)?;
-        base::write(&path, &header, state)?;
+        base::write(&self.folder, generation, &header, state)?;
         self.resealing.written(header.key());
-        self.base_bytes.store(fs::metadata(&path).map_or(0, |file| file.len()), Ordering::Relaxed);
+        let written = fs::metadata(Part::Base.path(&self.folder, generation));
+        self.base_bytes.store(written.map_or(0, |file| file.len()), Ordering::Relaxed);
         self.librarian.fold(generation)?;
-        for old in Part::Base.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
-            files::remove(&Part::Base.path(&self.folder, old))?;
-        }
+        base::remove_before(&self.folder, generation)?;
         self.librarian.retain(retention, tip)?;
         self.resealing.destroy_expired(&self.folder, generation, &self.keyring)
     }
@@ -429,7 +440,7 @@ impl Engine for FolderEngine {
 
 /// Creates an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
-    let mut used = Part::Base.generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
+    let mut used = base::generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
     for (part, generation) in log::parts(folder)? {
         used |= part == Part::History || generation != FIRST_GENERATION;
         // A journal that cannot be read may have records, so it must not be replaced.
@@ -443,7 +454,7 @@ fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError
     let store = base::id_of(&root_secret);
     let keyring = keys::create(folder, store, source, false)?;
     let header = base::Header::new(Tip::default(), &root_secret, &keyring)?;
-    base::write(&Part::Base.path(folder, FIRST_GENERATION), &header, &mut std::iter::empty())?;
+    base::write(folder, FIRST_GENERATION, &header, &mut std::iter::empty())?;
     Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
     Ok(keyring)

@@ -13,9 +13,9 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    FolderContent, collect, files, fingerprint,
+    FolderContent, base, collect, files, fingerprint,
     head::{self, Head},
-    keys, log, read,
+    keys, log, read, twice,
 };
 use crate::{
     model::code::Code,
@@ -35,6 +35,8 @@ pub(crate) struct FolderReader {
     /// The generation of the last journal, and the end of its complete batches.
     last: (u64, u64),
     keyring: Option<Arc<Keyring>>,
+    /// Damage that was found at the start.
+    warnings: Vec<String>,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     _lock: Vec<File>,
@@ -60,10 +62,12 @@ impl FolderReader {
         lock: Vec<File>,
     ) -> Result<Self, StoreError> {
         let keyring = keyring.map(Arc::new);
-        let FolderContent { state, generation, end, .. } = read(folder, acknowledged, keyring.as_deref())?;
+        let content = read(folder, acknowledged, keyring.as_deref())?;
+        let FolderContent { state, generation, end, damage, .. } = content;
+        let warnings = twice::warnings(folder, acknowledged.store, damage);
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        let opened = Mutex::new(Some(state));
-        Ok(Self { folder: folder.to_owned(), acknowledged, tip, last: (generation, end), keyring, opened, _lock: lock })
+        let (folder, last, opened) = (folder.to_owned(), (generation, end), Mutex::new(Some(state)));
+        Ok(Self { folder, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
     }
 }
 
@@ -78,6 +82,10 @@ impl Engine for FolderReader {
 
     fn keyring(&self) -> Option<Arc<Keyring>> {
         self.keyring.clone()
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     fn append(&self, _after: u64, _batches: &[Batch]) -> Result<(), StoreError> {
@@ -120,7 +128,8 @@ impl Engine for FolderReader {
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let of = (self.acknowledged.store, self.tip);
-        let (of, parts) = collect::open(&self.folder, of, self.last, self.keyring.as_deref())?;
+        let base = base::intact(&self.folder)?;
+        let (of, parts) = collect::open(&self.folder, base, of, self.last, self.keyring.as_deref())?;
         Backup::new(&self.folder, &of, parts)
     }
 

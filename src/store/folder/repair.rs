@@ -66,6 +66,7 @@ impl Repair {
     fn step(&self, step: &RepairStep) -> Result<(), StoreError> {
         let (folder, store) = (&self.folder, self.salvage.store);
         match step {
+            RepairStep::Restore(damage) => damage.restore(),
             RepairStep::Kept(start) => log::keep_from(folder, store, *start),
             RepairStep::Rewrite(rewrite) => self.rewrite(rewrite),
             RepairStep::Cut { generation, length } => {

@@ -17,10 +17,11 @@ use super::{
     files::{self, Part},
     head::{self, Head, HeadFile},
     journal::{self, Journal},
-    keys::{self, KEYS, MASTER},
+    keys::{self, KEYS, KEYS_COPY, MASTER},
     log,
     reader::{Framed, LogReader},
     scratch::Scratch,
+    twice,
     unpack::BackupFile,
 };
 use crate::{
@@ -116,6 +117,7 @@ fn restore_into(
     }
     let revision = store.snapshot().revision;
     drop(store);
+    twice::complete(staged.path())?;
     if let Err(error) = place(staged.path(), folder, head) {
         // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
         if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
@@ -156,7 +158,7 @@ fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
 
 /// Whether a restore puts a file of this name into the folder before the head.
 fn is_placed(name: &str) -> bool {
-    Part::parse(name).is_some() || [KEPT, KEYS, SUSPENSIONS, "head.tmp"].contains(&name)
+    Part::parse(name).is_some() || [KEPT, KEYS, KEYS_COPY, SUSPENSIONS, "head.tmp"].contains(&name)
 }
 
 fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
@@ -226,12 +228,10 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
             files::remove(&path)?;
         }
     }
-    for old in Part::Base.generations(staging)? {
-        files::remove(&Part::Base.path(staging, old))?;
-    }
     let generation = head.generation + 1;
+    base::remove_before(staging, generation)?;
     let header = base::Header::new(end, &store.root_secret(), keyring)?;
-    base::write(&Part::Base.path(staging, generation), &header, &mut records.into_iter())?;
+    base::write(staging, generation, &header, &mut records.into_iter())?;
     drop(Journal::create(Part::Journal.path(staging, generation), head.store, end)?);
     Ok(Head { position: end.position, generation, hash: end.hash, store: head.store })
 }

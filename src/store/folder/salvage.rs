@@ -18,6 +18,7 @@ use super::{
     reader::LogReader,
     restore,
     scan::{FrameRun, LogScan, ScannedFrame},
+    twice::Damage,
 };
 use crate::{
     model::code::Code,
@@ -46,6 +47,8 @@ pub(crate) struct Salvage {
 /// A change of a file.
 #[derive(Debug)]
 pub(super) enum RepairStep {
+    /// Restores a file from its copy, or the other way round.
+    Restore(Damage),
     /// Notes where the history begins.
     Kept(Tip),
     /// Writes a file of the log anew, from the frames at these offsets.
@@ -104,6 +107,7 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
     };
     let (generation, base) = salvage.base(folder)?;
     salvage.store = base.store;
+    salvage.damage(keys::read(folder, base.store)?.and_then(|(_, damage)| damage));
     // Without the keys, nothing that can be repaired here makes the store open.
     let keyring = keys::open(folder, base.store, source)?;
     base.root_secret(&Part::Base.path(folder, generation), keyring.as_ref())?;
@@ -155,24 +159,38 @@ impl Salvage {
         self.given_up.push(what.into());
     }
 
-    /// Finds the newest base that can be read.
+    /// Notes damage that costs nothing, because the content is on the disk twice.
+    fn damage(&mut self, damage: Option<Damage>) {
+        if let Some(damage) = damage {
+            self.problem(damage.error.message.clone());
+            self.steps.push(RepairStep::Restore(damage));
+        }
+    }
+
+    /// Finds the newest base that can be read, or whose copy can be.
     fn base(&mut self, folder: &Path) -> Result<(u64, Base), StoreError> {
         let mut damaged = None;
-        for generation in Part::Base.generations(folder)?.into_iter().rev() {
-            let path = Part::Base.path(folder, generation);
-            match base::read(&path) {
-                Ok(base) => return Ok((generation, base)),
+        for generation in base::generations(folder)?.into_iter().rev() {
+            match base::read_both(folder, generation) {
+                Ok((base, damage)) => {
+                    self.damage(damage);
+                    return Ok((generation, base));
+                }
                 Err(error) if error.code != Code::StoreCorrupt => return Err(error),
                 Err(error) => {
                     self.problem(error.message.clone());
                     self.gives_up(format!("`{}`: an older base takes its place", Part::Base.name(generation)));
-                    self.steps.push(RepairStep::Remove(path));
+                    for part in [Part::Copy, Part::Base] {
+                        self.steps.push(RepairStep::Remove(part.path(folder, generation)));
+                    }
                     damaged = Some(error);
                 }
             }
         }
         let message = match damaged {
-            Some(error) => format!("{error}; there is no older base, so this cannot be repaired"),
+            Some(error) => {
+                format!("{error}; it has no intact copy and there is no older base, so this cannot be repaired")
+            }
             None => format!("{} has no base file, so it cannot be repaired", folder.display()),
         };
         Err(StoreError::new(Code::StoreCorrupt, message))

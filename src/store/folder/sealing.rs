@@ -47,9 +47,7 @@ pub(super) fn encrypt(
         fold::journal_to_history(folder, old, &mut seal)?;
         files::remove(&Part::Journal.path(folder, old))?;
     }
-    for old in Part::Base.generations(folder)?.into_iter().filter(|old| *old < generation) {
-        files::remove(&Part::Base.path(folder, old))?;
-    }
+    base::remove_before(folder, generation)?;
     for old in Part::History.generations(folder)? {
         if is_clear(folder, old, keyring)? {
             match fold::rewrite_history(folder, old, &mut seal) {
@@ -94,7 +92,7 @@ fn write_base(
     };
     let records = records.par_iter().map(seal).collect::<Result<Vec<_>, StoreError>>()?;
     let header = Header::new(tip, &root_secret, keyring)?;
-    base::write(&Part::Base.path(folder, generation), &header, &mut records.into_iter())?;
+    base::write(folder, generation, &header, &mut records.into_iter())?;
     Ok(generation)
 }
 

@@ -185,5 +185,5 @@ fn file_at(path: &Path) -> Result<File, StoreError> {
 
 /// Whether a part of a backup has a name that files of a store have.
 fn is_part(name: &str) -> bool {
-    Part::parse(name).is_some() || [KEPT, KEYS, SUSPENSIONS].contains(&name)
+    Part::parse(name).is_some_and(|(part, _)| part != Part::Copy) || [KEPT, KEYS, SUSPENSIONS].contains(&name)
 }

@@ -82,18 +82,20 @@ fn a_newer_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     drop(Store::open(&path).unwrap());
-    for (file, newer) in [("base.0000000001", b'4'), ("head", b'3')] {
-        let original = fs::read(path.join(file)).unwrap();
+    let newer: [(&[&str], u8); 3] =
+        [(&["base.0000000001", "copy.0000000001"], b'4'), (&["keys", "keys.copy"], b'2'), (&["head"], b'3')];
+    for (files, newer) in newer {
+        let original = fs::read(path.join(files[0])).unwrap();
         let mut changed = original.clone();
         changed[6] = newer;
-        if file == "head" {
+        if files[0] == "head" {
             changed[4096 + 6] = newer;
         }
-        fs::write(path.join(file), &changed).unwrap();
+        files.iter().for_each(|file| fs::write(path.join(file), &changed).unwrap());
         let error = Store::open(&path).err().unwrap();
-        assert_eq!(error.code, Code::StoreFormat, "{file}: {error}");
+        assert_eq!(error.code, Code::StoreFormat, "{files:?}: {error}");
         assert!(error.message.contains("version of edgewright"), "{error}");
-        fs::write(path.join(file), original).unwrap();
+        files.iter().for_each(|file| fs::write(path.join(file), &original).unwrap());
     }
     assert!(Store::open(&path).is_ok());
 }

@@ -193,7 +193,9 @@ fn a_store_opens_with_its_master_key_only() {
         let output = folder.command("get routes").env(variable, value).output().unwrap();
         assert!(output.status.success(), "{variable}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    fs::remove_file(store.join("keys")).unwrap();
+    for name in ["keys", "keys.copy"] {
+        fs::remove_file(store.join(name)).unwrap();
+    }
     let error = Store::open(&store).err().unwrap();
     assert_eq!((error.code, error.message.contains("keys")), (Code::StoreCorrupt, true), "{error}");
 }
