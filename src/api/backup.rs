@@ -16,7 +16,7 @@ use axum::{
 };
 use hyper::body::{Body as HttpBody, Frame};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::{
     App,
@@ -38,27 +38,8 @@ pub(super) const TAG: &str = "Backups";
 const PIECES: usize = 4;
 /// How long a client may take for a piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The Retry-After of a rejected request, in seconds.
-const RETRY_AFTER: &str = "30";
 /// The log target of reads of everything.
 const AUDIT: &str = "audit";
-
-/// Limits backups to one at a time: each reads all files of the store.
-pub(super) struct Backups(Arc<Semaphore>);
-
-impl Default for Backups {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-}
-
-impl Backups {
-    fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
-            ApiError::of(Code::Unavailable, "another backup is being made").header(header::RETRY_AFTER, RETRY_AFTER)
-        })
-    }
-}
 
 /// Sends a backup of the current revision.
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
@@ -67,7 +48,7 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let caller = auth::admit(&app, &snapshot, &Intent::Backup, &parts.headers)?;
     let peer = safe_peer(&parts.extensions, &caller, "a backup has everything in the store")?;
     query::check(parts.uri.query(), &[])?;
-    let place = app.backups.place()?;
+    let place = app.backups.of_owner(&caller.owner)?;
     let store = Arc::clone(&app.store);
     let backup = tokio::task::spawn_blocking(move || store.backup()).await;
     let backup = backup.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))??;
@@ -146,20 +127,6 @@ pub(super) fn path() -> (String, Value) {
     )
     .responds_with("200", "OK", "application/octet-stream", json!({"type": "string", "format": "binary"}))
     .header("200", "Cache-Control", "`no-store`.")
-    .fails(&["400", "401", "403", "500", "503"]);
+    .fails(&["400", "401", "403", "429", "500", "503"]);
     (PATH.to_owned(), json!({"get": get.build()}))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_backup_is_made_at_a_time() {
-        let backups = Backups::default();
-        let first = backups.place();
-        assert_eq!(backups.place().err().map(|error| error.code()), Some(Code::Unavailable));
-        drop(first);
-        assert!(backups.place().is_ok());
-    }
 }

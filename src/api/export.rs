@@ -82,9 +82,9 @@ impl ExportedManifests {
 
 /// Exports a source.
 pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
     let (source, adopt) = parameters(request.uri().query())?;
-    let place = app.work.place()?;
+    let place = app.reconciliations.of_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();

@@ -131,9 +131,10 @@ pub(super) async fn handle(
     }
     // Who may read is decided now, also for an earlier state.
     let (current, sight) = (snapshot.revision, Sight::of(&caller));
-    let (snapshot, at) = match parts.uri.query().filter(|_| known.contains(&past::AT)) {
-        Some(query) => Box::pin(past::state(app, snapshot, query)).await?,
-        None => (snapshot, None),
+    // The place of an earlier state is held until the response is made.
+    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&past::AT)) {
+        Some(query) => Box::pin(past::state(app, &caller.owner, snapshot, query)).await?,
+        None => (snapshot, None, None),
     };
     let sight = sight.of_revision(snapshot.revision, current);
     let repeated = given::take_parameters(&mut content, endpoint, &parameters);
@@ -148,8 +149,9 @@ pub(super) async fn handle(
     let answered = match endpoint.action {
         Action::Create => Box::pin(call.create(key, given::body(content)?)).await,
         Action::List => {
-            let ApiRequest { sight, snapshot, headers, .. } = call;
-            Box::pin(list::list(app, sight, snapshot, at, key, parts.uri.query(), headers)).await
+            let ApiRequest { caller, sight, snapshot, headers, .. } = call;
+            let reader = list::ListReader { owner: caller.owner, sight };
+            Box::pin(list::list(app, reader, snapshot, at, key, parts.uri.query(), headers)).await
         }
         Action::Get => call.get(&key).await,
         // The PATCH without fields accepts an empty body (D5).
@@ -244,7 +246,8 @@ impl ApiRequest<'_> {
         }
         let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
         let sight = self.sight.clone();
-        let rendered = Box::pin(self.app.renderings.run(move || render(&app, &sight, &snapshot, &entry))).await?;
+        let place = self.app.renderings.of_owner(&self.caller.owner)?;
+        let rendered = Box::pin(place.render(move || render(&app, &sight, &snapshot, &entry))).await?;
         Ok(self.conditional(&rendered))
     }
 

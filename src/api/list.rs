@@ -26,6 +26,7 @@ use crate::{
     filter::{self, Filter},
     model::{
         Kind,
+        id::Id,
         key::Key,
         snapshot::{Entry, Rendered, Snapshot},
     },
@@ -47,10 +48,18 @@ pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
         .collect()
 }
 
+/// Who reads a list.
+pub(super) struct ListReader {
+    /// The owner of the API key.
+    pub(super) owner: Id,
+    /// The secrets that the caller sees.
+    pub(super) sight: Sight,
+}
+
 /// Returns a page of the list. The query's names have been checked. `at` is the revision that the query asks for.
 pub(super) async fn list(
     app: &Arc<App>,
-    sight: Sight,
+    ListReader { owner, sight }: ListReader,
     snapshot: Arc<Snapshot>,
     at: Option<u64>,
     collection: Key,
@@ -69,17 +78,19 @@ pub(super) async fn list(
         return Err(not_found(&parent.to_string()));
     }
     let given = filter::given(kind, query.unwrap_or_default());
-    let listing = Listing { app: Arc::clone(app), sight, snapshot, collection, page, headers };
+    let listing = Listing { app: Arc::clone(app), owner, sight, snapshot, collection, page, headers };
     if given.is_empty() {
         return listing.whole().await;
     }
     // Compiling and evaluating a filter takes time.
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&listing.owner)?;
     place.run(move |cancel| listing.filtered(&given, &cancel)).await
 }
 
 struct Listing {
     app: Arc<App>,
+    /// The owner of the API key.
+    owner: Id,
     sight: Sight,
     snapshot: Arc<Snapshot>,
     collection: Key,
@@ -111,8 +122,8 @@ impl Listing {
         if !render::takes_long(&self.sight, &self.snapshot, &selected.entries) {
             return self.respond(selected, key);
         }
-        let app = Arc::clone(&self.app);
-        app.renderings.run(move || self.respond(selected, key)).await
+        let place = self.app.renderings.of_owner(&self.owner)?;
+        place.render(move || self.respond(selected, key)).await
     }
 
     fn filtered(&self, given: &[(&'static str, String)], cancel: &Cancel) -> Result<Response, ApiError> {

@@ -4,6 +4,7 @@
 
 mod access;
 mod access_floods;
+mod admission;
 mod answer;
 mod auth;
 pub(crate) mod backup;
@@ -74,7 +75,7 @@ use crate::{
     reconcile::{followed::FollowedList, following::Following},
     store::Store,
 };
-use backup::Backups;
+use admission::{Admission, classes};
 use client_certificates::ClientCertificates;
 use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
@@ -86,8 +87,7 @@ use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;
 use sender_places::SenderPlaces;
-use watch::{DEFAULT_WATCHERS, Watchers};
-use work::{Renderings, Work};
+use watch::DEFAULT_WATCHERS;
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";
@@ -110,20 +110,24 @@ pub struct App {
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
     following: FollowedList,
-    work: Work,
+    reconciliations: Admission,
+    /// The large bodies of reconciliations.
+    uploads: Admission,
     /// Lists with a filter, which a long reconciliation must not hold up.
-    searches: Work,
+    searches: Admission,
+    /// Reads of earlier revisions.
+    earlier: Admission,
     /// Limits webhooks, which nobody has authenticated yet.
-    hooks: Work,
+    hooks: Admission,
     /// Limits the large bodies of webhooks that are received.
-    large_hooks: Work,
+    large_hooks: Admission,
     /// Limits those of one address.
     hook_senders: SenderPlaces,
-    renderings: Renderings,
+    renderings: Admission,
     pages: KeptPages,
     /// The texts of sent manifests.
     files: FileCache,
-    watchers: Watchers,
+    watchers: Admission,
     /// The notifications that are to be delivered.
     outbox: Option<Arc<Outbox>>,
     /// Becomes true when the server stops.
@@ -144,8 +148,7 @@ pub struct App {
     tls: Option<Arc<Tls>>,
     /// The owners that clients with certificates act as.
     client_certificates: ClientCertificates,
-    /// Limits backups.
-    backups: Backups,
+    backups: Admission,
     /// Encrypts the store with new keys for one client at a time.
     rekey_turn: RekeyTurn,
     /// What sources want to happen with writes to their resources.
@@ -154,14 +157,8 @@ pub struct App {
     intake: Intake,
 }
 
-/// The reconciliations that may wait; their bodies are in memory.
-const WAITING_RECONCILIATIONS: usize = 8;
-/// The filtered lists that may wait.
-const WAITING_SEARCHES: usize = 64;
 /// The large bodies of webhooks that are received from one address.
 const LARGE_HOOKS_OF_SENDER: usize = 2;
-/// The webhooks that may wait; their bodies are in memory before their signatures are checked.
-const WAITING_HOOKS: usize = 6;
 
 /// The URLs and certificates of a service.
 pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
@@ -177,28 +174,24 @@ impl App {
     /// Creates the API of a store.
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let site = site(&store, &settings.base_url, &settings.saml_base_url);
-        let work = Work::new("reconciliations", WAITING_RECONCILIATIONS);
-        let searches = Work::new("filtered lists", WAITING_SEARCHES);
-        let hooks = Work::new("webhooks", WAITING_HOOKS);
-        let large_hooks = Work::new("large webhooks", WAITING_HOOKS);
-        let (renderings, pages) = (Renderings::new(), KeptPages::default());
         let files = FileCache::new(DEFAULT_MIB << 20);
-        let watchers = Watchers::new(DEFAULT_WATCHERS);
         let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
         Self {
             store,
             site,
             settings,
             following: FollowedList::default(),
-            work,
-            searches,
-            hooks,
-            large_hooks,
+            reconciliations: Admission::new(classes::RECONCILIATIONS),
+            uploads: Admission::new(classes::UPLOADS),
+            searches: Admission::new(classes::SEARCHES),
+            earlier: Admission::new(classes::EARLIER_REVISIONS),
+            hooks: Admission::new(classes::WEBHOOKS),
+            large_hooks: Admission::new(classes::LARGE_WEBHOOKS),
             hook_senders: SenderPlaces::new(LARGE_HOOKS_OF_SENDER),
-            renderings,
-            pages,
+            renderings: Admission::new(classes::renderings()),
+            pages: KeptPages::default(),
             files,
-            watchers,
+            watchers: Admission::new(classes::streams(DEFAULT_WATCHERS)),
             outbox: None,
             stopping: None,
             inventories,
@@ -209,11 +202,26 @@ impl App {
             guards: Guards::new(GuardSettings::default(), None),
             tls: None,
             client_certificates: ClientCertificates::default(),
-            backups: Backups::default(),
+            backups: Admission::new(classes::BACKUPS),
             rekey_turn: RekeyTurn::new(),
             rest_writes: RestWrites::default(),
             intake: Intake::default(),
         }
+    }
+
+    /// All that admits requests, for the metrics.
+    fn admissions(&self) -> [&Admission; 9] {
+        [
+            &self.reconciliations,
+            &self.uploads,
+            &self.searches,
+            &self.earlier,
+            &self.renderings,
+            &self.watchers,
+            &self.backups,
+            &self.hooks,
+            &self.large_hooks,
+        ]
     }
 
     /// Accepts webhooks of forges at `/hooks/git` that are signed with the secret in a file (D90).
@@ -240,7 +248,7 @@ impl App {
     /// Limits the number of clients that watch changes at a time (D80).
     #[must_use]
     pub fn max_watchers(mut self, most: usize) -> Self {
-        self.watchers = Watchers::new(most);
+        self.watchers = Admission::new(classes::streams(most));
         self
     }
 

@@ -359,7 +359,10 @@ fn failure_responses() -> Value {
         ("412", "`If-Match` does not match the current state."),
         ("413", "The request body is too large."),
         ("415", "The content type of the request body is not JSON."),
-        ("429", "The API key or address has sent too many requests. `Retry-After` says when to send the next."),
+        (
+            "429",
+            "The API key, its owner or the address has sent too many requests. `Retry-After` says when to send the next.",
+        ),
         ("431", "The URL and the headers of the request are too large. Over HTTP/2, the response has no body."),
         ("500", "An internal error, or a failure of the store."),
         ("503", "The server is overloaded, shutting down, or not ready."),

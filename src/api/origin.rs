@@ -115,9 +115,9 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 
 /// Returns where a resource comes from.
 pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{App, answer::ApiError, query};
+use super::{App, admission::WorkPlace, answer::ApiError, query};
 use crate::{
     model::{
         code::Code,
         fault::{Fault, Path},
+        id::Id,
         snapshot::Snapshot,
     },
     reconcile::cancel::Cancel,
@@ -20,14 +21,16 @@ use crate::{
 /// The query parameter with the revision.
 pub(super) const AT: &str = "at";
 
-/// Returns the state that a query asks for, and its revision if the query names one.
+/// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
+/// own: hold its place as long as the state.
 pub(super) async fn state(
     app: &Arc<App>,
+    owner: &Id,
     current: Arc<Snapshot>,
     query: &str,
-) -> Result<(Arc<Snapshot>, Option<u64>), ApiError> {
+) -> Result<(Arc<Snapshot>, Option<u64>, Option<WorkPlace>), ApiError> {
     let mut parameters = form_urlencoded::parse(query.as_bytes());
-    let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None)) };
+    let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None, None)) };
     let name = RevisionName::parse(&value).ok_or_else(|| {
         let expected = "the number of a revision, at least 7 digits of a commit id, or";
         let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
@@ -46,16 +49,21 @@ pub(super) async fn state(
                 let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))
             };
-            app.searches.place()?.run(search).await?
+            app.searches.of_owner(owner)?.run(search).await?
         }
     };
     if revision == current.revision {
-        return Ok((current, Some(revision)));
+        return Ok((current, Some(revision), None));
     }
+    drop(current);
+    let mut place = app.earlier.of_owner(owner)?;
+    place.turn().await;
     let store = Arc::clone(&app.store);
-    let state = tokio::task::spawn_blocking(move || store.snapshot_at(revision)).await;
-    let state = state.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?;
-    Ok((state.map_err(|error| refused(error, AT))?, Some(revision)))
+    // The place is held until the state is restored, even if the client disconnects.
+    let restored = tokio::task::spawn_blocking(move || (store.snapshot_at(revision), place)).await;
+    let (state, place) =
+        restored.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?;
+    Ok((state.map_err(|error| refused(error, AT))?, Some(revision), Some(place)))
 }
 
 /// Reads the number of a revision: digits alone, so that a revision has one name.
@@ -87,8 +95,55 @@ pub(super) fn refused(error: PastError, field: &str) -> ApiError {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use super::*;
+    use crate::{
+        api::{Settings, VERSION_HEADER},
+        model::{
+            Kind,
+            key::Key,
+            kind::ip_restriction::{IpRestriction, Traffic},
+            operation::{Author, Operation},
+        },
+        store::{Commit, MEMORY, Store, mint},
+    };
+
+    /// The API of a store with so many revisions.
+    fn app(revisions: usize) -> Arc<App> {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
+        for _ in 0..revisions {
+            let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
+            let key = Key::new(Kind::IpRestriction, mint::fresh_id(Kind::IpRestriction));
+            let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
+            app.store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+        }
+        app
+    }
+
+    #[test]
+    fn an_owner_has_one_earlier_state_in_memory_until_its_response_is_made() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (app, owner) = (app(3), Id::new("usr_a"));
+        let read = |query: &'static str| Box::pin(state(&app, &owner, app.store.snapshot(), query));
+        let (first, at, place) = runtime.block_on(read("at=1")).ok().unwrap();
+        assert_eq!((first.revision, at, app.earlier.running()), (1, Some(1), 1));
+        let mut second = read("at=2");
+        assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let current = runtime.block_on(read("at=3")).ok().unwrap();
+        assert!(current.2.is_none(), "the current state takes no place");
+        drop(place);
+        assert_eq!(runtime.block_on(second).ok().unwrap().0.revision, 2);
+        assert_eq!((app.earlier.running(), app.earlier.waiting()), (0, 0));
+        let waiting: Vec<_> = (0..100).map_while(|_| app.earlier.of_owner(&owner).ok()).collect();
+        assert_eq!(waiting.len(), 9, "one runs, and eight wait");
+        let refused = runtime.block_on(read("at=1")).err().map(|error| error.code());
+        assert_eq!(refused, Some(Code::RateLimited));
+    }
 
     #[test]
     fn a_revision_is_digits() {

@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     App,
+    admission::{Lane, WorkPlace},
     answer::ApiError,
-    auth,
+    auth::{self, Caller},
     body::{self, Limits},
-    permission::Intent,
+    permission::{self, Intent},
     query,
     reconciliation::json_response,
 };
@@ -47,15 +48,15 @@ pub(crate) struct ChangeRun {
     pub outcome: String,
 }
 
-/// Reads the body of a request, and returns it with the headers, which identify the caller. `judge` finds the faults that
-/// decoding does not.
+/// Reads the body of a request, and returns it with the headers, which identify the caller, and the caller. `judge` finds the
+/// faults that decoding does not.
 pub(super) async fn read<T: DeserializeOwned>(
     app: &App,
     request: HttpRequest<Body>,
     judge: impl FnOnce(&T) -> Vec<Fault>,
-) -> Result<(HeaderMap, T), ApiError> {
+) -> Result<(HeaderMap, Caller, T), ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    let caller = auth::admit(app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -67,7 +68,7 @@ pub(super) async fn read<T: DeserializeOwned>(
         faults.extend(judge(request));
     }
     match request {
-        Some(request) if faults.is_empty() => Ok((parts.headers, request)),
+        Some(request) if faults.is_empty() => Ok((parts.headers, caller, request)),
         _ => Err(ApiError::from_faults(faults)),
     }
 }
@@ -79,6 +80,12 @@ pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<F
     let fault = is_empty.then(|| Fault::new(Code::InvalidFormat, "`expect` cannot be empty"))?;
     let help = "send the `outcome` of the reviewed dry run, or leave out `expect` to apply any plan";
     Some(fault.at(Path::root().join("expect")).help(help))
+}
+
+/// Takes a place to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
+pub(super) fn place(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Result<WorkPlace, ApiError> {
+    let applies = !dry_run && permission::allows(caller, intent, &app.store.snapshot()).is_ok();
+    app.reconciliations.enter(Some(&caller.owner), if applies { Lane::Reserved } else { Lane::Shared })
 }
 
 /// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the

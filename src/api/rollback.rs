@@ -75,9 +75,12 @@ impl RollbackRequest {
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, request) = planned_change::read(&app, request, RollbackRequest::faults).await?;
+    let (headers, caller, request) = planned_change::read(&app, request, RollbackRequest::faults).await?;
+    let source = Some(request.source.as_str()).filter(|source| !source.is_empty());
+    let intent = source.map_or(Intent::Change, Intent::Apply);
     // A client that is slow to send keeps nobody from a place.
-    app.work.place()?.run(move |_| RollbackJob { app: &app, headers: &headers, request }.run()).await
+    let place = planned_change::place(&app, &caller, &intent, request.dry_run)?;
+    place.run(move |_| RollbackJob { app: &app, headers: &headers, request }.run()).await
 }
 
 /// A valid request.

@@ -204,8 +204,8 @@ pub(super) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
     };
     // The key may have been revoked while the body was received.
     let snapshot = app.store.snapshot();
-    auth::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
-    let traced = app.renderings.run(move || {
+    let caller = auth::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
+    let traced = app.renderings.of_owner(&caller.owner)?.render(move || {
         let found = trace(&snapshot, &wanted);
         Ok(json_response(StatusCode::OK, &TraceReport::of(&wanted, &found))?)
     });

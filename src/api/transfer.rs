@@ -95,9 +95,10 @@ impl TransferRequest {
 
 /// Plans the transfer in the body, and applies it unless it is a dry run.
 pub(super) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, request) = planned_change::read(&app, request, TransferRequest::faults).await?;
+    let (headers, caller, request) = planned_change::read(&app, request, TransferRequest::faults).await?;
     // A client that is slow to send keeps nobody from a place.
-    app.work.place()?.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await
+    let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
+    place.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await
 }
 
 /// A valid request.

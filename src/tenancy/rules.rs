@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Who decides whether a source may change what another one's requests meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gate {
+enum Decider {
     /// Nobody may.
     Forbidden,
     /// The source that is affected, in its own manifests.
@@ -14,12 +14,12 @@ enum Gate {
     Reserved,
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for Decider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Gate::Forbidden => "forbidden",
-            Gate::Consent => "consent",
-            Gate::Reserved => "reserved",
+            Decider::Forbidden => "forbidden",
+            Decider::Consent => "consent",
+            Decider::Reserved => "reserved",
         })
     }
 }
@@ -32,13 +32,13 @@ struct Rule {
     /// What a source could do.
     way: &'static str,
     /// Who decides.
-    gate: Gate,
+    decider: Decider,
     /// How they decide.
     how: &'static str,
 }
 
-const fn rule(name: &'static str, way: &'static str, gate: Gate, how: &'static str) -> Rule {
-    Rule { name, way, gate, how }
+const fn rule(name: &'static str, way: &'static str, decider: Decider, how: &'static str) -> Rule {
+    Rule { name, way, decider, how }
 }
 
 /// Every way.
@@ -46,105 +46,105 @@ static RULES: [Rule; 17] = [
     rule(
         "hostport",
         "Serve a hostport of another source's edge, one below its wildcard, or a wildcard above its hosts",
-        Gate::Consent,
+        Decider::Consent,
         "`delegates_to` of that edge with `path_prefix: /`; otherwise `NOT_DELEGATED`",
     ),
     rule(
         "hostport-without-source",
         "Serve a hostport of an edge that no source owns",
-        Gate::Forbidden,
+        Decider::Forbidden,
         "Adopt the edge with `metadata.id`; an API key with a scope needs `HttpsEdge` in `kinds` for that",
     ),
     rule(
         "route",
         "Add a route to another source's edge, or move one there",
-        Gate::Consent,
+        Decider::Consent,
         "`delegates_to` of that edge with a prefix of the route's path; otherwise `NOT_DELEGATED`",
     ),
     rule(
         "required-module",
         "Leave a module out of a route on another source's edge that requires it",
-        Gate::Forbidden,
+        Decider::Forbidden,
         "`REQUIRED_MODULE`; the source of the edge changes `required_modules`",
     ),
     rule(
         "certificate",
         "Present a certificate for a host of another source's edge",
-        Gate::Consent,
+        Decider::Consent,
         "`certificates_from` of that edge; the gateway configuration has no other certificate of a source there",
     ),
     rule(
         "certificate-without-source",
         "Create or delete a certificate without a source, which edges present for hosts without one of their own",
-        Gate::Reserved,
+        Decider::Reserved,
         "`global` in the scope of an API key, or the right to apply the source of each such edge",
     ),
     rule(
         "name",
         "Take a name that another source uses: of an authority, an edge or any other resource",
-        Gate::Forbidden,
+        Decider::Forbidden,
         "A reference that several sources could mean is `AMBIGUOUS_REFERENCE` and needs `SOURCE/NAME`, one that has resolved keeps its resource, and each source has its own resource of a name",
     ),
     rule(
         "id",
         "Change, adopt or delete a resource of another source by its ID",
-        Gate::Forbidden,
+        Decider::Forbidden,
         "`OWNER_CONFLICT` in manifests; over the API, the right to apply the other source, and its `rest_writes`",
     ),
     rule(
         "transfer",
         "Move a resource from one source to another",
-        Gate::Consent,
+        Decider::Consent,
         "`transfer_to` in the manifest of the source that has it; by command, the right to apply both",
     ),
     rule(
         "adoption",
         "Adopt or change a resource that no source owns",
-        Gate::Reserved,
+        Decider::Reserved,
         "`kinds` in the scope of an API key, and `secrets` to adopt one with secrets",
     ),
     rule(
         "global-kind",
         "Create, change or delete what acts on every source: `IpRestriction`",
-        Gate::Reserved,
+        Decider::Reserved,
         "`global` in the scope of an API key, `kinds` in the scope of a followed source",
     ),
     rule(
         "api-key",
         "Create an API key with more rights, or delete that of somebody else",
-        Gate::Reserved,
+        Decider::Reserved,
         "An API key creates no key beyond its own role and scope; a followed repository needs `ApiKey` in the `kinds` of its `scope`, the owner's role in `roles`, and a `token_folder`",
     ),
     rule(
         "event-source",
         "Add an event type to a subscription that another source declares",
-        Gate::Reserved,
+        Decider::Reserved,
         "An API key with a scope needs the right to apply that source; a type that another source declares is `OWNER_CONFLICT`",
     ),
     rule(
         "tls-edge",
         "Configure the TLS edge of somebody else, which is a record of another system, before its owner does",
-        Gate::Reserved,
+        Decider::Reserved,
         "`TlsEdge` in the `kinds` of an API key to declare one by its ID; from then on, it belongs to that source",
     ),
     rule(
         "module-set",
         "Change the modules of another source's routes by a set that they use",
-        Gate::Consent,
+        Decider::Consent,
         "A set counts only for runs that name its file with `--with` or `with`",
     ),
-    rule("deletion", "Delete what another source uses", Gate::Forbidden, "`IN_USE`, with the names of what uses it"),
+    rule("deletion", "Delete what another source uses", Decider::Forbidden, "`IN_USE`, with the names of what uses it"),
     rule(
         "rollback",
         "Bring back a state in which another source had less",
-        Gate::Reserved,
+        Decider::Reserved,
         "An API key needs the right to apply every source that the rollback changes, and the consent above",
     ),
 ];
 
 /// The table as Markdown.
 pub(crate) fn table() -> String {
-    let rows = RULES.iter().map(|it| format!("| `{}` | {} | {} | {} |\n", it.name, it.way, it.gate, it.how));
-    let head = "| Rule | A source could | Gate | How |\n| --- | --- | --- | --- |\n";
+    let rows = RULES.iter().map(|it| format!("| `{}` | {} | {} | {} |\n", it.name, it.way, it.decider, it.how));
+    let head = "| Rule | A source could | Decider | How |\n| --- | --- | --- | --- |\n";
     [head.to_owned()].into_iter().chain(rows).collect()
 }

@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use crate::{
@@ -75,7 +76,8 @@ pub(crate) fn server(answer: fn(&str) -> Option<(u16, &'static str)>) -> String 
             if let Some((status, body)) = answer(&first) {
                 let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
                 let head = format!("HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nConnection: close\r\n");
-                let _ = connection.write_all(format!("{head}{length}\r\n{body}").as_bytes());
+                let again = if matches!(status, 429 | 503) { "Retry-After: 1\r\n" } else { "" };
+                let _ = connection.write_all(format!("{head}{again}{length}\r\n{body}").as_bytes());
             }
         }
     });
@@ -159,4 +161,21 @@ fn the_owner_of_a_key_that_is_deleted_again_is_named() {
     let run = through(&folder, &url, "keys create --role viewer");
     assert_refused(&run, "The owner usr_1 remains, perhaps with the role editor: see `edgewright owners list`.");
     assert!(run.err.contains("No key was created.") && run.out.is_empty(), "{}", run.all());
+}
+
+#[test]
+fn a_command_that_the_server_turns_away_sends_its_request_again() {
+    static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    let folder = Folder::new();
+    let url = server(|_| {
+        Some(match REQUESTS.fetch_add(1, Ordering::Relaxed) {
+            0 => (429, r#"{"error_code": "ERR_EDGEWRIGHT_RATE_LIMITED", "msg": "the owner has its share"}"#),
+            1 => (503, r#"{"error_code": "ERR_EDGEWRIGHT_UNAVAILABLE", "msg": "the server is full"}"#),
+            // A proxy does not know whether the change was made.
+            _ => (503, "<html>"),
+        })
+    });
+    let run = through(&folder, &url, "suspend shop --reason x");
+    assert_refused(&run, "the change may have been made");
+    assert_eq!(REQUESTS.load(Ordering::Relaxed), 3, "{}", run.all());
 }

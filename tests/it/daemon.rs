@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::{
     cli::{Folder, Serve, http, request, until, within},
     serve::{edge, shown, until_shown},
-    server::{BASE_URL, VERSION_HEADER, read_answer},
+    server::{BASE_URL, VERSION_HEADER},
     store::failing::{FailingEngine, Failure},
 };
 
@@ -262,37 +262,6 @@ fn the_source_that_a_server_follows_is_not_applied_through_it() {
     assert_eq!(shown(&serve), ["first"]);
     assert_eq!(ask("shop", true).status, 200, "a dry run changes nothing");
     assert_eq!(ask("docs", false).status, 201, "another source is not the loop's");
-}
-
-#[test]
-fn reconciliations_beyond_the_limit_are_turned_away_until_others_are_gone() {
-    let folder = Folder::new();
-    let serve = folder.serve("");
-    let body = json!({"files": [{"name": "one.yaml", "text": edge("first")}], "dry_run": true});
-    let whole = post(&serve, &body);
-    let (most, _) = whole.split_at(whole.len() - 10);
-    let wait = || {
-        let mut connection = TcpStream::connect(&serve.address).unwrap();
-        connection.write_all(most.as_bytes()).unwrap();
-        connection
-    };
-    let mut waiting: Vec<TcpStream> = Vec::new();
-    let ask = || {
-        let mut connection = TcpStream::connect(&serve.address).unwrap();
-        connection.set_read_timeout(Some(PATIENCE)).unwrap();
-        connection.write_all(whole.as_bytes()).unwrap();
-        String::from_utf8(read_answer(&mut connection)).unwrap()
-    };
-    // While an `ask` has a place, one that comes to wait is turned away, so another one comes each time.
-    let refused = until("a full house", || {
-        waiting.push(wait());
-        Some(ask()).filter(|text| text.starts_with("HTTP/1.1 503"))
-    });
-    assert!(refused.contains("ERR_EDGEWRIGHT_UNAVAILABLE"), "{refused}");
-    assert!(refused.to_lowercase().contains("\r\nretry-after: 5\r\n"), "{refused}");
-    assert_eq!(serve.get("/edges/https").status, 200, "other requests are answered");
-    drop(waiting);
-    until("a free place", || ask().starts_with("HTTP/1.1 200").then_some(()));
 }
 
 #[test]

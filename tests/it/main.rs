@@ -5,6 +5,7 @@
 mod accidents;
 mod activation;
 mod administration;
+mod admission;
 mod backup;
 mod bounds;
 mod canary;

@@ -272,6 +272,33 @@ fn the_number_of_clients_is_limited() {
 }
 
 #[test]
+fn viewers_with_many_streams_leave_some_to_others_and_to_gateways() {
+    let server = Server::start();
+    let gateway = server.key_of("bot_gateway", Role::Gateway);
+    let mut held: Vec<Client> = Vec::new();
+    for number in 0..4 {
+        let token = server.key_of(&format!("usr_viewer_{number}"), Role::Viewer);
+        let before = held.len();
+        let refused = loop {
+            let client = Client::open(&server, &token, "", &[]);
+            if client.status != 200 {
+                break client;
+            }
+            held.push(client);
+        };
+        assert!(held.len() > before, "viewer {number} has none");
+        assert_eq!(refused.status, 429);
+        let error = refused.error();
+        assert_eq!(error["error_code"], "ERR_EDGEWRIGHT_RATE_LIMITED");
+        assert!(error["msg"].as_str().unwrap().contains("the owner of the API key"), "{error}");
+    }
+    let another = Client::open(&server, &server.viewer, "", &[]);
+    assert_eq!(another.status, 200);
+    let gateways: Vec<Client> = (0..MOST_WATCHERS / 4).map(|_| Client::open(&server, &gateway, "", &[])).collect();
+    assert!(gateways.iter().all(|client| client.status == 200));
+}
+
+#[test]
 fn a_revoked_key_ends_its_stream() {
     let server = Server::start();
     let mut client = Client::open(&server, &server.editor, "", &[]);

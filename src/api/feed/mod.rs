@@ -55,8 +55,8 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let peer = safe_peer(&parts.extensions, &caller, "the gateway configuration has private keys")?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
-    let shared = Arc::clone(&app);
-    shared.renderings.run(move || answer(&app, &snapshot, &reader)).await
+    let place = app.renderings.of_owner(&reader.caller.owner)?;
+    place.render(move || answer(&app, &snapshot, &reader)).await
 }
 
 fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {

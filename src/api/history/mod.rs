@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     App,
     answer::{self, ApiError},
-    auth,
+    auth::{self, Caller},
     page::{self, DEFAULT_LIMIT, Page},
     past,
     permission::Intent,
@@ -45,12 +45,12 @@ const FILTERS: [&str; 6] = ["resource", "actor", "source", "from", "to", COMMIT]
 
 /// The attempts to change the store, newest first.
 pub(super) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    let caller = admit(&app, &request)?;
     let known: Vec<&str> = page::PARAMETERS.iter().chain(&FILTERS).copied().collect();
     query::check(request.uri().query(), &known)?;
     let page = Page::from_query(request.uri().query())?;
     let filter = filter_from(request.uri().query())?;
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     place.run(move |cancel| listed(&app, &page, &filter, &cancel)).await
 }
 
@@ -88,9 +88,9 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
 
 /// Returns one revision.
 pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
             let current = app.store.snapshot().revision;
@@ -115,12 +115,12 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
 
 /// Returns who set each field of a resource.
 pub(super) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &["resource"])?;
     let Some(path) = parameter(request.uri().query(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();
@@ -138,8 +138,8 @@ pub(super) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<R
         .await
 }
 
-fn admit(app: &App, request: &HttpRequest<Body>) -> Result<(), ApiError> {
-    auth::admit(app, &app.store.snapshot(), &Intent::Read, request.headers()).map(|_| ())
+fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
+    auth::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {

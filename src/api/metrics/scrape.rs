@@ -23,7 +23,8 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     let (files, bytes) = app.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
-    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.count() as f64);
+    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.running() as f64);
+    admissions(app, page);
     let in_flight = app.guards.in_flight.count();
     page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
     if let Some(sequence) = app.guards.log_sequence() {
@@ -37,6 +38,21 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     );
     followed(&app.following.now(), page);
     successes(app, page);
+}
+
+/// The places of requests that cost much (D52).
+fn admissions(app: &App, page: &mut Exposition) {
+    let all = app.admissions();
+    let admitted = all.iter().flat_map(|admission| {
+        let states = [("running", admission.running()), ("waiting", admission.waiting())];
+        states.map(|(state, count)| (vec![("class", admission.name()), ("state", state)], count as f64))
+    });
+    page.gauge("edgewright_admitted_requests", "Requests that run or wait for their turn, by class.", admitted);
+    let refused = all.iter().flat_map(|admission| {
+        let class = admission.name();
+        admission.refusals().map(|(reason, count)| (vec![("class", class), ("reason", reason)], count as f64))
+    });
+    page.counter("edgewright_admission_refusals_total", "Requests that found no place, by class and reason.", refused);
 }
 
 fn resources(app: &App, page: &mut Exposition) {

@@ -5,6 +5,7 @@ mod expected;
 pub(crate) mod files;
 mod review;
 mod unseen;
+mod upload;
 pub(crate) mod wire;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
@@ -55,18 +56,18 @@ use crate::{
 };
 use expected::outcome;
 pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
+use upload::Upload;
 use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
-    // Take the slot before the body, to limit the number of bodies in memory.
-    let place = app.work.place()?;
-    let bytes = body::take(&parts.headers, body, Limits::MANIFESTS).await?;
-    metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
+    let upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
+    let place = upload.place(&app, &caller).await?;
     let run = move |cancel: Cancel| {
+        let bytes = upload.into_bytes();
         let caller = auth::admit_again(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
         let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if content.root().is_null() {
@@ -87,11 +88,11 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
 
 /// The reconciliations of every source, newest first.
 pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    let caller = admit(&app, &request)?;
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     let listed = move |_| {
         let before = match &page.before_id {
             None => u64::MAX,
@@ -114,9 +115,9 @@ pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Re
 
 /// Returns one reconciliation.
 pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request)?;
+    let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.place()?;
+    let place = app.searches.of_owner(&caller.owner)?;
     let got = move |_| {
         let found = find(&app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
@@ -492,9 +493,7 @@ impl From<ApplyError> for ApiError {
                 let message = format!("the token hash of the new API key {key} is required");
                 ApiError::new(Fault::new(Code::Required, message).at(path))
             }
-            ApplyError::Refused(_) | ApplyError::TokenFile(..) => {
-                ApiError::of(Code::Internal, error.diagnostic().message)
-            }
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => Self::of(Code::Internal, error.diagnostic().message),
         }
     }
 }

@@ -69,9 +69,10 @@ impl DestroyRequest {
 
 /// Plans the end of a source, and applies it unless it is a dry run.
 pub(crate) async fn create(app: Arc<App>, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, request) = planned_change::read(&app, request, DestroyRequest::faults).await?;
+    let (headers, caller, request) = planned_change::read(&app, request, DestroyRequest::faults).await?;
+    let place = planned_change::place(&app, &caller, &Intent::Apply(&name), request.dry_run)?;
     let destroy = Destroy { source: name, budget: request.max_deletes };
-    app.work.place()?.run(move |_| DestroyJob { app: &app, headers: &headers, destroy, request }.run()).await
+    place.run(move |_| DestroyJob { app: &app, headers: &headers, destroy, request }.run()).await
 }
 
 /// A valid request.

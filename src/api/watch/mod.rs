@@ -11,7 +11,6 @@ mod request;
 mod tests;
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,17 +20,18 @@ use axum::{
     http::{HeaderMap, HeaderValue, Request, header},
     response::Response,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::{
     App,
+    admission::{Lane, WorkPlace},
     answer::ApiError,
     auth::{self, Caller},
     change::ChangeFilter,
     permission::{Intent, Sight},
 };
 use crate::{
-    model::{code::Code, id::Id, kind::owner::Role},
+    model::{code::Code, kind::owner::Role},
     store::{Revision, recent::NextRevision},
 };
 use body::EventBody;
@@ -44,68 +44,12 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
 const CHUNKS: usize = 4;
-/// An owner that is no gateway can have one in so many of the clients.
-const SHARE: usize = 4;
-/// The Retry-After of a rejected request, in seconds.
-const RETRY_AFTER: &str = "30";
 
-/// Limits the number of clients.
-pub(super) struct Watchers {
-    most: usize,
-    places: Arc<Semaphore>,
-    /// The clients of each owner.
-    of_owner: Arc<Mutex<HashMap<Id, usize>>>,
-}
-
-impl Watchers {
-    /// Creates a limit.
-    pub(super) fn new(most: usize) -> Self {
-        // A semaphore has a limit of its own.
-        let most = most.min(Semaphore::MAX_PERMITS);
-        Self { most, places: Arc::new(Semaphore::new(most)), of_owner: Arc::default() }
-    }
-
-    /// The number of clients.
-    pub(super) fn count(&self) -> usize {
-        self.most - self.places.available_permits()
-    }
-
-    /// The most clients of an owner that is no gateway: one that reads nothing must not keep gateways out.
-    fn share(&self) -> usize {
-        (self.most / SHARE).max(1)
-    }
-
-    fn place(&self, Caller { owner, role, .. }: &Caller) -> Result<WatchPlace, ApiError> {
-        let full = |message: String| ApiError::of(Code::Unavailable, message).header(header::RETRY_AFTER, RETRY_AFTER);
-        let mut of_owner = self.of_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = self.share();
-        if *role != Role::Gateway && of_owner.get(owner).is_some_and(|count| *count >= share) {
-            return Err(full(format!("{share} clients of this owner watch already")));
-        }
-        let permit = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| full(format!("{} clients watch already", self.most)))?;
-        *of_owner.entry(owner.clone()).or_default() += 1;
-        Ok(WatchPlace { owner: owner.clone(), of_owner: Arc::clone(&self.of_owner), _permit: permit })
-    }
-}
-
-/// The place of a client, until it is dropped.
-struct WatchPlace {
-    owner: Id,
-    of_owner: Arc<Mutex<HashMap<Id, usize>>>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Drop for WatchPlace {
-    fn drop(&mut self) {
-        let mut of_owner = self.of_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = of_owner.get_mut(&self.owner) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                of_owner.remove(&self.owner);
-            }
-        }
+/// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
+fn place(app: &App, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
+    match role {
+        Role::Gateway => app.watchers.enter(None, Lane::Reserved),
+        _ => app.watchers.of_owner(owner),
     }
 }
 
@@ -119,7 +63,7 @@ pub(super) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Respo
     if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, app.store.snapshot().revision));
     }
-    let place = app.watchers.place(&caller)?;
+    let place = place(&app, &caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
     let last = Arc::new(Mutex::new(None));
     let body = EventBody::new(received, Arc::clone(&last));
@@ -223,8 +167,8 @@ impl Watcher {
             let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());
             let sight = sight.clone();
             // A resource with many children takes long, and other requests of this thread would wait.
-            let rendered = self.app.renderings.run(move || events::portion(&app, &sight, &filter, &revision, start));
-            let portion = rendered.await?;
+            let place = self.app.renderings.of_owner(&caller.owner)?;
+            let portion = place.render(move || events::portion(&app, &sight, &filter, &revision, start)).await?;
             from = portion.next;
             self.send(portion.text).await?;
         }

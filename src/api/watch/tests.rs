@@ -89,9 +89,9 @@ fn a_client_that_does_not_read_is_disconnected_and_told() {
         for _ in 0..2 * CHUNKS {
             restriction(&app);
         }
-        assert_eq!(app.watchers.count(), 1);
+        assert_eq!(app.watchers.running(), 1);
         tokio::time::sleep(2 * LONGEST_WAIT).await;
-        assert_eq!(app.watchers.count(), 0, "it holds nothing but its buffer");
+        assert_eq!(app.watchers.running(), 0, "it holds nothing but its buffer");
         let mut chunks = Vec::new();
         while let Some(chunk) = next(&mut body).await {
             chunks.push(chunk);
@@ -105,16 +105,27 @@ fn a_client_that_does_not_read_is_disconnected_and_told() {
 }
 
 #[test]
-fn one_owner_has_a_share_and_gateways_have_the_rest() {
+fn one_owner_has_a_share_and_gateways_have_places_of_their_own() {
     let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role, scope: None };
-    let watchers = Watchers::new(8);
-    let (viewer, gateway) = (caller("usr_viewer", Role::Viewer), caller("bot_gateway", Role::Gateway));
-    let mut places: Vec<WatchPlace> = (0..8).filter_map(|_| watchers.place(&viewer).ok()).collect();
-    assert_eq!(places.len(), 8 / SHARE);
-    assert!(watchers.place(&caller("usr_other", Role::Viewer)).is_ok());
-    places.extend((0..8).filter_map(|_| watchers.place(&gateway).ok()));
-    assert_eq!((places.len(), watchers.count()), (8, 8));
-    drop(places);
-    assert!(watchers.of_owner.lock().unwrap().is_empty());
-    assert!(watchers.place(&viewer).is_ok());
+    let (app, _) = app();
+    let all = |owner: &str, role: Role| -> Vec<WorkPlace> {
+        (0..2 * DEFAULT_WATCHERS).map_while(|_| place(&app, &caller(owner, role)).ok()).collect()
+    };
+    let mut viewers: Vec<Vec<WorkPlace>> = Vec::new();
+    for number in 0..8 {
+        viewers.push(all(&format!("usr_{number}"), Role::Viewer));
+    }
+    let counts: Vec<usize> = viewers.iter().map(Vec::len).collect();
+    assert_eq!(counts.first(), Some(&18), "a quarter of the 75 that are not for gateways");
+    assert!(counts.iter().all(|count| *count > 0), "each finds a place: {counts:?}");
+    let refused = place(&app, &caller("usr_0", Role::Viewer)).err().map(|error| error.code());
+    assert_eq!(refused, Some(Code::RateLimited));
+    let taken: usize = counts.iter().sum();
+    let gateways = all("bot_gateway", Role::Gateway);
+    assert!(gateways.len() >= DEFAULT_WATCHERS / 4);
+    assert_eq!((gateways.len() + taken, app.watchers.running()), (DEFAULT_WATCHERS, DEFAULT_WATCHERS));
+    let full = place(&app, &caller("usr_new", Role::Viewer)).err().map(|error| error.code());
+    assert_eq!(full, Some(Code::Unavailable));
+    drop((viewers, gateways));
+    assert_eq!(app.watchers.running(), 0);
 }

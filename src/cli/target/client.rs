@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     sync::OnceLock,
+    thread,
     time::Duration,
 };
 
@@ -22,6 +23,8 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(10);
 /// The response timeout.
 const RESPONSE: Duration = Duration::from_secs(600);
+/// How long a request is repeated that the server turns away because it has too much to do.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The size of the pieces of a download.
 const PIECE: usize = 256 << 10;
 
@@ -87,15 +90,28 @@ impl ApiClient {
         format!("{}{path}", self.url)
     }
 
-    /// Posts a JSON body, and returns the status and body of the response.
+    /// Posts a JSON body, and returns the status and body of the response. A server that turns it away is asked again when
+    /// it says so, for a while.
     pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), MissingResponse> {
-        let request = self
-            .agent
-            .post(url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2")
-            .header("Content-Type", "application/json");
-        read(request.send(body))
+        let mut patience = PATIENCE;
+        loop {
+            let request = self
+                .agent
+                .post(url)
+                .header("Authorization", format!("Bearer {}", self.token.expose()))
+                .header(&self.version_header, "2")
+                .header("Content-Type", "application/json");
+            let response = request.send(body);
+            let wait = response.as_ref().ok().and_then(retry_after);
+            let (status, text) = read(response)?;
+            match wait.filter(|wait| *wait <= patience && is_turned_away(&text)) {
+                Some(wait) => {
+                    patience = patience.saturating_sub(wait);
+                    thread::sleep(wait);
+                }
+                None => return Ok((status, text)),
+            }
+        }
     }
 
     /// Posts a JSON body to a path, for a change that the response has. `see` tells how to find out whether it was made if
@@ -270,6 +286,12 @@ fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Resu
     Ok((status, body))
 }
 
+/// When a response says to send the request again. It is never at once.
+fn retry_after(response: &ureq::http::Response<ureq::Body>) -> Option<Duration> {
+    let seconds: u64 = response.headers().get("retry-after")?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds.max(1)))
+}
+
 /// The body of the response to a request that changes something.
 fn changed(
     at: &str,
@@ -337,7 +359,8 @@ pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
 /// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
 pub(crate) fn is_turned_away(text: &[u8]) -> bool {
     let refusal = serde_json::from_slice::<ErrorResponse>(text);
-    refusal.is_ok_and(|refusal| Code::from_name(&refusal.error_code) == Some(Code::Unavailable))
+    let code = refusal.ok().and_then(|refusal| Code::from_name(&refusal.error_code));
+    matches!(code, Some(Code::Unavailable | Code::RateLimited))
 }
 
 /// The digests of the texts that the server lacks, if it answered that (D72).

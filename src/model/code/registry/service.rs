@@ -121,7 +121,7 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::RateLimited,
         "RATE_LIMITED",
         429,
-        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), or the address has sent very many requests without a valid API key.",
+        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), its owner has as many requests running and waiting as one owner may have, or the address has sent very many requests without a valid API key.",
         "Wait for the time in `Retry-After`, then send the request again. Requests with a valid API key are never limited by what others send from their address.",
     ),
     info(

@@ -1,0 +1,197 @@
+//! The places of a class: who runs, who waits, and whose turn is next.
+//!
+//! Each request of an owner has a turn that is later than that of the owner's request before it, and never earlier than the
+//! turn that was given last. The earliest turn is next: owners alternate, however many requests each of them sends.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+
+use super::{Class, Lane, Share};
+use crate::model::id::Id;
+
+/// Those whose requests take one turn after another. Without an owner, all such requests are one party without a share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Party {
+    /// The owner of the API key.
+    pub(super) owner: Option<Id>,
+    /// An owner has a share of each lane.
+    pub(super) lane: Lane,
+}
+
+/// Numbers of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PlaceCounts {
+    /// Those that run.
+    pub(super) running: usize,
+    /// Those that wait.
+    pub(super) waiting: usize,
+}
+
+/// Why a request gets no place, with the requests that its owner or all have.
+#[derive(Debug)]
+pub(super) enum NoPlace {
+    /// Its owner has its share.
+    Owner(PlaceCounts),
+    /// The server has no more.
+    Full(PlaceCounts),
+}
+
+/// What is known of a party.
+#[derive(Default)]
+struct Account {
+    counts: PlaceCounts,
+    /// The turn of its last request.
+    turn: u64,
+}
+
+/// A request that waits.
+struct Waiter {
+    party: Party,
+    turn: u64,
+    number: u64,
+    wake: oneshot::Sender<()>,
+}
+
+/// The requests of a class.
+#[derive(Default)]
+pub(super) struct PlaceQueue {
+    accounts: HashMap<Party, Account>,
+    waiters: Vec<Waiter>,
+    shared: PlaceCounts,
+    reserved: PlaceCounts,
+    /// The latest turn that was given.
+    turn: u64,
+    /// The number of the last request.
+    number: u64,
+}
+
+impl PlaceQueue {
+    /// The number of requests that run.
+    pub(super) fn running(&self) -> usize {
+        self.shared.running + self.reserved.running
+    }
+
+    /// The number of requests that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.shared.waiting + self.reserved.waiting
+    }
+
+    /// Lets a request run or wait. Returns its number, and what tells that its turn has come if it waits.
+    pub(super) fn enter(
+        &mut self,
+        class: &Class,
+        party: &Party,
+    ) -> Result<(u64, Option<oneshot::Receiver<()>>), NoPlace> {
+        let may_run = self.may_run(class, party);
+        if !may_run {
+            self.check_wait(class, party)?;
+        }
+        self.number += 1;
+        let (number, earliest) = (self.number, self.turn);
+        let account = self.accounts.entry(party.clone()).or_default();
+        let turn = earliest.max(account.turn + 1);
+        account.turn = turn;
+        if may_run {
+            self.start(party, turn);
+            return Ok((number, None));
+        }
+        let (wake, woken) = oneshot::channel();
+        self.waiters.push(Waiter { party: party.clone(), turn, number, wake });
+        self.count(party, |counts| counts.waiting += 1);
+        Ok((number, Some(woken)))
+    }
+
+    /// Ends a request that runs or waits. Returns what wakes the requests that run next.
+    pub(super) fn leave(&mut self, class: &Class, party: &Party, number: u64) -> Vec<oneshot::Sender<()>> {
+        match self.waiters.iter().position(|waiter| waiter.number == number) {
+            Some(at) => {
+                self.waiters.remove(at);
+                self.count(party, |counts| counts.waiting = counts.waiting.saturating_sub(1));
+                // It has not used its turn.
+                if let Some(account) = self.accounts.get_mut(party) {
+                    account.turn = account.turn.saturating_sub(1);
+                }
+            }
+            None => self.count(party, |counts| counts.running = counts.running.saturating_sub(1)),
+        }
+        let latest = self.turn;
+        // Without an account, a party could have the earliest turn each time.
+        self.accounts.retain(|_, account| account.counts != PlaceCounts::default() || account.turn >= latest);
+        self.start_next(class)
+    }
+
+    fn start_next(&mut self, class: &Class) -> Vec<oneshot::Sender<()>> {
+        let mut next = Vec::new();
+        while self.running() < class.running {
+            let able = self.waiters.iter().enumerate().filter(|(_, waiter)| self.may_run(class, &waiter.party));
+            let first = able.min_by_key(|(_, waiter)| (waiter.turn, waiter.number)).map(|(at, _)| at);
+            let Some(at) = first else { break };
+            let Waiter { party, turn, wake, .. } = self.waiters.remove(at);
+            self.count(&party, |counts| counts.waiting = counts.waiting.saturating_sub(1));
+            self.start(&party, turn);
+            next.push(wake);
+        }
+        next
+    }
+
+    fn start(&mut self, party: &Party, turn: u64) {
+        self.turn = self.turn.max(turn);
+        self.count(party, |counts| counts.running += 1);
+    }
+
+    /// PlaceCounts a request for its party and its lane.
+    fn count(&mut self, party: &Party, change: impl Fn(&mut PlaceCounts)) {
+        if let Some(account) = self.accounts.get_mut(party) {
+            change(&mut account.counts);
+        }
+        change(match party.lane {
+            Lane::Shared => &mut self.shared,
+            Lane::Reserved => &mut self.reserved,
+        });
+    }
+
+    fn may_run(&self, class: &Class, party: &Party) -> bool {
+        let is_free = match party.lane {
+            Lane::Shared => self.shared.running < class.running.saturating_sub(class.reserved_running),
+            Lane::Reserved => true,
+        };
+        is_free && self.running() < class.running && self.counts(party).running < self.share(class, party)
+    }
+
+    fn check_wait(&self, class: &Class, party: &Party) -> Result<(), NoPlace> {
+        let own = self.counts(party);
+        // Whoever has less than its share is told that others have the places.
+        let has_share = own.waiting > 0 || own.running >= self.share(class, party);
+        if party.owner.is_some() && has_share && own.waiting >= class.owner_waiting {
+            return Err(NoPlace::Owner(own));
+        }
+        let is_free = match party.lane {
+            Lane::Shared => self.shared.waiting < class.waiting.saturating_sub(class.reserved_waiting),
+            Lane::Reserved => true,
+        };
+        match is_free && self.waiting() < class.waiting {
+            true => Ok(()),
+            false => Err(NoPlace::Full(PlaceCounts { running: self.running(), waiting: self.waiting() })),
+        }
+    }
+
+    /// How many requests of a party may run.
+    fn share(&self, class: &Class, party: &Party) -> usize {
+        match class.owner_running {
+            _ if party.owner.is_none() => usize::MAX,
+            Share::Most(most) => most,
+            Share::OneIn(part) => {
+                let own = self.counts(party).running;
+                let shared =
+                    class.running.saturating_add(own).saturating_sub(class.reserved_running + self.shared.running);
+                let all = class.running.saturating_add(own).saturating_sub(self.running());
+                (shared.min(all) / part.max(1)).max(1)
+            }
+        }
+    }
+
+    fn counts(&self, party: &Party) -> PlaceCounts {
+        self.accounts.get(party).map_or_else(PlaceCounts::default, |account| account.counts)
+    }
+}

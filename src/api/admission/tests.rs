@@ -1,0 +1,157 @@
+//! Who gets a place, and whose turn is next.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    pin::pin,
+    task::{Context, Waker},
+};
+
+use super::*;
+
+const OWNERS: [&str; 4] = ["usr_a", "usr_b", "usr_c", "usr_d"];
+
+/// Whether a place has its turn.
+fn has_turn(place: &mut WorkPlace) -> bool {
+    pin!(place.turn()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+fn refused(entered: Result<WorkPlace, ApiError>) -> Option<Code> {
+    entered.err().map(|error| error.code())
+}
+
+#[test]
+fn an_owner_has_one_running_and_one_waiting_reconciliation() {
+    let all = Admission::new(classes::RECONCILIATIONS);
+    let owner = Id::new("usr_a");
+    let (mut first, mut second) = (all.of_owner(&owner).unwrap(), all.of_owner(&owner).unwrap());
+    assert!(has_turn(&mut first) && !has_turn(&mut second), "although a place is free");
+    let error = all.of_owner(&owner).err().unwrap();
+    assert_eq!(error.code(), Code::RateLimited);
+    let message = "the owner of the API key has reached its limit of reconciliations (1 running, 1 waiting); send the request again in 5 seconds";
+    assert_eq!(error.message(), message);
+    // What it applies is counted apart.
+    let mut apply = all.enter(Some(&owner), Lane::Reserved).unwrap();
+    assert!(has_turn(&mut apply));
+    drop(first);
+    assert!(has_turn(&mut second));
+    drop((second, apply));
+    assert_eq!((all.running(), all.waiting(), all.refusals()), (0, 0, [("owner", 1), ("full", 0)]));
+}
+
+#[test]
+fn plans_leave_places_to_applies() {
+    let all = Admission::new(classes::RECONCILIATIONS);
+    let owner = |number: usize| Id::new(&format!("usr_{number}"));
+    let plans: Vec<WorkPlace> = (0..100).map_while(|number| all.of_owner(&owner(number)).ok()).collect();
+    assert_eq!((plans.len(), all.running(), all.waiting()), (10, 2, 8));
+    let error = all.of_owner(&owner(100)).err().unwrap();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.message().starts_with("the server has reached its limit of reconciliations (2 running, 8 waiting)"));
+    let mut applies: Vec<WorkPlace> =
+        (0..100).map_while(|number| all.enter(Some(&owner(number)), Lane::Reserved).ok()).collect();
+    let turns: Vec<bool> = applies.iter_mut().map(has_turn).collect();
+    assert_eq!(turns, [true, false, false, false, false]);
+    // Applies wait for one another, and not for plans.
+    drop(applies.remove(0));
+    assert!(has_turn(applies.first_mut().unwrap()));
+    drop((plans, applies));
+    assert_eq!((all.running(), all.waiting()), (0, 0));
+}
+
+#[test]
+fn owners_take_turns_however_many_requests_they_send() {
+    let class = Class { running: 1, owner_running: Share::Most(1), ..classes::SEARCHES };
+    let all = Admission::new(class);
+    let running = all.of_owner(&Id::new("usr_a")).unwrap();
+    // Much of one owner comes first.
+    let of = ["usr_a", "usr_a", "usr_a", "usr_a", "usr_b", "usr_b", "usr_c"];
+    let mut waiting: Vec<(&str, WorkPlace)> =
+        of.into_iter().map(|owner| (owner, all.of_owner(&Id::new(owner)).unwrap())).collect();
+    let mut order = Vec::new();
+    drop(running);
+    while let Some(at) = waiting.iter_mut().position(|(_, place)| has_turn(place)) {
+        let (owner, place) = waiting.remove(at);
+        order.push(owner);
+        drop(place);
+    }
+    assert_eq!(order, ["usr_b", "usr_c", "usr_a", "usr_b", "usr_a", "usr_a", "usr_a"]);
+    assert_eq!(all.waiting(), 0);
+}
+
+#[test]
+fn a_further_request_does_not_overtake_one_that_waits() {
+    let all = Admission::new(Class { running: 1, ..classes::SEARCHES });
+    let mut running = all.of_owner(&Id::new("usr_a")).unwrap();
+    let mut waiting = all.of_owner(&Id::new("usr_b")).unwrap();
+    let mut again = all.of_owner(&Id::new("usr_a")).unwrap();
+    assert!(has_turn(&mut running) && !has_turn(&mut waiting));
+    drop(running);
+    assert!(has_turn(&mut waiting) && !has_turn(&mut again));
+    drop(waiting);
+    assert!(has_turn(&mut again));
+}
+
+#[test]
+fn a_request_that_goes_away_while_it_waits_frees_its_place() {
+    let all = Admission::new(classes::RECONCILIATIONS);
+    let owner = Id::new("usr_a");
+    let running = all.of_owner(&owner).unwrap();
+    let gone = all.of_owner(&owner).unwrap();
+    assert_eq!(refused(all.of_owner(&owner)), Some(Code::RateLimited));
+    drop(gone);
+    let mut next = all.of_owner(&owner).unwrap();
+    drop(running);
+    // Its turn has come before anybody has asked for it.
+    assert_eq!((all.running(), all.waiting()), (1, 0));
+    drop(all.of_owner(&owner).unwrap());
+    assert!(has_turn(&mut next));
+    drop(next);
+    assert_eq!((all.running(), all.waiting()), (0, 0));
+}
+
+#[test]
+fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
+    let backups = Admission::new(classes::BACKUPS);
+    let [a, b, c, _] = OWNERS.map(Id::new);
+    let first = backups.of_owner(&a).unwrap();
+    assert_eq!(refused(backups.of_owner(&a)), Some(Code::RateLimited));
+    let second = backups.of_owner(&b).unwrap();
+    assert_eq!(refused(backups.of_owner(&c)), Some(Code::Unavailable));
+    drop((first, second));
+    assert!(backups.of_owner(&a).is_ok());
+}
+
+#[test]
+fn clients_without_an_owner_have_all_places_and_no_share() {
+    let hooks = Admission::new(classes::WEBHOOKS);
+    let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.place().ok()).collect();
+    assert_eq!((places.len(), hooks.running()), (8, 2));
+    assert_eq!(refused(hooks.place()), Some(Code::Unavailable));
+}
+
+#[test]
+fn renderings_are_never_refused() {
+    let all = Admission::new(classes::renderings());
+    let owner = Id::new("usr_a");
+    let places: Vec<WorkPlace> = (0..200).map_while(|_| all.of_owner(&owner).ok()).collect();
+    assert_eq!(places.len(), 200);
+}
+
+#[test]
+fn the_places_of_every_class_add_up() {
+    for class in [
+        classes::RECONCILIATIONS,
+        classes::UPLOADS,
+        classes::SEARCHES,
+        classes::EARLIER_REVISIONS,
+        classes::BACKUPS,
+        classes::WEBHOOKS,
+        classes::LARGE_WEBHOOKS,
+        classes::streams(100),
+        classes::streams(1),
+        classes::renderings(),
+    ] {
+        assert!(class.reserved_running < class.running && class.reserved_waiting <= class.waiting, "{class:?}");
+    }
+}
