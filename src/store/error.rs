@@ -1,9 +1,8 @@
-//! Errors of opening, reading and writing a store.
+//! Errors of opening, reading and writing a store, and of commits.
 
 use std::{fmt, io, path::Path};
 
-use super::CommitError;
-use crate::model::code::Code;
+use crate::model::{code::Code, snapshot::Refusal};
 
 /// An error of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +37,31 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// An error of a commit that changed nothing.
+#[derive(Debug)]
+pub enum CommitError {
+    /// A rule refuses the changes.
+    Refused(Refusal),
+    /// The store has a newer revision.
+    Stale {
+        /// The revision that the Operations were computed from.
+        base: u64,
+        /// The current revision.
+        current: u64,
+    },
+    /// The engine failed.
+    Failed(StoreError),
+}
+
+/// An error of [`Store::commit_with`](super::Store::commit_with), which changed nothing.
+#[derive(Debug)]
+pub enum Declined<E> {
+    /// The closure returned an error instead of Operations.
+    Declined(E),
+    /// The commit was refused or failed.
+    Commit(CommitError),
+}
 
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

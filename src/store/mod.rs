@@ -38,6 +38,7 @@ pub(crate) mod state_records;
 mod stored;
 mod touched;
 mod tried;
+mod trusted_time;
 mod written;
 
 use std::{
@@ -55,7 +56,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-pub use error::StoreError;
+pub use error::{CommitError, Declined, StoreError};
 pub(crate) use foreign::Provenance;
 pub use past::PastError;
 pub(crate) use probe::probe;
@@ -65,11 +66,10 @@ pub(crate) use tried::{NextState, Tried};
 use crate::model::{
     code::Code,
     operation::{Author, Operation},
-    snapshot::{Refusal, Snapshot},
+    snapshot::Snapshot,
 };
 use declared::DeclaredPlaces;
-use engine::OnDisk;
-use engine::{Engine, Hash, Query, Statistics, Tip};
+use engine::{Engine, Hash, OnDisk, Query, Statistics, Tip};
 use folder::{FolderEngine, FolderReader, forget_runs};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 pub(crate) use group::Entered;
@@ -180,31 +180,6 @@ struct Subscriber {
     sender: mpsc::Sender<Revision>,
     /// Whether only those of sources matter.
     only_sources: bool,
-}
-
-/// An error of a commit that changed nothing.
-#[derive(Debug)]
-pub enum CommitError {
-    /// A rule refuses the changes.
-    Refused(Refusal),
-    /// The store has a newer revision.
-    Stale {
-        /// The revision that the Operations were computed from.
-        base: u64,
-        /// The current revision.
-        current: u64,
-    },
-    /// The engine failed.
-    Failed(StoreError),
-}
-
-/// An error of [`Store::commit_with`], which changed nothing.
-#[derive(Debug)]
-pub enum Declined<E> {
-    /// The closure returned an error instead of Operations.
-    Declined(E),
-    /// The commit was refused or failed.
-    Commit(CommitError),
 }
 
 impl Store {

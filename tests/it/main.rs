@@ -102,3 +102,4 @@ mod transfer_content;
 mod transfer_undone;
 mod unfinished;
 mod watch;
+mod wrong_clock;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     base::StoreId,
@@ -36,8 +36,8 @@ use crate::{
         engine::{Batch, Query, Tip},
         fault,
         history::Retention,
-        mint,
         record_head::RecordHead,
+        trusted_time::{Moment, most_at_once},
     },
 };
 
@@ -61,6 +61,8 @@ pub(super) struct Librarian {
 struct HistoryEnd {
     /// The store of the file.
     store: StoreId,
+    /// The batch before its first one.
+    start: Tip,
     /// Its last batch.
     tip: Tip,
     /// The time of that batch, or none if the file has no batch.
@@ -76,7 +78,7 @@ impl HistoryEnd {
             last = Some(framed.batch.record);
         }
         let at = last.map(|record| RecordHead::read(&record)).transpose()?.map(|head| head.at);
-        Ok(Self { store: history.store, tip: history.tip, at })
+        Ok(Self { store: history.store, start: history.start, tip: history.tip, at })
     }
 }
 
@@ -268,48 +270,69 @@ impl Librarian {
         Ok(())
     }
 
-    /// Drops history files that exceed the retention. The newest file always stays.
-    pub(super) fn retain(&self, retention: &Retention, tip: Tip) -> Result<(), StoreError> {
+    /// Drops history files that exceed the retention. The newest file always stays. Because of their age, only a part of the
+    /// records goes at once, or the oldest file. Returns whether a file went because of its age.
+    pub(super) fn retain(&self, retention: &Retention, tip: Tip, moment: Moment) -> Result<bool, StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
         let size =
             |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
-        let (mut oldest, mut dropped) = (None, Vec::new());
-        for generation in histories {
-            let path = Part::History.path(&self.folder, generation);
-            let end = self.end_of(generation, &path)?;
-            let old = match end.at {
-                // The file of a store that was migrated without a commit is empty, so removing it leaves no gap.
-                None => true,
-                Some(at) => {
-                    let age = mint::now().duration_since(at);
-                    age.unsigned_abs() > retention.age && age.is_positive()
+        let (mut first, mut last, mut dropped) = (None, None, Vec::new());
+        let mut has_aged = false;
+        for (number, generation) in histories.iter().enumerate() {
+            let end = self.end_of(*generation)?;
+            let first = *first.get_or_insert(end.start.position);
+            let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
+            // The file of a store that was migrated without a commit is empty, so removing it leaves no gap.
+            if !exceeds && end.at.is_some() {
+                let most = most_at_once(usize::try_from(tip.position - first).unwrap_or(usize::MAX)) as u64;
+                let is_part = end.start.position == first || end.tip.position - first <= most;
+                let later = histories.get(number..).unwrap_or_default();
+                if !is_part || !self.is_old(later, retention.age, moment)? {
+                    break;
                 }
-            };
-            if !old && tip.position - end.tip.position < retention.records && total <= retention.bytes {
-                break;
+                has_aged = true;
             }
-            total -= size(generation);
-            oldest = Some((end.store, end.tip));
-            dropped.push(path);
+            total -= size(*generation);
+            last = Some(end);
+            dropped.push(Part::History.path(&self.folder, *generation));
         }
-        let Some((store, last)) = oldest else { return Ok(()) };
+        let (Some(first), Some(HistoryEnd { store, tip: last, at, .. })) = (first, last) else { return Ok(false) };
         log::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file.
         if let Ok(index) = self.index(0) {
             index.forget(last.position + 1)?;
         }
-        dropped.iter().try_for_each(|path| files::remove(path))
+        dropped.iter().try_for_each(|path| files::remove(path))?;
+        if last.position > first {
+            let why = if has_aged { "they are too old" } else { "it is over its limit of records or bytes" };
+            let until = at.map(|at| format!(", the last of {at}")).unwrap_or_default();
+            let (from, to, records) = (first + 1, last.position, last.position - first);
+            tracing::info!(records, "Removed records {from} to {to} of the history{until}: {why}.");
+        }
+        Ok(has_aged)
+    }
+
+    /// Whether the first of some history files is old. One that ends with a time that is still to come was written while the
+    /// clock was wrong: it is as old as the files after it.
+    fn is_old(&self, generations: &[u64], age: Duration, moment: Moment) -> Result<bool, StoreError> {
+        let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
+        for generation in generations {
+            if let Some(at) = self.end_of(*generation)?.at.filter(|at| *at <= moment.now) {
+                return Ok(moment.ages.duration_since(at) > age);
+            }
+        }
+        Ok(false)
     }
 
     /// The end of a history file, which is read once.
-    fn end_of(&self, generation: u64, path: &Path) -> Result<HistoryEnd, StoreError> {
+    fn end_of(&self, generation: u64) -> Result<HistoryEnd, StoreError> {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(end) = ends.get(&generation) {
             return Ok(*end);
         }
-        let end = HistoryEnd::read(path)?;
+        let end = HistoryEnd::read(&Part::History.path(&self.folder, generation))?;
         ends.insert(generation, end);
         Ok(end)
     }
@@ -334,6 +357,7 @@ mod tests {
             changes::Changes,
             folder::{journal, rows::IndexedRecord},
             history::{Outcome, Record, chain},
+            mint,
         },
     };
 

@@ -185,6 +185,7 @@ impl FolderEngine {
         let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let base = content_base(folder)?;
+        let resealing = Resealing::new(content.base_key, keyring.known_time());
         let writing = Writing { journal, head, generation: content.generation, tip, rotated: None };
         let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
@@ -197,7 +198,7 @@ impl FolderEngine {
             broken: AtomicBool::new(false),
             root_secret: content.state.root_secret,
             keyring: Arc::new(keyring),
-            resealing: Resealing::new(content.base_key),
+            resealing,
             warnings,
             id: base::id_of(&content.state.root_secret),
             opened: Mutex::new(Some(content.state)),
@@ -386,7 +387,7 @@ impl Engine for FolderEngine {
     }
 
     fn rotate(&self) -> Result<(), StoreError> {
-        let now = mint::now();
+        let now = self.resealing.moment(&self.keyring).now;
         if self.keyring.is_due(now) {
             self.keyring.rotate(now)?;
         }
@@ -433,8 +434,13 @@ impl Engine for FolderEngine {
         self.base_bytes.store(written.map_or(0, |file| file.len()), Ordering::Relaxed);
         self.librarian.fold(generation)?;
         base::remove_before(&self.folder, generation)?;
-        self.librarian.retain(retention, tip)?;
-        self.resealing.destroy_expired(&self.folder, generation, &self.keyring)
+        let moment = self.resealing.moment(&self.keyring);
+        let mut has_aged = self.librarian.retain(retention, tip, moment)?;
+        has_aged |= self.resealing.destroy_expired(&self.folder, generation, &self.keyring, moment)?;
+        if has_aged {
+            self.resealing.note_removal(&self.keyring);
+        }
+        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
-//! When a base is written because of a new data key, and when former data keys are destroyed (D96).
+//! When a base is written because of a new data key, and when former data keys are destroyed (D96); and the time that this
+//! counts by (D58).
 
 use std::{
     collections::BTreeSet,
@@ -7,17 +8,24 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use super::{files::Part, reader::LogReader};
 use crate::store::{
     StoreError, codec, mint,
     seal::{KeyId, Keyring},
+    trusted_time::{KnownTime, Moment, TrustedTime, most_at_once},
 };
 
 /// How long to wait before another base is written only because of a new data key. A disk can be full.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Whether the secrets of the base are encrypted with the newest data key.
-pub(super) struct Resealing(Mutex<BaseKey>);
+/// Whether the secrets of the base are encrypted with the newest data key, and what is old.
+pub(super) struct Resealing {
+    base: Mutex<BaseKey>,
+    time: Mutex<TrustedTime>,
+    opened: Instant,
+}
 
 struct BaseKey {
     /// The data key of the newest base.
@@ -27,21 +35,56 @@ struct BaseKey {
 }
 
 impl Resealing {
-    /// Starts with the data key of the newest base.
-    pub(super) fn new(key: Option<KeyId>) -> Self {
-        Self(Mutex::new(BaseKey { key, after: None }))
+    /// Starts with the data key of the newest base, and what the store knows of the time.
+    pub(super) fn new(key: Option<KeyId>, time: KnownTime) -> Self {
+        let (base, time) = (BaseKey { key, after: None }, TrustedTime::new(time));
+        Self { base: Mutex::new(base), time: Mutex::new(time), opened: Instant::now() }
     }
 
     fn base(&self) -> MutexGuard<'_, BaseKey> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.base.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time(&self) -> MutexGuard<'_, TrustedTime> {
+        self.time.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the clock, and saves from time to time what the store knows of the time.
+    pub(super) fn moment(&self, keyring: &Keyring) -> Moment {
+        let (moment, unsaved) = {
+            let mut time = self.time();
+            (time.read(mint::now(), self.opened.elapsed()), time.unsaved())
+        };
+        if let Some(known) = unsaved {
+            if let Some((reached, clock)) = known.disagreement() {
+                tracing::info!(
+                    "The clock says {clock}, and the store last knew {reached}: records and former secrets age by the clock once \
+                     it has shown this time for a day."
+                );
+            }
+            save(keyring, known);
+        }
+        moment
+    }
+
+    /// Notes that something was removed because of its age: nothing more is for a day.
+    pub(super) fn note_removal(&self, keyring: &Keyring) {
+        let unsaved = {
+            let mut time = self.time();
+            time.note_removal();
+            time.unsaved()
+        };
+        if let Some(known) = unsaved {
+            save(keyring, known);
+        }
     }
 
     /// Whether a base should be written with another data key.
     pub(super) fn is_due(&self, keyring: &Keyring) -> bool {
+        let Moment { now, ages } = self.moment(keyring);
         let base = self.base();
-        let now = mint::now();
         // Only a checkpoint destroys the keys that have expired.
-        let is_due = keyring.is_due(now) || keyring.has_expired(now) || base.key != Some(keyring.current());
+        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || base.key != Some(keyring.current());
         is_due && base.after.is_none_or(|after| Instant::now() >= after)
     }
 
@@ -55,11 +98,17 @@ impl Resealing {
         self.base().key = key;
     }
 
-    /// Destroys the former data keys that have expired, unless the base or a journal from a generation on needs them.
-    pub(super) fn destroy_expired(&self, folder: &Path, generation: u64, keyring: &Keyring) -> Result<(), StoreError> {
-        let now = mint::now();
-        if !keyring.has_expired(now) {
-            return Ok(());
+    /// Destroys the former data keys that have expired, unless the base or a journal from a generation on needs them: a part
+    /// of them at once, or all if they are to be forgotten. Returns whether one was destroyed because of its age.
+    pub(super) fn destroy_expired(
+        &self,
+        folder: &Path,
+        generation: u64,
+        keyring: &Keyring,
+        moment: Moment,
+    ) -> Result<bool, StoreError> {
+        if !keyring.has_expired(moment.ages) {
+            return Ok(false);
         }
         let mut used: BTreeSet<KeyId> = self.base().key.into_iter().collect();
         for journal in Part::Journal.generations(folder)?.into_iter().filter(|journal| *journal >= generation) {
@@ -68,7 +117,25 @@ impl Resealing {
                 used.extend(codec::keys_in(&framed.batch.changes));
             }
         }
-        keyring.destroy_expired(now, &|id| used.contains(&id))
+        let former = keyring.former();
+        // Nothing is old at the earliest of all times.
+        let forgets = keyring.has_expired(Timestamp::MIN);
+        let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
+        let may_go: BTreeSet<KeyId> =
+            former.iter().map(|key| key.id).filter(|id| !used.contains(id)).take(most).collect();
+        keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;
+        let left = keyring.former();
+        for key in former.iter().filter(|key| !left.contains(key)) {
+            let why = if forgets { "as told" } else { "it had expired" };
+            tracing::info!("Destroyed the former data key {}, which decrypted until {}: {why}.", key.id, key.until);
+        }
+        Ok(!forgets && left.len() < former.len())
+    }
+}
+
+fn save(keyring: &Keyring, known: KnownTime) {
+    if let Err(error) = keyring.set_known_time(known) {
+        tracing::warn!(code = %error.code, "cannot save the time that the store knows: {error}");
     }
 }
 
@@ -84,9 +151,35 @@ mod tests {
         let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.want_new(true);
         keyring.rotate(mint::now()).unwrap();
-        let resealing = Resealing::new(Some(keyring.current()));
+        let resealing = Resealing::new(Some(keyring.current()), keyring.known_time());
         assert!(resealing.is_due(&keyring));
         keyring.destroy_expired(mint::now(), &|_| false).unwrap();
         assert!(!resealing.is_due(&keyring));
+    }
+
+    #[test]
+    fn a_part_of_the_keys_that_have_expired_is_destroyed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let master = MasterKey::random("a test".into());
+        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        for _ in 0..8 {
+            keyring.rotate(mint::now()).unwrap();
+        }
+        let resealing = Resealing::new(Some(keyring.current()), keyring.known_time());
+        let destroy = |ages: Timestamp| {
+            let moment = Moment { now: ages.max(mint::now()), ages };
+            let has_aged = resealing.destroy_expired(folder.path(), 1, &keyring, moment).unwrap();
+            (has_aged, keyring.former().len())
+        };
+        let later = mint::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();
+        let oldest = keyring.former().first().copied().unwrap();
+        assert_eq!(destroy(mint::now()), (false, 8));
+        assert_eq!(destroy(Timestamp::MIN), (false, 8));
+        assert_eq!(destroy(later), (true, 6));
+        assert!(!keyring.former().contains(&oldest));
+        assert_eq!([destroy(later), destroy(later), destroy(later)], [(true, 5), (true, 4), (true, 3)]);
+        // What is to be forgotten waits for nothing.
+        keyring.want_new(true);
+        assert_eq!(destroy(Timestamp::MIN), (false, 0));
     }
 }

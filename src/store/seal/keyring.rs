@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     model::{code::Code, digest_key::DigestKey},
-    store::{StoreError, mint},
+    store::{StoreError, mint, trusted_time::KnownTime},
 };
 
 const MAGIC: [u8; 8] = *b"ewkeys1\n";
@@ -72,6 +72,8 @@ struct Ring {
     /// Set until somebody was told of a master key that edgewright has made or found beside the store.
     announce: Option<NewMaster>,
     lifetimes: KeyLifetimes,
+    /// None in a store of an earlier version.
+    time: Option<KnownTime>,
 }
 
 /// What to tell of the master key beside a store.
@@ -116,6 +118,8 @@ struct KeysFile {
     announce: Option<NewMaster>,
     #[serde(default, skip_serializing_if = "KeyLifetimes::is_default")]
     lifetimes: KeyLifetimes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time: Option<KnownTime>,
     keys: Vec<WrittenKey>,
 }
 
@@ -170,8 +174,8 @@ impl Ring {
             Ok(WrittenKey { id, created_at, retired_at, wrapped: key.wrapped(store, masters)? })
         };
         let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
-        let Self { unsealed, announce, lifetimes, .. } = *self;
-        let content = KeysFile { store: name_of(store), unsealed, announce, lifetimes, keys };
+        let Self { unsealed, announce, lifetimes, time, .. } = *self;
+        let content = KeysFile { store: name_of(store), unsealed, announce, lifetimes, time, keys };
         let content =
             serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut bytes = [MAGIC.as_slice(), &content].concat();
@@ -243,8 +247,8 @@ impl EncryptedKeys {
         if keys.last().is_none_or(|last| last.key.is_none()) {
             return Err(StoreError::corrupt(path, "it has no data key to encrypt with"));
         }
-        let KeysFile { unsealed, announce, lifetimes, .. } = self.content;
-        Ok(Keyring::new(self.store, Ring { master, keys, unsealed, announce, lifetimes }, save))
+        let KeysFile { unsealed, announce, lifetimes, time, .. } = self.content;
+        Ok(Keyring::new(self.store, Ring { master, keys, unsealed, announce, lifetimes, time }, save))
     }
 }
 
@@ -299,6 +303,17 @@ impl Keyring {
         self.change(|ring| ring.lifetimes = wanted.or(ring.lifetimes))
     }
 
+    /// What the store knows of the time. Earlier versions only knew when they had made a data key.
+    pub(crate) fn known_time(&self) -> KnownTime {
+        let ring = self.ring.load();
+        ring.time.unwrap_or_else(|| KnownTime::at(ring.current().map_or(Timestamp::MIN, |current| current.created_at)))
+    }
+
+    /// Saves what the store knows of the time.
+    pub(crate) fn set_known_time(&self, time: KnownTime) -> Result<(), StoreError> {
+        self.change(|ring| ring.time = Some(time))
+    }
+
     /// Makes the first data key of a store. `unsealed` says that files of the store have secrets in clear, and `announce`
     /// what to tell of the master key.
     pub(crate) fn create(
@@ -308,8 +323,9 @@ impl Keyring {
         announce: Option<NewMaster>,
         save: SaveKeys,
     ) -> Result<Self, StoreError> {
-        let (keys, lifetimes) = (vec![DataKey::random(mint::now())], KeyLifetimes::default());
-        let ring = Ring { master, keys, unsealed, announce, lifetimes };
+        let now = mint::now();
+        let (keys, lifetimes, time) = (vec![DataKey::random(now)], KeyLifetimes::default(), Some(KnownTime::at(now)));
+        let ring = Ring { master, keys, unsealed, announce, lifetimes, time };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
     }

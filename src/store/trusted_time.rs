@@ -1,0 +1,283 @@
+//! The time that a store trusts, and what may be removed because of its age (D58). A clock can be wrong for a moment, and
+//! what is removed because of that is lost: another time counts once it has lasted for a day.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How far the clock may be from the expected time.
+const TOLERANCE: SignedDuration = SignedDuration::from_hours(1);
+/// How long another time must last before it counts, and how long nothing more is removed after a removal.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// How far the trusted time moves until it is saved again.
+const SAVED_AFTER: SignedDuration = SignedDuration::from_hours(6);
+/// At most one of so many parts of what is kept is removed at once because of its age.
+const PARTS: usize = 4;
+
+/// What a store knows of the time. It is saved, so that each process goes on from what earlier ones have seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownTime {
+    /// The trusted time.
+    reached: Timestamp,
+    /// Where the clock has jumped to, as long as that does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jump: Option<Timestamp>,
+    /// When something was last removed because of its age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    removed: Option<Timestamp>,
+}
+
+impl KnownTime {
+    /// A time that the store has seen.
+    pub(crate) fn at(reached: Timestamp) -> Self {
+        Self { reached, jump: None, removed: None }
+    }
+
+    /// The trusted time, and where the clock is instead, if that does not count yet.
+    pub(crate) fn disagreement(&self) -> Option<(Timestamp, Timestamp)> {
+        self.jump.map(|jump| (self.reached, jump))
+    }
+}
+
+/// A reading of the clock, as far as it is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// The trusted time. New data keys are dated with it.
+    pub(crate) now: Timestamp,
+    /// The time that ages are counted to. It is never later than the clock, and [`Timestamp::MIN`], which is after nothing,
+    /// for a day after a removal.
+    pub(crate) ages: Timestamp,
+}
+
+/// Decides which readings of the clock count. Time that this process has seen pass counts at once, anything else when it has
+/// lasted.
+#[derive(Debug)]
+pub(crate) struct TrustedTime {
+    known: KnownTime,
+    saved: KnownTime,
+    /// How long the process had run at the last reading.
+    read_at: Option<Duration>,
+    /// How long it had run when it noticed the jump; none if an earlier process has.
+    jumped_at: Option<Duration>,
+}
+
+impl TrustedTime {
+    /// Starts with what earlier processes have saved.
+    pub(crate) fn new(known: KnownTime) -> Self {
+        Self { known, saved: known, read_at: None, jumped_at: None }
+    }
+
+    /// Takes a reading of the clock after the process has run for `uptime`.
+    pub(crate) fn read(&mut self, clock: Timestamp, uptime: Duration) -> Moment {
+        let last = self.read_at.replace(uptime).unwrap_or(uptime);
+        let expected = after(self.known.reached, since(last, uptime));
+        self.known.reached = match clock.duration_since(expected).abs() <= TOLERANCE {
+            true => {
+                self.end_jump();
+                clock
+            }
+            false => self.jumped(clock, expected, uptime),
+        };
+        // A clock that was wrong for days and is right again must not end removals for as long as it was ahead.
+        self.known.removed = self.known.removed.map(|removed| removed.min(self.known.reached));
+        let now = self.known.reached;
+        let rests = self.known.removed.is_some_and(|removed| now.duration_since(removed) < DAY);
+        Moment { now, ages: if rests { Timestamp::MIN } else { now.min(clock) } }
+    }
+
+    /// The trusted time while the clock is elsewhere.
+    fn jumped(&mut self, clock: Timestamp, expected: Timestamp, uptime: Duration) -> Timestamp {
+        let Some(jump) = self.known.jump.filter(|jump| self.goes_on(*jump, clock, uptime)) else {
+            (self.known.jump, self.jumped_at) = (Some(clock), Some(uptime));
+            return expected;
+        };
+        let lasted = self.jumped_at.map_or(clock.duration_since(jump), |at| since(at, uptime));
+        if lasted < DAY {
+            return expected;
+        }
+        if self.jumped_at.is_some() || clock < expected {
+            self.end_jump();
+            return clock;
+        }
+        // Nobody has seen how much time has passed since an earlier process noticed the jump. What that one saw has lasted.
+        (self.known.jump, self.jumped_at) = (Some(clock), Some(uptime));
+        expected.max(jump)
+    }
+
+    /// Whether the clock has gone on since a jump, without another one.
+    fn goes_on(&self, jump: Timestamp, clock: Timestamp, uptime: Duration) -> bool {
+        match self.jumped_at {
+            Some(at) => clock.duration_since(after(jump, since(at, uptime))).abs() <= TOLERANCE,
+            None => clock >= jump,
+        }
+    }
+
+    fn end_jump(&mut self) {
+        (self.known.jump, self.jumped_at) = (None, None);
+    }
+
+    /// Notes that something was removed because of its age.
+    pub(crate) fn note_removal(&mut self) {
+        self.known.removed = Some(self.known.reached);
+    }
+
+    /// Returns what should be saved, if anything. It counts as saved then: the next time is soon enough if it cannot be.
+    pub(crate) fn unsaved(&mut self) -> Option<KnownTime> {
+        let KnownTime { reached, jump, removed } = self.saved;
+        let is_late = self.known.reached.duration_since(reached).abs() >= SAVED_AFTER;
+        let is_unsaved = is_late || (jump, removed) != (self.known.jump, self.known.removed);
+        is_unsaved.then(|| {
+            self.saved = self.known;
+            self.known
+        })
+    }
+}
+
+/// Returns how many of so many things can be removed at once because of their age.
+pub(crate) fn most_at_once(kept: usize) -> usize {
+    (kept / PARTS).max(1)
+}
+
+fn since(earlier: Duration, later: Duration) -> SignedDuration {
+    SignedDuration::try_from(later.saturating_sub(earlier)).unwrap_or(SignedDuration::MAX)
+}
+
+fn after(time: Timestamp, passed: SignedDuration) -> Timestamp {
+    time.checked_add(passed).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3600;
+    const YEARS: i64 = 3 * 365 * 24;
+
+    /// So many hours after the store was made.
+    fn hours(hours: i64) -> Timestamp {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        start.checked_add(SignedDuration::from_hours(hours)).unwrap()
+    }
+
+    fn uptime(hours: i64) -> Duration {
+        Duration::from_secs(u64::try_from(hours).unwrap() * HOUR)
+    }
+
+    /// Reads a right clock every hour.
+    fn run(time: &mut TrustedTime, from: i64, until: i64) -> Moment {
+        let mut moment = None;
+        for hour in from..=until {
+            moment = Some(time.read(hours(hour), uptime(hour)));
+        }
+        moment.unwrap()
+    }
+
+    #[test]
+    fn time_that_passes_counts_at_once() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+        let moment = run(&mut time, 0, 1000);
+        assert_eq!(moment, Moment { now: hours(1000), ages: hours(1000) });
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_for_a_moment_ages_nothing() {
+        for wrong in [YEARS, -YEARS, 25, 2, -2] {
+            let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+            run(&mut time, 0, 1000);
+            // More than one reading, and another wrong time between.
+            for off in [wrong, wrong, wrong + YEARS + 7, wrong] {
+                let moment = time.read(hours(1000 + off), uptime(1000) + Duration::from_secs(3));
+                let expected = hours(1000).checked_add(SignedDuration::from_secs(3)).unwrap();
+                assert_eq!(moment, Moment { now: expected, ages: expected.min(hours(1000 + off)) }, "{wrong} {off}");
+            }
+            assert_eq!(run(&mut time, 1001, 1001).ages, hours(1001), "{wrong}");
+            assert_eq!(time.known, KnownTime::at(hours(1001)), "the jump is forgotten");
+        }
+    }
+
+    #[test]
+    fn a_process_that_starts_with_a_wrong_clock_ages_nothing() {
+        let mut known = KnownTime::at(hours(0));
+        for round in 0..5 {
+            let mut time = TrustedTime::new(known);
+            assert_eq!(time.read(hours(YEARS + round), uptime(0)).ages, hours(0), "{round}");
+            known = time.unsaved().unwrap_or(known);
+        }
+        // The clock is right again, and wrong once more: only the time between has lasted.
+        let mut time = TrustedTime::new(known);
+        assert_eq!(time.read(hours(6), uptime(0)).now, hours(0));
+        let mut time = TrustedTime::new(time.unsaved().unwrap());
+        assert_eq!(time.read(hours(YEARS + 30), uptime(0)).ages, hours(6));
+    }
+
+    #[test]
+    fn a_store_that_was_not_used_for_long_trusts_the_clock_after_a_day() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+        for hour in 0..24 {
+            let expected = Moment { now: hours(hour), ages: hours(hour) };
+            assert_eq!(time.read(hours(2 * YEARS + hour), uptime(hour)), expected);
+        }
+        assert_eq!(time.read(hours(2 * YEARS + 24), uptime(24)).ages, hours(2 * YEARS + 24));
+    }
+
+    #[test]
+    fn commands_trust_what_was_seen_a_day_before() {
+        let (mut known, mut ages) = (KnownTime::at(hours(0)), Vec::new());
+        // A run each week, and several on one day.
+        for hour in [168, 169, 170, 336, 337, 504] {
+            let mut time = TrustedTime::new(known);
+            ages.push(time.read(hours(hour), uptime(0)).ages);
+            known = time.unsaved().unwrap_or(time.known);
+        }
+        assert_eq!(ages, [hours(0), hours(0), hours(0), hours(168), hours(168), hours(336)]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_counts_after_a_day_and_ages_nothing_meanwhile() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(YEARS)));
+        for hour in 0..24 {
+            assert_eq!(time.read(hours(hour), uptime(hour)).ages, hours(hour));
+        }
+        assert_eq!(time.read(hours(24), uptime(24)), Moment { now: hours(24), ages: hours(24) });
+        // Also if each process only takes a look.
+        let mut known = KnownTime::at(hours(YEARS));
+        for hour in [0, 25] {
+            let mut time = TrustedTime::new(known);
+            assert_eq!(time.read(hours(hour), uptime(0)).ages, hours(hour));
+            known = time.unsaved().unwrap();
+        }
+        assert_eq!(known.reached, hours(25));
+    }
+
+    #[test]
+    fn nothing_is_removed_for_a_day_after_a_removal() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+        run(&mut time, 0, 10);
+        time.note_removal();
+        assert_eq!(run(&mut time, 11, 33), Moment { now: hours(33), ages: Timestamp::MIN });
+        let mut time = TrustedTime::new(time.unsaved().unwrap());
+        assert_eq!(time.read(hours(33), uptime(0)).ages, Timestamp::MIN, "also after a restart");
+        assert_eq!(time.read(hours(34), uptime(1)).ages, hours(34));
+        // What was removed while the clock was ahead does not end removals.
+        let mut time = TrustedTime::new(KnownTime { removed: Some(hours(YEARS)), ..KnownTime::at(hours(0)) });
+        assert_eq!(run(&mut time, 0, 23).ages, Timestamp::MIN);
+        assert_eq!(run(&mut time, 24, 24).ages, hours(24));
+    }
+
+    #[test]
+    fn the_time_is_saved_from_time_to_time() {
+        let mut time = TrustedTime::new(KnownTime::at(hours(0)));
+        let saved = (0..48).filter(|hour| {
+            time.read(hours(*hour), uptime(*hour));
+            time.unsaved().is_some()
+        });
+        assert_eq!(saved.count(), 7);
+    }
+
+    #[test]
+    fn a_part_of_what_is_kept_is_removed_at_once() {
+        assert_eq!([0, 1, 3, 8, 100].map(most_at_once), [1, 1, 1, 2, 25]);
+    }
+}
