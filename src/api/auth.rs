@@ -119,7 +119,21 @@ fn permitted(
     permission::allows_address(&caller, guard::client_of(headers))
         .and_then(|()| permission::allows(&caller, intent, snapshot))
         .map_err(|fault| caller.refused(fault))?;
+    may_record(app, &caller, intent)?;
     Ok(caller)
+}
+
+/// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have no
+/// scope have no share: they can create other owners.
+pub(super) fn may_record(app: &App, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
+    let is_bound = caller.role != Role::Admin || caller.scope.is_some();
+    match intent {
+        Intent::Change | Intent::Apply(_) if is_bound => {
+            let wait = app.store.share_is_full(&caller.owner);
+            wait.map_or(Ok(()), |wait| Err(app.guards.share_is_full(&caller.key, &caller.owner, wait)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {

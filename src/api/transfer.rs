@@ -147,6 +147,7 @@ impl TransferJob<'_> {
             let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
             let allowed = permission::allows(&caller, &intent, current);
             allowed.map_err(|fault| caller.refused(fault.at(Path::root().join(field))))?;
+            auth::may_record(self.app, &caller, &intent)?;
         }
         Ok(caller)
     }

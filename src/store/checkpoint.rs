@@ -2,11 +2,11 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, PoisonError, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use super::{Store, StoreError, codec, group::Line};
+use super::{Store, StoreError, codec, group::Line, shares::count_shares};
 use crate::{
     background::lower_priority,
     model::{code::Code, snapshot::Snapshot},
@@ -111,9 +111,17 @@ impl Store {
     }
 }
 
-/// Maintains a store, for as long as others use it.
+/// Maintains a store, for as long as others use it, and counts what its history has of each owner.
 pub(crate) fn maintain_from_time_to_time(store: &Arc<Store>) {
     let store = Arc::downgrade(store);
+    let counted = Weak::clone(&store);
+    let count = move || {
+        lower_priority();
+        count_shares(&counted);
+    };
+    if let Err(error) = std::thread::Builder::new().name("shares".into()).spawn(count) {
+        tracing::warn!("The records of earlier processes count for no share of the history: {error}");
+    }
     let maintain = move || {
         loop {
             std::thread::sleep(MAINTENANCE);

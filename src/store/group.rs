@@ -219,7 +219,7 @@ impl Store {
                         let message = CommitError::Refused(refusal.clone()).to_string();
                         let ticket = line.enter(true, None);
                         prepare(&ticket, line, |position| {
-                            Self::unchanged(position, &attempt, Outcome::Refused, message, proposed.into_calls())
+                            self.unchanged(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
                         (ticket, Err(Declined::Commit(CommitError::Refused(refusal))))
                     }
@@ -246,7 +246,7 @@ impl Store {
         self.health()?;
         let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
-        prepare(&ticket, line, |position| Self::unchanged(position, &attempt, outcome, message, Vec::new()));
+        prepare(&ticket, line, |position| self.unchanged(position, &attempt, outcome, message, Vec::new()));
         self.settled(ticket)
     }
 
@@ -272,12 +272,15 @@ impl Store {
             true => (digest(), others()),
             false => rayon::join(digest, others),
         };
-        changes.append(undo?);
+        let (undo, record) = (undo?, record.finish(&digest));
+        self.shares.add(&attempt.author, record.len() + undo.size());
+        changes.append(undo);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
-        Ok(Unchained { record: record.finish(&digest), changes, made: Some(made) })
+        Ok(Unchained { record, changes, made: Some(made) })
     }
 
     fn unchanged(
+        &self,
         position: u64,
         attempt: &Attempt,
         outcome: Outcome,
@@ -287,7 +290,8 @@ impl Store {
         // What was refused can be anything, also a token in the place of an ID.
         let hidden = |text: String| without_tokens(&text).into_owned();
         let calls = calls.into_iter().map(hidden).collect();
-        let record = record(position, attempt, outcome, hidden(message), calls).to_bytes()?.into();
+        let record = Bytes::from(record(position, attempt, outcome, hidden(message), calls).to_bytes()?);
+        self.shares.add(&attempt.author, record.len());
         Ok(Unchained { record, changes: Changes::default(), made: None })
     }
 

@@ -34,6 +34,7 @@ mod rejected;
 mod rekey;
 pub(crate) mod seal;
 pub(crate) mod select;
+mod shares;
 pub(crate) mod state_records;
 mod stored;
 mod touched;
@@ -79,6 +80,7 @@ use large_records::LargeRecords;
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
 use seal::{Keyring, MasterKeySource, NewMaster};
+use shares::Shares;
 
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
@@ -103,6 +105,7 @@ pub struct Store {
     past: PastStates,
     large: LargeRecords,
     retention: Retention,
+    shares: Shares,
     root_secret: [u8; 32],
     /// The keys that encrypt secrets, unless the engine keeps them as they are.
     keyring: Option<Arc<Keyring>>,
@@ -280,6 +283,7 @@ impl Store {
             past: PastStates::default(),
             large: LargeRecords::default(),
             retention,
+            shares: Shares::new(&retention, tip.position),
             root_secret,
             keyring,
             digest_key: blake3::derive_key("edgewright 2026 history digest", &root_secret),

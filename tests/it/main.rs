@@ -37,6 +37,7 @@ mod growth;
 mod guards;
 mod history;
 mod history_server;
+mod history_shares;
 mod hostile;
 mod identity;
 mod isolate;

@@ -7,7 +7,10 @@ mod in_flight;
 pub(crate) mod proxy;
 mod rates;
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use axum::{
     extract::{ConnectInfo, Request},
@@ -119,6 +122,15 @@ impl Guards {
             let note = SecurityNote::of(SecurityEvent::RateLimited, "requests of the key", Some((key, owner)));
             rates::too_many("too many requests with this API key", seconds).noted(note)
         })
+    }
+
+    /// The refusal of a change by an owner who has filled its share of the history.
+    pub(super) fn share_is_full(&self, key: &Id, owner: &Id, wait: Duration) -> ApiError {
+        metrics::counter!(RATE_LIMITED).increment(1);
+        let note = SecurityNote::of(SecurityEvent::RateLimited, "history of the owner", Some((key, owner)));
+        let message =
+            format!("{owner} has filled its share of the history: more changes would push out what others recorded");
+        rates::too_many(&message, wait.as_secs().saturating_add(1)).noted(note)
     }
 
     /// Notes in a request where it comes from, whatever it says itself.

@@ -72,7 +72,10 @@ const COUNTERS: [(&str, &str); 8] = [
     ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
     ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
     (guard::SHED, "Requests that were refused because the server handled too many."),
-    (guard::RATE_LIMITED, "Requests that were refused because their API key had sent too many."),
+    (
+        guard::RATE_LIMITED,
+        "Requests that were refused because their API key had sent too many, or its owner had filled its share of the history.",
+    ),
     (guard::FAILED, "Requests without a valid API key or signature."),
     (security::DROPPED, "Events that the security log does not have."),
     (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),

@@ -235,8 +235,9 @@ impl<'a> ReconciliationJob<'a> {
         if !faults.is_empty() {
             return Err(ApiError::from_faults(faults));
         }
-        permission::allows(&caller, &intent(&request.source, request.dry_run), &app.store.snapshot())
-            .map_err(|fault| caller.refused(fault))?;
+        let wanted = intent(&request.source, request.dry_run);
+        permission::allows(&caller, &wanted, &app.store.snapshot()).map_err(|fault| caller.refused(fault))?;
+        auth::may_record(app, &caller, &wanted)?;
         if is_followed(app, &request.source) && !request.dry_run {
             // The loop would revert everything in its next run.
             let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at(field("source"));

@@ -137,6 +137,7 @@ impl DestroyJob<'_> {
         let caller = auth::admit_again(self.app, current, &Intent::Propose, self.headers)?;
         // The body has no field for the source.
         permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(Path::root())))?;
+        auth::may_record(self.app, &caller, &intent)?;
         Ok(caller)
     }
 

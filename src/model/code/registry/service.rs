@@ -121,8 +121,8 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::RateLimited,
         "RATE_LIMITED",
         429,
-        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), its owner has as many requests running and waiting as one owner may have, or the address has sent very many requests without a valid API key.",
-        "Wait for the time in `Retry-After`, then send the request again. Requests with a valid API key are never limited by what others send from their address.",
+        "The API key has sent more requests than the server accepts in a second (`--rate-limit`), its owner has as many requests running and waiting as one owner may have, or has filled its share of the history with changes, or the address has sent very many requests without a valid API key.",
+        "Wait for the time in `Retry-After`, then send the request again. Apply many changes as one reconciliation, which is one record of the history, or raise `--history-records`. Requests with a valid API key are never limited by what others send from their address.",
     ),
     info(
         Code::Unavailable,

@@ -1,0 +1,208 @@
+//! How much of the history each owner of API keys has filled within a day. The history has a limit, so whoever could fill it
+//! could push out what others have recorded (D77).
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use foldhash::HashMap;
+
+use super::{Store, engine::Query, history::Retention, mint, record_head::RecordHead};
+use crate::{
+    background::give_way,
+    model::{id::Id, operation::Author},
+};
+
+/// An owner can fill one of so many parts of the history within [`DAY`].
+const PARTS: u64 = 8;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// The least share: a history with small limits protects nothing anyway.
+const LEAST_RECORDS: u64 = 1000;
+const LEAST_BYTES: u64 = 8 << 20;
+/// A record counts for at most one of so many parts of a share: the first apply of an estate can be larger than a share.
+const PARTS_OF_A_RECORD: u64 = 4;
+/// The owners above which those are forgotten who have filled nothing.
+const MANY_OWNERS: usize = 1024;
+/// The records that are looked up at once.
+const PAGE: usize = 1000;
+
+/// The shares of all owners.
+#[derive(Debug)]
+pub(super) struct Shares {
+    /// The records and bytes that fill a share.
+    records: u64,
+    bytes: u64,
+    /// The last record of earlier processes.
+    position: u64,
+    began: Instant,
+    /// When the share of each owner is empty again, if it fills nothing more: a full share takes a day.
+    empty_at: Mutex<HashMap<Id, Duration>>,
+}
+
+impl Shares {
+    /// Divides a history whose last record has this position.
+    pub(super) fn new(retention: &Retention, position: u64) -> Self {
+        Self {
+            records: (retention.records / PARTS).max(LEAST_RECORDS),
+            bytes: (retention.bytes / PARTS).max(LEAST_BYTES),
+            position,
+            began: Instant::now(),
+            empty_at: Mutex::default(),
+        }
+    }
+
+    /// Counts a record of an author, and what undoes it.
+    pub(super) fn add(&self, author: &Author, bytes: usize) {
+        if let Some(owner) = owner_of(author) {
+            self.fill(owner, bytes as u64, self.now());
+        }
+    }
+
+    /// The time since a day before the process began, so that records of earlier ones have a time, too.
+    fn now(&self) -> Duration {
+        DAY + self.began.elapsed()
+    }
+
+    fn fill(&self, owner: &Id, bytes: u64, at: Duration) {
+        let mut shares = self.shares();
+        if shares.len() >= MANY_OWNERS {
+            shares.retain(|_, empty_at| *empty_at > at);
+        }
+        let empty_at = shares.entry(owner.clone()).or_default();
+        *empty_at = (*empty_at).max(at) + self.cost(bytes);
+    }
+
+    /// How long it takes until the share has the room of a record again.
+    fn cost(&self, bytes: u64) -> Duration {
+        let part = (1.0 / self.records as f64).max(bytes as f64 / self.bytes as f64);
+        DAY.mul_f64(part.min(1.0 / PARTS_OF_A_RECORD as f64))
+    }
+
+    /// The time until an owner can record something again, if its share is full.
+    fn wait(&self, owner: &Id, now: Duration) -> Option<Duration> {
+        let empty_at = *self.shares().get(owner)?;
+        empty_at.checked_sub(now + DAY).filter(|wait| !wait.is_zero())
+    }
+
+    fn shares(&self) -> MutexGuard<'_, HashMap<Id, Duration>> {
+        self.empty_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The owner of the API key that an author has used.
+fn owner_of(author: &Author) -> Option<&Id> {
+    match author {
+        Author::Api { owner, .. } => Some(owner),
+        Author::Source { through, .. } | Author::Rollback { through, .. } => through.as_ref().map(|(_, owner)| owner),
+        Author::Local => None,
+    }
+}
+
+impl Store {
+    /// Returns the time until an owner of API keys can record something again, if its share of the history is full.
+    pub(crate) fn share_is_full(&self, owner: &Id) -> Option<Duration> {
+        self.shares.wait(owner, self.shares.now())
+    }
+
+    /// Finds what earlier processes have recorded within a day, newest first, of at most [`PAGE`] records before a position.
+    /// Returns the position of the last one, or none if there is nothing older.
+    fn earlier_records(&self, before: u64, found: &mut Vec<EarlierRecord>) -> Option<u64> {
+        let (clock, now) = (mint::now(), self.shares.now());
+        let mut last = None;
+        // Without the index, only the log has the records, and reading it takes too long for this.
+        for position in self.engine.positions(&Query::All, before, PAGE).ok()?? {
+            give_way();
+            let Ok(Some((bytes, beginning))) = self.engine.beginning(position) else { continue };
+            let Ok(RecordHead { at, author, .. }) = RecordHead::read(&beginning) else { continue };
+            let ago = Duration::try_from(clock.duration_since(at)).unwrap_or_default();
+            if ago < DAY {
+                last = Some(position);
+                found.extend(owner_of(&author).map(|owner| (owner.clone(), bytes, now.saturating_sub(ago))));
+            }
+        }
+        last
+    }
+}
+
+/// The owner of a record, its size in bytes, and its time.
+type EarlierRecord = (Id, u64, Duration);
+
+/// Counts what earlier processes have recorded within a day: a restart empties no share.
+pub(super) fn count_shares(store: &Weak<Store>) {
+    let (mut before, mut found) = (None, Vec::new());
+    // Nobody waits for the rest when the store is closed.
+    while let Some(store) = store.upgrade() {
+        before = store.earlier_records(before.unwrap_or(store.shares.position.saturating_add(1)), &mut found);
+        if before.is_none() {
+            for (owner, bytes, at) in found.iter().rev() {
+                store.shares.fill(owner, *bytes, *at);
+            }
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// The shares of a history of 80,000 records and 80 MiB.
+    fn shares() -> Shares {
+        Shares::new(&Retention { records: 80_000, bytes: 80 << 20, ..Retention::default() }, 0)
+    }
+
+    /// How many records of so many bytes an owner can add at a time.
+    fn room(shares: &Shares, owner: &str, bytes: u64, at: Duration) -> usize {
+        let owner = Id::new(owner);
+        let adds = std::iter::from_fn(|| shares.wait(&owner, at).is_none().then(|| shares.fill(&owner, bytes, at)));
+        adds.take(100_000).count()
+    }
+
+    #[test]
+    fn an_owner_has_a_share_that_is_empty_again_after_a_day() {
+        let shares = shares();
+        // One more than the share: the last one fills it over.
+        let full = 10_000..=10_002;
+        assert!(full.contains(&room(&shares, "usr_a", 100, DAY)));
+        let wait = shares.wait(&Id::new("usr_a"), DAY).unwrap();
+        assert!(wait <= HOUR / 100, "{wait:?}");
+        assert!((2_499..=2_501).contains(&room(&shares, "usr_a", 100, DAY + 6 * HOUR)));
+        assert!(full.contains(&room(&shares, "usr_b", 100, DAY)), "each owner has its own");
+        assert!(full.contains(&room(&shares, "usr_a", 100, 4 * DAY)), "it is never more than empty");
+    }
+
+    #[test]
+    fn large_records_count_by_their_size_and_one_never_fills_a_share() {
+        let shares = shares();
+        assert!((10..=12).contains(&room(&shares, "usr_a", 1 << 20, DAY)));
+        assert!((4..=5).contains(&room(&shares, "usr_b", 1 << 40, DAY)));
+        let wait = shares.wait(&Id::new("usr_b"), DAY).unwrap();
+        assert!(wait <= 6 * HOUR, "{wait:?}");
+    }
+
+    #[test]
+    fn every_author_with_an_api_key_counts() {
+        let (key, owner) = (Id::new("ak_1"), Id::new("usr_a"));
+        let api = Author::Api { key: key.clone(), owner: owner.clone() };
+        let through = Author::source("shop", None).through(key.clone(), owner.clone());
+        let back = Author::Rollback { to: 1, source: None, rejected: Vec::new(), through: Some((key, owner.clone())) };
+        for author in [api, through, back] {
+            assert_eq!(owner_of(&author), Some(&owner));
+        }
+        assert_eq!(owner_of(&Author::Local), None);
+        assert_eq!(owner_of(&Author::source("shop", None)), None);
+    }
+
+    #[test]
+    fn owners_who_fill_nothing_are_forgotten() {
+        let shares = shares();
+        for number in 0..3 * MANY_OWNERS as u64 {
+            shares.fill(&Id::new(&format!("usr_{number}")), 100, DAY + HOUR * u32::try_from(number).unwrap());
+        }
+        assert!(shares.shares().len() <= MANY_OWNERS);
+    }
+}
