@@ -42,7 +42,7 @@ impl KnownTime {
 
 /// A reading of the clock, as far as it is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct TrustedMoment {
     /// The trusted time. New data keys are dated with it.
     pub(crate) now: Timestamp,
     /// The time that ages are counted to. It is never later than the clock, and [`Timestamp::MIN`], which is after nothing,
@@ -69,7 +69,7 @@ impl TrustedTime {
     }
 
     /// Takes a reading of the clock after the process has run for `uptime`.
-    pub(crate) fn read(&mut self, clock: Timestamp, uptime: Duration) -> Moment {
+    pub(crate) fn read(&mut self, clock: Timestamp, uptime: Duration) -> TrustedMoment {
         let last = self.read_at.replace(uptime).unwrap_or(uptime);
         let expected = after(self.known.reached, since(last, uptime));
         self.known.reached = match clock.duration_since(expected).abs() <= TOLERANCE {
@@ -83,7 +83,7 @@ impl TrustedTime {
         self.known.removed = self.known.removed.map(|removed| removed.min(self.known.reached));
         let now = self.known.reached;
         let rests = self.known.removed.is_some_and(|removed| now.duration_since(removed) < DAY);
-        Moment { now, ages: if rests { Timestamp::MIN } else { now.min(clock) } }
+        TrustedMoment { now, ages: if rests { Timestamp::MIN } else { now.min(clock) } }
     }
 
     /// The trusted time while the clock is elsewhere.
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// Reads a right clock every hour.
-    fn run(time: &mut TrustedTime, from: i64, until: i64) -> Moment {
+    fn run(time: &mut TrustedTime, from: i64, until: i64) -> TrustedMoment {
         let mut moment = None;
         for hour in from..=until {
             moment = Some(time.read(hours(hour), uptime(hour)));
@@ -178,7 +178,7 @@ mod tests {
     fn time_that_passes_counts_at_once() {
         let mut time = TrustedTime::new(KnownTime::at(hours(0)));
         let moment = run(&mut time, 0, 1000);
-        assert_eq!(moment, Moment { now: hours(1000), ages: hours(1000) });
+        assert_eq!(moment, TrustedMoment { now: hours(1000), ages: hours(1000) });
     }
 
     #[test]
@@ -190,7 +190,11 @@ mod tests {
             for off in [wrong, wrong, wrong + YEARS + 7, wrong] {
                 let moment = time.read(hours(1000 + off), uptime(1000) + Duration::from_secs(3));
                 let expected = hours(1000).checked_add(SignedDuration::from_secs(3)).unwrap();
-                assert_eq!(moment, Moment { now: expected, ages: expected.min(hours(1000 + off)) }, "{wrong} {off}");
+                assert_eq!(
+                    moment,
+                    TrustedMoment { now: expected, ages: expected.min(hours(1000 + off)) },
+                    "{wrong} {off}"
+                );
             }
             assert_eq!(run(&mut time, 1001, 1001).ages, hours(1001), "{wrong}");
             assert_eq!(time.known, KnownTime::at(hours(1001)), "the jump is forgotten");
@@ -216,7 +220,7 @@ mod tests {
     fn a_store_that_was_not_used_for_long_trusts_the_clock_after_a_day() {
         let mut time = TrustedTime::new(KnownTime::at(hours(0)));
         for hour in 0..24 {
-            let expected = Moment { now: hours(hour), ages: hours(hour) };
+            let expected = TrustedMoment { now: hours(hour), ages: hours(hour) };
             assert_eq!(time.read(hours(2 * YEARS + hour), uptime(hour)), expected);
         }
         assert_eq!(time.read(hours(2 * YEARS + 24), uptime(24)).ages, hours(2 * YEARS + 24));
@@ -240,7 +244,7 @@ mod tests {
         for hour in 0..24 {
             assert_eq!(time.read(hours(hour), uptime(hour)).ages, hours(hour));
         }
-        assert_eq!(time.read(hours(24), uptime(24)), Moment { now: hours(24), ages: hours(24) });
+        assert_eq!(time.read(hours(24), uptime(24)), TrustedMoment { now: hours(24), ages: hours(24) });
         // Also if each process only takes a look.
         let mut known = KnownTime::at(hours(YEARS));
         for hour in [0, 25] {
@@ -256,7 +260,7 @@ mod tests {
         let mut time = TrustedTime::new(KnownTime::at(hours(0)));
         run(&mut time, 0, 10);
         time.note_removal();
-        assert_eq!(run(&mut time, 11, 33), Moment { now: hours(33), ages: Timestamp::MIN });
+        assert_eq!(run(&mut time, 11, 33), TrustedMoment { now: hours(33), ages: Timestamp::MIN });
         let mut time = TrustedTime::new(time.unsaved().unwrap());
         assert_eq!(time.read(hours(33), uptime(0)).ages, Timestamp::MIN, "also after a restart");
         assert_eq!(time.read(hours(34), uptime(1)).ages, hours(34));

@@ -145,6 +145,6 @@ static RULES: [Rule; 17] = [
 /// The table as Markdown.
 pub(crate) fn table() -> String {
     let rows = RULES.iter().map(|it| format!("| `{}` | {} | {} | {} |\n", it.name, it.way, it.decider, it.how));
-    let head = "| Rule | A source could | Decider | How |\n| --- | --- | --- | --- |\n";
+    let head = "| Rule | A source could | Decided by | How |\n| --- | --- | --- | --- |\n";
     [head.to_owned()].into_iter().chain(rows).collect()
 }

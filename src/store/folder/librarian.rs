@@ -37,7 +37,7 @@ use crate::{
         fault,
         history::Retention,
         record_head::RecordHead,
-        trusted_time::{Moment, most_at_once},
+        trusted_time::{TrustedMoment, most_at_once},
     },
 };
 
@@ -272,7 +272,7 @@ impl Librarian {
 
     /// Drops history files that exceed the retention. The newest file always stays. Because of their age, only a part of the
     /// records goes at once, or the oldest file. Returns whether a file went because of its age.
-    pub(super) fn retain(&self, retention: &Retention, tip: Tip, moment: Moment) -> Result<bool, StoreError> {
+    pub(super) fn retain(&self, retention: &Retention, tip: Tip, moment: TrustedMoment) -> Result<bool, StoreError> {
         let mut histories = Part::History.generations(&self.folder)?;
         histories.pop();
         let size =
@@ -316,7 +316,7 @@ impl Librarian {
 
     /// Whether the first of some history files is old. One that ends with a time that is still to come was written while the
     /// clock was wrong: it is as old as the files after it.
-    fn is_old(&self, generations: &[u64], age: Duration, moment: Moment) -> Result<bool, StoreError> {
+    fn is_old(&self, generations: &[u64], age: Duration, moment: TrustedMoment) -> Result<bool, StoreError> {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         for generation in generations {
             if let Some(at) = self.end_of(*generation)?.at.filter(|at| *at <= moment.now) {

@@ -14,7 +14,7 @@ use super::{files::Part, reader::LogReader};
 use crate::store::{
     StoreError, codec, mint,
     seal::{KeyId, Keyring},
-    trusted_time::{KnownTime, Moment, TrustedTime, most_at_once},
+    trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
 };
 
 /// How long to wait before another base is written only because of a new data key. A disk can be full.
@@ -50,7 +50,7 @@ impl Resealing {
     }
 
     /// Reads the clock, and saves from time to time what the store knows of the time.
-    pub(super) fn moment(&self, keyring: &Keyring) -> Moment {
+    pub(super) fn moment(&self, keyring: &Keyring) -> TrustedMoment {
         let (moment, unsaved) = {
             let mut time = self.time();
             (time.read(mint::now(), self.opened.elapsed()), time.unsaved())
@@ -81,7 +81,7 @@ impl Resealing {
 
     /// Whether a base should be written with another data key.
     pub(super) fn is_due(&self, keyring: &Keyring) -> bool {
-        let Moment { now, ages } = self.moment(keyring);
+        let TrustedMoment { now, ages } = self.moment(keyring);
         let base = self.base();
         // Only a checkpoint destroys the keys that have expired.
         let is_due = keyring.is_due(now) || keyring.has_expired(ages) || base.key != Some(keyring.current());
@@ -105,7 +105,7 @@ impl Resealing {
         folder: &Path,
         generation: u64,
         keyring: &Keyring,
-        moment: Moment,
+        moment: TrustedMoment,
     ) -> Result<bool, StoreError> {
         if !keyring.has_expired(moment.ages) {
             return Ok(false);
@@ -167,7 +167,7 @@ mod tests {
         }
         let resealing = Resealing::new(Some(keyring.current()), keyring.known_time());
         let destroy = |ages: Timestamp| {
-            let moment = Moment { now: ages.max(mint::now()), ages };
+            let moment = TrustedMoment { now: ages.max(mint::now()), ages };
             let has_aged = resealing.destroy_expired(folder.path(), 1, &keyring, moment).unwrap();
             (has_aged, keyring.former().len())
         };
