@@ -60,7 +60,6 @@ pub(crate) struct RollbackRequest {
     pub max_deletes: Budget,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
     pub expect: Option<String>,
 }
 

@@ -62,7 +62,6 @@ pub(crate) struct TransferRequest {
     pub dry_run: bool,
     /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
     pub expect: Option<String>,
 }
 

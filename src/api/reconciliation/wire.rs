@@ -76,7 +76,6 @@ pub(crate) struct Request {
     /// The `outcome` of the reviewed dry run: no other plan is applied. Leave it out to apply any plan. If the reviewer did
     /// not see the secrets of the source, it begins with `masked:`; a dry run with it returns the plan in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
     pub expect: Option<String>,
     /// The SHA-256 of the secret part of each new API key's token, in hexadecimal, by key id. A token is `ew_`, the id,
     /// `_` and the secret part.
