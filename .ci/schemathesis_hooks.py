@@ -110,6 +110,9 @@ def make(path):
         body = DOCUMENT["paths"][path]["put"]["requestBody"]["content"]["application/json"]["example"]
         if last == "mutual_tls":
             body = {"certificate_authority_ids": [authority["id"]]}
+        if path.startswith("/edges/https/") and last != "tls_termination":
+            # An earlier request may have made the edge pass TLS through, so that it can have no other module.
+            call("PUT", f"/edges/https/{emptied_edge['id']}/tls_termination", {"terminate_at": "edge"})
         call("PUT", path.format(**ids), body)
         return ids
     body = dict(NEW.get(collection, {}))
