@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, header};
 use super::{
     App, access,
     answer::ApiError,
-    guard,
+    guard::{self, RequestPlace},
     permission::{self, Intent},
     security::{event::SecurityEvent, note::SecurityNote},
 };
@@ -94,6 +94,7 @@ pub(super) fn admit(
 ) -> Result<Caller, ApiError> {
     let caller = identified(app, snapshot, headers)?;
     app.guards.take(&caller.key, &caller.owner)?;
+    RequestPlace::note_owner(&caller.owner)?;
     permitted(app, snapshot, intent, headers, caller)
 }
 

@@ -9,7 +9,11 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
-use super::{answer::ApiError, work::with_body};
+use super::{
+    answer::ApiError,
+    guard::{Reception, RequestPlace},
+    work::with_body,
+};
 use crate::model::{
     code::Code,
     fault::Fault,
@@ -34,6 +38,8 @@ pub(crate) struct Limits {
     pub first: Duration,
     /// The bytes per second of the slowest client that is waited for after that.
     pub rate: u64,
+    /// Whether a place of its own bounds the memory for it (D52).
+    pub has_place: bool,
 }
 
 impl Limits {
@@ -44,6 +50,7 @@ impl Limits {
         time: Duration::from_secs(15),
         first: Duration::from_secs(10),
         rate: 32 << 10,
+        has_place: false,
     };
     /// The limits of a source's manifests (D45).
     pub(crate) const MANIFESTS: Self =
@@ -71,28 +78,57 @@ pub(crate) async fn read(
 
 /// Reads the bytes of a body with a JSON content type, or of an empty body.
 pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
-    let too_large =
-        || ApiError::of(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes));
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limits.bytes as u64) {
-        return Err(too_large());
+        return Err(too_large(limits));
     }
-    let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
-    loop {
-        let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
-        match tokio::time::timeout(left, body.frame()).await {
-            Err(_) => return Err(ApiError::of(Code::Timeout, "timeout while receiving the request body")),
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().map(Bytes::as_ref).unwrap_or_default()),
-            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(too_large()),
-            Ok(Some(Err(_))) => return Err(ApiError::of(Code::Syntax, "incomplete request body")),
+    let bytes = match RequestPlace::receive() {
+        Some(reception) => {
+            let mut reception = reception?;
+            let bytes = receive(body, limits, Some(&mut reception)).await?;
+            RequestPlace::received(reception)?;
+            bytes
         }
-    }
-    let bytes = Bytes::from(bytes);
+        None => receive(body, limits, None).await?,
+    };
     if !bytes.is_empty() && !is_json(headers) {
         return Err(ApiError::of(Code::ContentType, "the request body must have `Content-Type: application/json`"));
     }
     Ok(bytes)
+}
+
+/// Receives the bytes of a body while others leave it room.
+async fn receive(body: Body, limits: Limits, mut reception: Option<&mut Reception>) -> Result<Bytes, ApiError> {
+    let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
+    loop {
+        let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
+        let frame = async {
+            let frame = tokio::time::timeout(left, body.frame()).await;
+            frame.map_err(|_| ApiError::of(Code::Timeout, "timeout while receiving the request body"))
+        };
+        let frame = match &mut reception {
+            Some(reception) => tokio::select! {
+                biased;
+                stopped = reception.stopped() => Err(stopped),
+                frame = frame => frame,
+            },
+            None => frame.await,
+        };
+        let data = match frame? {
+            None => return Ok(Bytes::from(bytes)),
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limits)),
+            Some(Err(_)) => return Err(ApiError::of(Code::Syntax, "incomplete request body")),
+        };
+        if let Some(reception) = reception.as_ref().filter(|_| !limits.has_place) {
+            reception.grow(data.len())?;
+        }
+        bytes.extend_from_slice(&data);
+    }
+}
+
+fn too_large(limits: Limits) -> ApiError {
+    ApiError::of(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes))
 }
 
 /// Parses the bytes as JSON, and returns the faults of its keys and numbers. An empty body is null.

@@ -66,17 +66,13 @@ impl Front {
         let is_preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
-        let place = guards.in_flight.enter(request.uri().path());
         let is_page = guard::is_page(request.uri().path());
         let client = guards.origin(&request, metrics::known_method(request.method()));
         note_client(client.site());
+        let place = guards.in_flight.enter(request.uri().path(), client.site());
         let web_origin = guards.cors.origin(request.headers());
         let mut response = match place {
-            Ok(place) => {
-                let response = drain::drain(request, |request| self.handle(preflights, request)).await;
-                drop(place);
-                response
-            }
+            Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,
             Err(shed) => drain::drain(request, |_| std::future::ready(shed.into_response())).await,
         };
         let note = response.extensions_mut().remove::<SecurityNote>();

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Request, StatusCode, header},
+    http::{HeaderMap, Request, StatusCode},
     response::Response,
 };
 use ring::hmac;
@@ -34,10 +34,8 @@ pub(super) const LIMITS: Limits = Limits {
     time: Duration::from_secs(10),
     first: Duration::from_secs(3),
     rate: 256 << 10,
+    has_place: false,
 };
-/// The largest body that is received without a place: clients that nobody has authenticated must not be able to take all
-/// places by sending nothing.
-const SMALL: usize = 128 << 10;
 /// The longest secret.
 const MOST_SECRET_BYTES: u64 = 64 << 10;
 /// The headers with an HMAC of the body, and what its hexadecimal form starts with: GitHub, Bitbucket, Gitea and Forgejo.
@@ -77,23 +75,13 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         return Err(ApiError::of(Code::NotFound, "not found: this server accepts no webhooks"));
     };
     query::check(request.uri().query(), &[])?;
-    let sender = app.guards.site(&request);
     let (parts, body) = request.into_parts();
-    // What is not signed is not received. Whether a signature is right is only known with the whole body, so only a few
-    // large bodies are received at a time.
+    // What is not signed is not received. Whether a signature is right is only known with the whole body.
     if !parts.headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| parts.headers.contains_key(*name)) {
         return Err(unsigned());
     }
-    let length: Option<usize> =
-        parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let is_small = length.is_some_and(|length| length <= SMALL);
-    let (receiving, bytes) = match is_small {
-        true => (None, SMALL),
-        false => (Some((app.hook_senders.place(sender)?, app.large_hooks.place()?)), LIMITS.bytes),
-    };
-    let bytes = body::take(&parts.headers, body, Limits { bytes, ..LIMITS }).await?;
+    let bytes = body::take(&parts.headers, body, LIMITS).await?;
     let place = app.hooks.place()?;
-    drop(receiving);
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");

@@ -49,7 +49,6 @@ pub(crate) mod rollback;
 mod router;
 mod saml;
 pub(crate) mod security;
-mod sender_places;
 mod serve;
 pub(crate) mod sources;
 mod tls;
@@ -86,7 +85,6 @@ use protection::RestWrites;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;
-use sender_places::SenderPlaces;
 use watch::DEFAULT_WATCHERS;
 
 /// The default name of the version header (D4).
@@ -119,10 +117,6 @@ pub struct App {
     earlier: Admission,
     /// Limits webhooks, which nobody has authenticated yet.
     hooks: Admission,
-    /// Limits the large bodies of webhooks that are received.
-    large_hooks: Admission,
-    /// Limits those of one address.
-    hook_senders: SenderPlaces,
     renderings: Admission,
     pages: KeptPages,
     /// The texts of sent manifests.
@@ -157,9 +151,6 @@ pub struct App {
     intake: Intake,
 }
 
-/// The large bodies of webhooks that are received from one address.
-const LARGE_HOOKS_OF_SENDER: usize = 2;
-
 /// The URLs and certificates of a service.
 pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
     let signer = saml::Signer::new(store.root_secret());
@@ -186,8 +177,6 @@ impl App {
             searches: Admission::new(classes::SEARCHES),
             earlier: Admission::new(classes::EARLIER_REVISIONS),
             hooks: Admission::new(classes::WEBHOOKS),
-            large_hooks: Admission::new(classes::LARGE_WEBHOOKS),
-            hook_senders: SenderPlaces::new(LARGE_HOOKS_OF_SENDER),
             renderings: Admission::new(classes::renderings()),
             pages: KeptPages::default(),
             files,
@@ -210,7 +199,7 @@ impl App {
     }
 
     /// All that admits requests, for the metrics.
-    fn admissions(&self) -> [&Admission; 9] {
+    fn admissions(&self) -> [&Admission; 8] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -220,7 +209,6 @@ impl App {
             &self.watchers,
             &self.backups,
             &self.hooks,
-            &self.large_hooks,
         ]
     }
 

@@ -105,6 +105,11 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// The most connections at a time.
+    pub(crate) fn most_connections(&self) -> usize {
+        self.limits.most
+    }
+
     /// Sets the limits of connections.
     #[must_use]
     pub(crate) fn limited(mut self, limits: ConnectionLimits) -> Self {

@@ -35,11 +35,12 @@ pub(super) struct GuardArgs {
 }
 
 impl GuardArgs {
-    /// The limits.
-    pub(super) fn settings(&self) -> GuardSettings {
+    /// The limits of a server with so many connections. Half of these can wait for bodies: others could not connect.
+    pub(super) fn settings(&self, connections: usize) -> GuardSettings {
         GuardSettings {
             cors_origins: self.cors_origin.clone(),
             most_in_flight: self.max_requests,
+            most_bodies: self.max_requests.min(connections / 2),
             rate: self.rate_limit,
             slows_failures: true,
             trusted_proxies: self.trusted_proxy.clone(),

@@ -186,7 +186,7 @@ impl Args {
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
-        let app = app.guarded(self.guards.settings(), security_log.clone());
+        let app = app.guarded(self.guards.settings(server.most_connections()), security_log.clone());
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
         let app = app.rest_writes(rest_writes.clone());

@@ -3,11 +3,13 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use crate::{
-    cli::{Folder, Serve, http},
+    cli::{Folder, Serve, http, until},
+    hostile::total,
     server::read_answer,
 };
 
@@ -174,17 +176,34 @@ fn a_server_with_no_room_sheds_requests_and_answers_probes() {
     assert!(none.code == 1 && none.err.contains("--max-requests"), "{}", none.all());
     let serve = folder.serve("--max-requests 1");
     let bearer = format!("Bearer {}", serve.token);
-    let held = waiting(&serve, "POST /edges/https", &[("Authorization", &bearer), ("Service-Version", "2")]);
-    let shed = raw(&serve, "GET /api_keys", &[]);
-    assert!(status(&shed) == 503 && shed.contains("\r\nretry-after: 1\r\n"), "{shed}");
-    assert!(shed.contains("err_edgewright_unavailable"), "{shed}");
-    for probe in ["/healthz", "/readyz", "/metrics"] {
-        assert_eq!(serve.get(probe).status, 200, "{probe}");
-    }
+    let headers = [("Authorization", bearer.as_str()), ("Service-Version", "2")];
+    // A client that sends no body holds no place.
+    let held = waiting(&serve, "POST /edges/https", &headers);
+    assert_eq!(status(&raw(&serve, "GET /api_keys", &headers)), 200);
     let page = serve.get("/metrics").body;
-    assert!(page.contains("edgewright_http_requests_shed_total 1\n"), "{page}");
-    assert!(page.contains("edgewright_http_requests_in_flight 2\n"), "the waiting one and its own: {page}");
+    assert!(page.contains("edgewright_http_request_bodies_receiving 1\n"), "{page}");
     drop(held);
+    // Requests that are handled at the same time do.
+    let is_over = AtomicBool::new(false);
+    let shed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                raw(&serve, "GET /openapi.json", &headers);
+                raw(&serve, "GET /history", &headers);
+            }
+        });
+        let shed = until("a shed request", || {
+            let answer = raw(&serve, "GET /history", &headers);
+            (status(&answer) == 503).then_some(answer)
+        });
+        for probe in ["/healthz", "/readyz", "/metrics"] {
+            assert_eq!(serve.get(probe).status, 200, "{probe}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        shed
+    });
+    assert!(shed.contains("\r\nretry-after: 1\r\n") && shed.contains("err_edgewright_unavailable"), "{shed}");
+    assert!(total(&serve.get("/metrics").body, "edgewright_http_requests_shed_total") > 0.0);
 }
 
 #[test]

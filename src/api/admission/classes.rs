@@ -55,10 +55,6 @@ pub(in crate::api) const BACKUPS: Class =
 pub(in crate::api) const WEBHOOKS: Class =
     Class { name: "webhooks", what: "webhooks", running: 2, waiting: 6, ..SEARCHES };
 
-/// Large webhooks whose bodies are received.
-pub(in crate::api) const LARGE_WEBHOOKS: Class =
-    Class { name: "large_webhooks", what: "large webhooks", running: 8, waiting: 0, ..SEARCHES };
-
 /// Streams of changes (D80). A quarter is reserved for gateways.
 pub(in crate::api) fn streams(most: usize) -> Class {
     Class {

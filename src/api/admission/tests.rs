@@ -147,7 +147,6 @@ fn the_places_of_every_class_add_up() {
         classes::EARLIER_REVISIONS,
         classes::BACKUPS,
         classes::WEBHOOKS,
-        classes::LARGE_WEBHOOKS,
         classes::streams(100),
         classes::streams(1),
         classes::renderings(),

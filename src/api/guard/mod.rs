@@ -1,5 +1,6 @@
 //! What protects the API from too many requests and from other web sites: limits, CORS and safe headers (D98).
 
+mod bodies;
 pub(crate) mod cors;
 mod failures;
 mod headers;
@@ -9,6 +10,7 @@ mod rates;
 
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
@@ -27,13 +29,16 @@ use super::{
     },
 };
 use crate::model::id::Id;
+use bodies::{BodyLimits, MOST_BYTES};
 use cors::{Cors, CorsOrigin};
 use failures::Failures;
 use in_flight::InFlight;
 use proxy::{ClientAddress, Network, site_of};
 use rates::Rates;
 
+pub(super) use bodies::Reception;
 pub(crate) use in_flight::DEFAULT_IN_FLIGHT;
+pub(super) use in_flight::RequestPlace;
 
 pub(super) use headers::{add_safe_headers, is_page};
 
@@ -58,6 +63,8 @@ pub(crate) struct GuardSettings {
     pub cors_origins: Vec<CorsOrigin>,
     /// The requests that are handled at a time.
     pub most_in_flight: usize,
+    /// The bodies that are received at a time.
+    pub most_bodies: usize,
     /// The requests of an API key in a second; 0 for no limit.
     pub rate: u32,
     /// Whether failed authentication is slowed down per address.
@@ -71,6 +78,7 @@ impl Default for GuardSettings {
         Self {
             cors_origins: Vec::new(),
             most_in_flight: DEFAULT_IN_FLIGHT,
+            most_bodies: DEFAULT_IN_FLIGHT,
             rate: 0,
             // Programs that embed the API may answer for many clients without their addresses.
             slows_failures: false,
@@ -82,7 +90,7 @@ impl Default for GuardSettings {
 /// The limits of a server, and where it logs what they refuse.
 pub(crate) struct Guards {
     pub(super) cors: Cors,
-    pub(super) in_flight: InFlight,
+    pub(super) in_flight: Arc<InFlight>,
     failures: Option<Failures>,
     rates: Rates,
     trusted: Vec<Network>,
@@ -107,7 +115,10 @@ impl Guards {
     pub(super) fn new(settings: GuardSettings, log: Option<SecurityLog>) -> Self {
         Self {
             cors: Cors::new(settings.cors_origins),
-            in_flight: InFlight::new(settings.most_in_flight),
+            in_flight: InFlight::new(
+                settings.most_in_flight,
+                BodyLimits { most: settings.most_bodies, bytes: MOST_BYTES },
+            ),
             failures: settings.slows_failures.then(Failures::default),
             rates: Rates::new(settings.rate),
             trusted: settings.trusted_proxies,
@@ -149,11 +160,6 @@ impl Guards {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let client = peer.map(|ConnectInfo(peer)| ClientAddress::of(peer.ip(), request.headers(), &self.trusted));
         RequestOrigin { client, method }
-    }
-
-    /// The address that a request counts for: a /64 for IPv6.
-    pub(super) fn site(&self, request: &Request) -> Option<IpAddr> {
-        self.origin(request, "").site()
     }
 
     /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A

@@ -27,6 +27,8 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
     admissions(app, page);
     let in_flight = app.guards.in_flight.count();
     page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
+    let bodies = app.guards.in_flight.bodies();
+    page.value("edgewright_http_request_bodies_receiving", "Requests whose bodies are being received.", bodies as f64);
     if let Some(sequence) = app.guards.log_sequence() {
         page.value("edgewright_security_log_sequence", "Number of the security log's last line.", sequence as f64);
     }

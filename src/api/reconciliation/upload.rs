@@ -40,7 +40,7 @@ impl Upload {
             _ => {
                 let can_apply = permission::allows(caller, &Intent::Change, &app.store.snapshot()).is_ok();
                 let lane = if can_apply { Lane::Reserved } else { Lane::Shared };
-                (Some(app.uploads.enter(Some(&caller.owner), lane)?), Limits::MANIFESTS)
+                (Some(app.uploads.enter(Some(&caller.owner), lane)?), Limits { has_place: true, ..Limits::MANIFESTS })
             }
         };
         let bytes = body::take(headers, body, limits).await?;

@@ -5,6 +5,7 @@
 //! which factor the 99th percentile of the honest clients may grow: without it, the figures are only printed.
 
 mod kind;
+mod slow_bodies;
 
 use std::{
     collections::VecDeque,
@@ -126,7 +127,7 @@ fn peak_memory(serve: &Serve) -> u64 {
 }
 
 /// The sum of all series of a counter.
-fn total(metrics: &str, name: &str) -> f64 {
+pub(crate) fn total(metrics: &str, name: &str) -> f64 {
     let values = metrics.lines().filter(|line| line.starts_with(name)).filter_map(|line| line.rsplit(' ').next());
     values.filter_map(|value| value.parse::<f64>().ok()).sum()
 }
