@@ -1,6 +1,10 @@
 //! `edgewright export`.
 
-use std::{fs, io::Write, path::Path};
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use super::{CommandResult, Exit, Failure, output::print, store_or_server::StoreOrServer, target::ApiClient};
 use crate::{
@@ -9,6 +13,9 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, key::segment},
     text::{escaped, printable},
 };
+
+/// The start of the names of files that are not yet in place. Hidden files are not manifests.
+const ASIDE: &str = ".edgewright-export.";
 
 /// Write the store's state as manifests that plan to no changes.
 ///
@@ -60,7 +67,11 @@ impl Args {
     }
 
     fn write(&self, folder: &Path, exported: &ExportedManifests) -> Result<(), Failure> {
-        if !self.force && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        // An export that was killed leaves files aside.
+        let is_aside = |entry: io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(ASIDE))
+        };
+        if !self.force && fs::read_dir(folder).is_ok_and(|mut entries| !entries.all(is_aside)) {
             let fault = Diagnostic::error(Code::Conflict, format!("{} is not empty", folder.display()));
             return Err(fault.help("use another folder, or write to this one with --force").into());
         }
@@ -68,12 +79,39 @@ impl Args {
             Diagnostic::error(Code::Unreadable, format!("cannot write {}: {error}", path.display()))
         };
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-        for file in &exported.files {
-            let path = folder.join(&file.name);
-            fs::write(&path, &file.text).map_err(|error| failed(&path, &error))?;
-        }
+        let places: Vec<(PathBuf, PathBuf)> = exported
+            .files
+            .iter()
+            .enumerate()
+            .map(|(number, file)| (folder.join(format!("{ASIDE}{number}")), folder.join(&file.name)))
+            .collect();
+        let written = || {
+            // A full disk stops it before the first file is in place.
+            for (file, (aside, path)) in exported.files.iter().zip(&places) {
+                write_aside(aside, &file.text).map_err(|error| failed(path, &error))?;
+            }
+            places.iter().try_for_each(|(aside, path)| fs::rename(aside, path).map_err(|error| failed(path, &error)))
+        };
+        written().inspect_err(|_| {
+            for (aside, path) in &places {
+                drop(fs::remove_file(aside));
+                // Without --force, the folder was empty. The next attempt has to find it like that.
+                if !self.force {
+                    drop(fs::remove_file(path));
+                }
+            }
+        })?;
         Ok(())
     }
+}
+
+/// Writes a new file, in place of one that an earlier export left.
+fn write_aside(path: &Path, text: &str) -> io::Result<()> {
+    drop(fs::remove_file(path));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    // Some file systems report a full disk only now.
+    file.sync_all()
 }
 
 /// Has a server export a source. Its file names are not trusted: none leads out of the folder.

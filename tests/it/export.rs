@@ -141,6 +141,10 @@ fn a_folder_with_files_is_not_written_into_by_accident() {
     assert_eq!(fs::read_dir(folder.path("out")).unwrap().count(), 1);
     folder.ok("export --force out");
     assert_eq!(folder.read("out/mine.txt"), "mine");
+    // An export that was killed has only begun to write.
+    folder.write("next/.edgewright-export.0", "begun");
+    folder.ok("export next");
+    assert!(!folder.path("next/.edgewright-export.0").exists() && folder.path("next/tls-edges.yaml").exists());
     assert!(folder.path("out/tls-edges.yaml").exists());
     assert_eq!(folder.run("export --store nowhere").code, 1);
 }

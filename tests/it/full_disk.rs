@@ -9,7 +9,10 @@ use std::{
 
 use edgewright::{Store, resources::Kind};
 
-use crate::cli::{Folder, until};
+use crate::{
+    cli::{Folder, until},
+    serve::edge,
+};
 
 /// A small file system of its own.
 struct SmallDisk {
@@ -101,4 +104,20 @@ fn a_full_disk_stops_writes_only_and_only_until_there_is_room() {
     let store = Store::open(folder.path("disk/inner/store")).unwrap();
     assert_eq!(store.snapshot().count(Kind::IpRestriction), created);
     assert!(store.verify().unwrap().records >= store.snapshot().revision);
+}
+
+#[test]
+fn an_export_to_a_full_disk_leaves_nothing_that_blocks_the_next_one() {
+    let Some(disk) = SmallDisk::new() else { return };
+    let folder = &disk.folder;
+    folder.write("m/one.yaml", &edge("first"));
+    folder.ok("reconcile m");
+    fs::create_dir(folder.path("disk/out")).unwrap();
+    disk.fill();
+    let failed = folder.run("export disk/out");
+    assert!(failed.code == 1 && failed.err.contains("cannot write"), "{}", failed.all());
+    assert_eq!(fs::read_dir(folder.path("disk/out")).unwrap().count(), 0, "{}", failed.all());
+    disk.clear();
+    folder.ok("export disk/out");
+    assert!(folder.ok("plan disk/out").out.contains("No changes"));
 }
