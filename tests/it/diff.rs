@@ -115,6 +115,35 @@ fn what_cannot_be_compared_says_why() {
 }
 
 #[test]
+fn a_commit_that_cannot_be_read_is_not_an_unknown_revision() {
+    let folder = in_git();
+    let out_of = |line: &str| {
+        let output = Command::new("git").args(line.split(' ')).current_dir(folder.path("")).output().unwrap();
+        assert!(output.status.success(), "git {line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // An author without an address, which other programs write.
+    folder.write("broken", &out_of("cat-file -p HEAD").replace("<t@example.com> ", ""));
+    let broken = out_of("hash-object -t commit -w --literally broken").trim().to_owned();
+    folder.write(".git/refs/heads/main", &format!("{broken}\n"));
+    folder.write(".git/refs/heads/gone", &format!("{}\n", "1".repeat(40)));
+    for revision in ["main", "heads/main", "main~1", "gone", &broken] {
+        let run = folder.run(&format!("diff --rev before..{revision} storefront"));
+        let reason = format!("cannot read the commit of Git revision `{revision}`: ");
+        let told = run.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            [1, 3].contains(&run.code) && told.contains(&reason) && !told.contains("unknown"),
+            "{revision}: {}",
+            run.err
+        );
+    }
+    for revision in ["nowhere", "before~9", "before:none", "2222222222222222222222222222222222222222"] {
+        let run = folder.run(&format!("diff --rev before..{revision} storefront"));
+        assert!(run.err.contains("unknown Git revision"), "{revision}: {}", run.err);
+    }
+}
+
+#[test]
 fn links_inside_of_a_commit_are_followed_and_never_out_of_it() {
     let folder = in_git();
     symlink("../storefront/secrets", folder.path("storefront/linked")).unwrap();

@@ -93,7 +93,13 @@ fn whole(path: &Path) -> PathBuf {
 /// The commit of a revision.
 pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
     let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
-    found.map(|commit| commit.id()).map_err(|_| {
+    found.map(|commit| commit.id()).map_err(|error| {
+        let is_found = !matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous);
+        if is_found || repository.resolve_reference_from_short_name(revision).is_ok() {
+            let message = format!("cannot read the commit of Git revision `{revision}`: {}", error.message());
+            return Diagnostic::error(Code::Unreadable, message)
+                .help(shallow_hint(repository).unwrap_or("run `git fsck` in the repository, or use another revision"));
+        }
         let refs = ref_names(repository);
         let existing = existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
         Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`{existing}"))
