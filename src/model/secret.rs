@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-use super::places::SecretPlaces;
+use super::{places::SecretPlaces, redact::url_passwords};
 
 /// The replacement for a secret.
 pub const MASK: &str = "********";
@@ -123,6 +123,22 @@ impl<'a> Secrets<'a> {
             }
             _ => "(unknown)".into(),
         }
+    }
+
+    /// Returns any other text as this mode writes it: reviews have no password of a URL. The API, exports and the history have
+    /// it, because the field is public (D63).
+    pub(super) fn reviewed(self, text: &str) -> Cow<'_, str> {
+        if !matches!(self, Secrets::Planned | Secrets::Before(_) | Secrets::After(_)) || !text.contains("://") {
+            return text.into();
+        }
+        let (mut reviewed, mut at) = (String::new(), 0);
+        for place in url_passwords(text) {
+            reviewed.push_str(text.get(at..place.start).unwrap_or_default());
+            at = place.end;
+            reviewed.push_str(&self.hidden(text.get(place).unwrap_or_default()));
+        }
+        reviewed.push_str(text.get(at..).unwrap_or_default());
+        reviewed.into()
     }
 
     /// Returns a long public text as this mode writes it.

@@ -4,6 +4,42 @@ use edgewright::report::Format;
 
 use crate::cli::{Folder, http, until};
 
+#[test]
+fn a_password_in_a_url_is_in_no_review() {
+    let folder = Folder::new();
+    let manifest = |password: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  \
+             hostports: ['shop.example.com:443']\n  description: see https://user:{password}@docs.example.com\n  routes:\n    \
+             - name: account\n      match_type: path_prefix\n      match: /account\n      backend: {{backend_id: bkd_shop}}\n      \
+             oidc:\n        issuer: 'https://user:{password}@id.example.com'\n        client_id: shop\n        \
+             client_secret: {{from_file: secret.txt}}\n"
+        )
+    };
+    folder.write("old/secret.txt", "secret");
+    folder.write("new/secret.txt", "secret");
+    folder.write("old/shop.yaml", &manifest("hunter2"));
+    folder.write("new/shop.yaml", &manifest("hunter2-again"));
+    for format in ["text", "json", "markdown", "github", "sarif", "junit"] {
+        for line in ["validate new", "plan new", "diff old new", "plan --out saved new"] {
+            let run = folder.run(&format!("{line} --format {format}"));
+            assert!(run.code == 0 && !run.all().contains("hunter2"), "{line} {format}: {}", run.all());
+        }
+    }
+    assert!(!folder.read("saved").contains("hunter2"));
+    let diff = folder.ok("diff old new").out;
+    assert!(diff.contains("+ ") && diff.contains("https://user:(secret, changed)@id.example.com"), "{diff}");
+    folder.ok("reconcile old");
+    let plan = folder.ok("plan new").out;
+    assert!(plan.contains("https://user:(secret, changed)@docs.example.com"), "{plan}");
+    let trace = folder.ok("trace https://shop.example.com/account").out;
+    assert!(trace.contains("https://user:********@id.example.com") && !trace.contains("hunter2"), "{trace}");
+    folder.ok("reconcile new");
+    assert!(folder.ok("plan new").out.contains("No changes: 2 unchanged."));
+    // The field itself is public: clients write back what they read.
+    assert!(folder.ok("export").out.contains("hunter2-again@id.example.com"));
+}
+
 /// What must not be told: a text, and a number.
 const MARKERS: [&str; 2] = ["hunter2", "4412884128"];
 

@@ -172,6 +172,32 @@ fn a_reviewer_learns_only_whether_a_secret_changes() {
 }
 
 #[test]
+fn a_reviewer_does_not_see_the_password_of_a_url() {
+    let of = |password: &str, secrets: Secrets<'_>| {
+        written(
+            &[format!("https://user:{password}@id.example.com/a"), "https://id.example.com:443/a@b".into()],
+            secrets,
+        )
+    };
+    let shown = |password: &str| {
+        Some(json!([format!("https://user:{password}@id.example.com/a"), "https://id.example.com:443/a@b"]))
+    };
+    let review = Review::default();
+    assert_eq!(of("hunter2", review.before()), shown("(secret)"));
+    assert_eq!(of("hunter2", review.after()), shown("(secret)"));
+    assert_eq!(of("hunter3", review.after()), shown("(secret, changed)"));
+    assert_eq!(of("hunter2", Secrets::Planned), shown(MASK));
+    for secrets in [Secrets::Masked, Secrets::Revealed] {
+        assert_eq!(of("hunter2", secrets), shown("hunter2"), "clients write back what they read");
+    }
+    let two = "https://a:x@one https://y@two https://three";
+    assert_eq!(
+        written(&[two], Secrets::Planned),
+        Some(json!(["https://a:********@one https://********@two https://three"]))
+    );
+}
+
+#[test]
 fn the_history_gets_digests_that_depend_on_the_key() {
     let of = |key: &[u8; 32]| written(&everywhere(), Secrets::Digested(key));
     let digest = |key: &[u8; 32]| format!("(secret {:.16})", blake3::keyed_hash(key, b"hunt\"er\n2").to_hex());

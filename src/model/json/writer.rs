@@ -1,4 +1,4 @@
-//! A serializer around another one that writes secrets and long texts as [`Secrets`] says. Every other serializer masks
+//! A serializer around another one that writes secrets, URLs and long texts as [`Secrets`] says. Every other serializer masks
 //! secrets, so the mode travels with the serialization and not with the thread that runs it.
 
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use serde::{
 
 use crate::model::secret::{Exposed, SOURCED_SECRET, SOURCED_TEXT, Secrets};
 
-/// A serializer that passes everything on, except secrets and long texts.
+/// A serializer that passes everything on, except secrets, passwords of URLs and long texts.
 pub(super) struct Writer<'a, S> {
     inner: S,
     secrets: Secrets<'a>,
@@ -86,7 +86,7 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
 
     fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
         match self.within {
-            Within::Other => self.inner.serialize_str(text),
+            Within::Other => self.inner.serialize_str(&self.secrets.reviewed(text)),
             Within::Text => self.inner.serialize_str(&self.secrets.abridged(text)),
             // serde buffers the content of some enums with a serializer of its own, which masks it.
             Within::Secret => Err(S::Error::custom("a secret was masked before it was written")),

@@ -8,7 +8,7 @@ use super::Module;
 use crate::model::{
     fault::{Check, Faults},
     key::Key,
-    secret::Secret,
+    secret::{Secret, Secrets},
     session,
     site::Site,
     traffic::{Step, TracedRequest},
@@ -80,7 +80,7 @@ impl Module for Oidc {
     }
 
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
-        vec![Step::login(request, self.options_passthrough, &self.issuer)]
+        vec![Step::login(request, self.options_passthrough, &Secrets::Planned.reviewed(&self.issuer))]
     }
 
     fn example() -> Value {

@@ -95,7 +95,14 @@ fn length(value: &str) -> usize {
 
 /// Hides the password of each URL, and returns the passwords.
 pub(super) fn hide_userinfo<'t>(text: &'t str, mask: &mut Mask) -> Vec<&'t str> {
-    let mut passwords = Vec::new();
+    let places = url_passwords(text);
+    places.iter().for_each(|place| mask.hide(place.clone()));
+    places.into_iter().filter_map(|place| text.get(place)).collect()
+}
+
+/// The place of the password of each URL in a text, in order. User information without a colon is one, too.
+pub(crate) fn url_passwords(text: &str) -> Vec<Range<usize>> {
+    let mut places = Vec::new();
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| rest.find("://")) {
         let start = at + found + "://".len();
@@ -113,8 +120,7 @@ pub(super) fn hide_userinfo<'t>(text: &'t str, mask: &mut Mask) -> Vec<&'t str> 
         if secret.is_empty() || is_port || is_path {
             continue;
         }
-        mask.hide(start + password..start + userinfo.len());
-        passwords.push(secret);
+        places.push(start + password..start + userinfo.len());
     }
-    passwords
+    places
 }
