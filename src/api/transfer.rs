@@ -28,7 +28,7 @@ use crate::{
     },
     plan::transfer::Transfer,
     reconcile::{
-        Planned, check_source, sync_log,
+        Planned, check_new_source, check_source, sync_log,
         transfer::{apply_transfer, plan_transfer},
     },
 };
@@ -68,8 +68,8 @@ pub(crate) struct TransferRequest {
 impl TransferRequest {
     fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
-        for (field, name) in [("from", &self.from), ("to", &self.to)] {
-            if let Err(reason) = check_source(name) {
+        for (field, checked) in [("from", check_source(&self.from)), ("to", check_new_source(&self.to))] {
+            if let Err(reason) = checked {
                 faults.push(Fault::new(Code::InvalidFormat, reason).at(Path::root().join(field)));
             }
         }

@@ -30,7 +30,7 @@ use crate::{
     reconcile::{
         LintLevels, Options,
         cancel::Cancel,
-        check_source,
+        check_new_source,
         drift::DriftPolicy,
         fetching::Fetching,
         following::{FollowedSource, INTERVAL, SourceLocation},
@@ -159,7 +159,10 @@ pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<V
 impl SourceEntry {
     fn checked(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
         let field = |name: &str| FieldPath::root().join(name);
-        check_source(&self.name).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("name")))?;
+        check_new_source(&self.name).map_err(|reason| {
+            let fault = Fault::new(Code::InvalidFormat, reason).at(field("name"));
+            fault.help("use another name; `edgewright transfer --all` moves the resources of an existing source")
+        })?;
         let (location, repository) = self.location()?;
         let context = self.context()?;
         let scope = self.scope(repository.is_some())?;

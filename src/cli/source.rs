@@ -7,7 +7,7 @@ use clap::{ArgAction, ArgMatches, Args};
 use crate::{
     manifest::tree::{Disk, Tree},
     plan::safety::Budget,
-    reconcile::{DEFAULT_SOURCE, LintLevels, Options, check_source},
+    reconcile::{DEFAULT_SOURCE, LintLevels, Options, check_new_source, check_source},
 };
 
 /// How manifests are read.
@@ -48,7 +48,8 @@ impl Manifests {
 #[derive(Debug, Clone, Args)]
 pub(super) struct Ownership {
     /// Name of the source that owns the applied resources. Each source of a store needs its own name.
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default", value_parser = source_name)]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default",
+        value_parser = new_source_name)]
     source: String,
     /// Delete resources that the source owns and no longer declares.
     #[arg(
@@ -103,9 +104,14 @@ pub(super) fn source_among(arguments: &ArgMatches) -> Option<String> {
     arguments.try_get_one::<String>("source").ok().flatten().and_then(|source| reported(source))
 }
 
-/// Parses a source name.
+/// Parses the name of a source that a store may have.
 pub(super) fn source_name(name: &str) -> Result<String, String> {
     check_source(name).map(|()| name.to_owned())
+}
+
+/// Parses the name of a source that gets resources.
+pub(super) fn new_source_name(name: &str) -> Result<String, String> {
+    check_new_source(name).map(|()| name.to_owned())
 }
 
 impl Ownership {

@@ -1,8 +1,13 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
 use super::{
-    CommandResult, Failure, get::kind_of, output::Output, source::source_name, store_change::ChangeCommand,
-    store_or_server::StoreOrServer, target::ChangeTarget,
+    CommandResult, Failure,
+    get::kind_of,
+    output::Output,
+    source::{new_source_name, source_name},
+    store_change::ChangeCommand,
+    store_or_server::StoreOrServer,
+    target::ChangeTarget,
 };
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
@@ -23,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_TRANSFER_FROM", value_parser = source_name)]
     from: String,
     /// Name of the source that owns them afterwards.
-    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_TRANSFER_TO", value_parser = source_name)]
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_TRANSFER_TO", value_parser = new_source_name)]
     to: String,
     /// Move every resource of the source.
     #[arg(long, env = "EDGEWRIGHT_TRANSFER_ALL")]

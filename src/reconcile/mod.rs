@@ -47,7 +47,7 @@ mod writes;
 
 pub use apply::{ApplyError, apply};
 pub(crate) use apply::{apply_as_tried, apply_current, measure};
-pub(crate) use options::{DEFAULT_SOURCE, check_source};
+pub(crate) use options::{DEFAULT_SOURCE, check_new_source, check_source};
 pub use options::{LintLevels, Options};
 pub use planned::Planned;
 pub(crate) use stages::{Prepared, compare, plan_with, validate_loaded, validate_with};

@@ -16,7 +16,7 @@ use crate::{
     },
     plan::safety::Budget,
     tenancy::SourceScope,
-    text::{has_token, printable},
+    text::{has_token, is_invisible, printable},
 };
 
 /// The options of a run.
@@ -72,13 +72,26 @@ impl Default for Options {
 /// The name of the source if none is set (D40).
 pub(crate) const DEFAULT_SOURCE: &str = "default";
 
-/// Validates a source name; the error explains what is wrong.
+/// Validates the name of a source that a store may have; the error explains what is wrong.
 pub(crate) fn check_source(name: &str) -> Result<(), String> {
     if has_token(name) {
         return Err("a source name cannot contain an API token; revoke its key with `edgewright keys revoke`".into());
     }
     let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
     good.then_some(()).ok_or_else(|| "a source name must have 1 to 255 bytes without control characters".into())
+}
+
+/// Validates the name of a source that gets resources, more strictly than [`check_source`] (D40); the error explains what
+/// is wrong.
+pub(crate) fn check_new_source(name: &str) -> Result<(), String> {
+    check_source(name)?;
+    if name.contains('*') {
+        return Err("a source name cannot contain `*`, which selects several sources in the scope of an API key".into());
+    }
+    let good = !name.chars().any(|c| c.is_whitespace() || is_invisible(c));
+    good.then_some(()).ok_or_else(|| {
+        "a source name cannot contain spaces, invisible characters or direction marks; write it like `team-shop`".into()
+    })
 }
 
 /// The configuration of lints.

@@ -49,6 +49,18 @@ pub(crate) fn steers(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether a character has no shape of its own, so that two texts with and without it look the same. Unlike [`steers`], it
+/// includes joiners, fillers and variation selectors.
+pub(crate) fn is_invisible(c: char) -> bool {
+    steers(c)
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        )
+        || matches!(c, '\u{200c}' | '\u{200d}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
 /// Escapes the characters for which [`steers`] is true, so that the value is on one line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     // Most texts have only printable ASCII characters, of which none steers.

@@ -1,5 +1,6 @@
 //! `edgewright destroy`: the end of a source, with the safety of every plan and a confirmation (D108).
 
+use edgewright::{Disk, Options, Store, apply, plan};
 use serde_json::{Value, json};
 
 use crate::cli::{Folder, Run, Serve, finish, until};
@@ -65,6 +66,59 @@ fn a_source_ends_in_one_revision_and_only_with_its_name() {
 
     folder.ok("rollback --to 2 --source shop");
     assert_eq!(folder.ok("plan --source shop shop").out, "No changes: 4 unchanged.\n", "a rollback brings it back");
+}
+
+#[test]
+fn a_source_whose_name_selects_others_or_looks_like_another_ends_and_gets_nothing() {
+    let folder = applied();
+    let names = ["*", "team-*", "a*b", "team a", "shop\u{202e}", "sh\u{200b}op", "shop\u{200d}", "shop\u{a0}", " shop", "shop "];
+    for name in names {
+        let line = |words: &str| {
+            let mut command = folder.command(words);
+            command.args(["--source", name]);
+            finish(command, "")
+        };
+        for words in ["reconcile docs", "plan docs", "serve --manifests docs"] {
+            let run = line(words);
+            assert!(run.code != 0 && run.err.contains("a source name cannot contain"), "{name:?}: {}", run.all());
+        }
+        let mut command = folder.command("transfer --from shop --all --dry-run");
+        command.args(["--to", name]);
+        assert!(finish(command, "").err.contains("a source name cannot contain"), "{name:?}");
+        // An earlier version has applied it.
+        {
+            let store = Store::open(folder.path("store")).unwrap();
+            let tree = Disk::new([folder.path("old")]);
+            folder.write("old/e.yaml", &edges("old", 2));
+            let options = Options { source: name.to_owned(), ..Options::new(tree) };
+            let planned = plan(&options, &store.snapshot());
+            apply(&store, &options, &planned).unwrap();
+        }
+        let count = || folder.snapshot("store").len();
+        assert_eq!(count(), 7);
+        assert_eq!(line("history --limit 1").code, 0);
+        let mut command = folder.command("transfer --all --dry-run --to renamed");
+        command.args(["--from", name]);
+        let moved = finish(command, "");
+        assert!(moved.code == 0, "{name:?}: {}", moved.all());
+        let mut command = folder.command("destroy");
+        command.args(["--source", name, "--confirm", name]);
+        let ended = finish(command, "");
+        assert!(ended.code == 0 && count() == 5, "{name:?}: {}", ended.all());
+    }
+    for name in ["shop/eu", "größe", "店"] {
+        let mut command = folder.command("plan docs");
+        command.args(["--source", name]);
+        assert!(!finish(command, "").err.contains("a source name"), "{name}");
+    }
+    let serve = folder.serve("");
+    for (path, body) in [
+        ("/reconciliations", r#"{"source": "team-*", "files": [{"name": "a.yaml", "text": ""}]}"#),
+        ("/transfers", r#"{"from": "shop", "to": "team-*", "all": true}"#),
+    ] {
+        let refused = serve.call("POST", path, body);
+        assert!(refused.status == 400 && refused.body.contains("cannot contain `*`"), "{path}: {}", refused.body);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Text from elsewhere cannot steer a terminal, a log or a review.
 
+use edgewright::{Disk, Options, Store, apply, plan};
+
 use crate::cli::{Folder, Run};
 
 /// What no output has raw: escape, bell, marks of direction, and line breaks that are none of YAML's or a terminal's.
@@ -94,13 +96,14 @@ fn lists_of_keys_and_names_of_sources_are_tame() {
     assert!(listed.out.contains("  x\\u{1b}[31m\\nak_spoofed\\u{202e}\\u{2028}\n"), "{}", listed.out);
     tame(&folder, "owners list");
 
-    folder.write(
-        "m/a.yaml",
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n",
-    );
-    let source = "team\u{202e}\u{2066}";
-    let owned = folder.command("reconcile m").args(["--source", source]).output().unwrap();
-    assert!(owned.status.success(), "{}", String::from_utf8_lossy(&owned.stderr));
+    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n");
+    // An earlier version took such a name.
+    let options = Options { source: "team\u{202e}\u{2066}".into(), ..Options::new(Disk::new([folder.path("m")])) };
+    {
+        let store = Store::open(folder.path("store")).unwrap();
+        let planned = plan(&options, &store.snapshot());
+        apply(&store, &options, &planned).unwrap();
+    }
     for line in ["plan m", "plan --format github m", "export"] {
         let run = tame(&folder, line);
         assert!(run.all().contains("team\\u{202e}"), "{line}: {}", run.all());

@@ -48,7 +48,7 @@ use crate::{
         saved::{SavedPlan, is_masked},
     },
     reconcile::{
-        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_source, drift,
+        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, cancel::Cancel, check_new_source, drift,
         sync_log, token::TokenHashes,
     },
     routing::TracedRequest,
@@ -188,7 +188,7 @@ impl<'a> ReconciliationJob<'a> {
     ) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         let field = |name: &str| Path::root().join(name);
-        if let Err(reason) = check_source(&request.source) {
+        if let Err(reason) = check_new_source(&request.source) {
             faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
         }
         let of_commit = [
