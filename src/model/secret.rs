@@ -13,7 +13,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-use super::{places::SecretPlaces, redact::url_passwords};
+use super::places::SecretPlaces;
+use crate::text::url_passwords;
 
 /// The replacement for a secret.
 pub const MASK: &str = "********";

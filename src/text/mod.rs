@@ -1,11 +1,13 @@
 //! Display of untrusted text, without characters that change what a terminal or review shows.
 
 mod token;
+mod url;
 pub(crate) mod yaml;
 
 use std::{borrow::Cow, fmt};
 
 pub(crate) use token::{has_token, key_of_token, without_tokens};
+pub(crate) use url::url_passwords;
 
 /// The most characters of a value quoted in a message.
 const QUOTED_CHARS: usize = 60;

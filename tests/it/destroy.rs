@@ -71,7 +71,18 @@ fn a_source_ends_in_one_revision_and_only_with_its_name() {
 #[test]
 fn a_source_whose_name_selects_others_or_looks_like_another_ends_and_gets_nothing() {
     let folder = applied();
-    let names = ["*", "team-*", "a*b", "team a", "shop\u{202e}", "sh\u{200b}op", "shop\u{200d}", "shop\u{a0}", " shop", "shop "];
+    let names = [
+        "*",
+        "team-*",
+        "a*b",
+        "team a",
+        "shop\u{202e}",
+        "sh\u{200b}op",
+        "shop\u{200d}",
+        "shop\u{a0}",
+        " shop",
+        "shop ",
+    ];
     for name in names {
         let line = |words: &str| {
             let mut command = folder.command(words);

@@ -107,7 +107,7 @@ fn busy(folder: &Folder) -> Serve {
     folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
     let serve = folder.serve_with("--manifests storefront", &[("EDGEWRIGHT_CONFIG", "named.yaml")]);
     let files = json!([{"name": "one.yaml", "text": edge("first")}]);
-    let body = json!({"files": files, "source": "say \"shop\""});
+    let body = json!({"files": files, "source": "say-\"shop\""});
     assert_eq!(serve.call("POST", "/reconciliations", &body.to_string()).status, 201);
     assert_eq!(serve.call("POST", "/edges/https", r#"{"hostports":["new.example.com:443"]}"#).status, 201);
     assert_eq!(serve.get("/nowhere").status, 404);
@@ -189,8 +189,8 @@ fn metrics_tell_the_state_of_the_server() {
     assert!(of("edgewright_store_size_bytes", None).is_some_and(|bytes| bytes > 1000.0));
     assert!(of("process_resident_memory_bytes", None).is_some_and(|bytes| bytes > 1e6));
     assert!(of("process_open_fds", None).is_some_and(|open| open > 3.0));
-    assert_eq!(of("edgewright_source_resources", Some(("source", "say \"shop\""))), Some(1.0));
-    for source in ["default", "say \"shop\""] {
+    assert_eq!(of("edgewright_source_resources", Some(("source", "say-\"shop\""))), Some(1.0));
+    for source in ["default", "say-\"shop\""] {
         let last = of("edgewright_reconcile_last_success_timestamp_seconds", Some(("source", source)));
         assert!(last.is_some_and(|time| time > 1_700_000_000.0), "{source}");
     }

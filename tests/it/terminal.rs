@@ -96,7 +96,10 @@ fn lists_of_keys_and_names_of_sources_are_tame() {
     assert!(listed.out.contains("  x\\u{1b}[31m\\nak_spoofed\\u{202e}\\u{2028}\n"), "{}", listed.out);
     tame(&folder, "owners list");
 
-    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n");
+    folder.write(
+        "m/a.yaml",
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {hostports: ['a.example.com:443']}\n",
+    );
     // An earlier version took such a name.
     let options = Options { source: "team\u{202e}\u{2066}".into(), ..Options::new(Disk::new([folder.path("m")])) };
     {

@@ -65,14 +65,14 @@ pub(super) struct Bodies {
 
 #[derive(Debug, Default)]
 struct BodyTable {
-    bodies: HashMap<u64, Body>,
+    bodies: HashMap<u64, ReceivedBody>,
     next: u64,
     all: BodyTotals,
     shares: HashMap<Option<Id>, BodyTotals>,
 }
 
 #[derive(Debug)]
-struct Body {
+struct ReceivedBody {
     sender: Sender,
     began: Instant,
     bytes: usize,
@@ -141,7 +141,7 @@ impl Bodies {
         let number = table.next;
         table.next += 1;
         table.change_totals(&sender, |totals| totals.receiving += 1);
-        table.bodies.insert(number, Body { sender, began: Instant::now(), bytes: 0, stop: Some(stop) });
+        table.bodies.insert(number, ReceivedBody { sender, began: Instant::now(), bytes: 0, stop: Some(stop) });
         let shortage = table.make_room(bodies.limits, number);
         drop(table);
         let reception = Reception { bodies: Arc::clone(bodies), number, stopped };
@@ -177,7 +177,7 @@ impl BodyTable {
 
     fn remove(&mut self, number: u64) -> Option<oneshot::Sender<Shortage>> {
         let stop = self.complete(number);
-        let Body { sender, bytes, .. } = self.bodies.remove(&number)?;
+        let ReceivedBody { sender, bytes, .. } = self.bodies.remove(&number)?;
         self.change_totals(&sender, |totals| totals.bytes -= bytes);
         stop
     }
@@ -219,7 +219,7 @@ impl BodyTable {
         if of.is_none_or(|of| of.share().is_none()) {
             received().for_each(|(_, body)| *crowds.entry(&body.sender).or_default() += 1);
         }
-        let rank = |body: &Body| {
+        let rank = |body: &ReceivedBody| {
             let behind = now.saturating_duration_since(body.began).as_secs_f64() * ORDINARY - body.bytes as f64;
             (crowds.get(&body.sender).copied().unwrap_or_default(), behind)
         };

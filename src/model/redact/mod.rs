@@ -11,7 +11,6 @@ mod tests;
 
 use std::{collections::BTreeSet, ops::Range};
 
-pub(crate) use apart::url_passwords;
 pub(crate) use fields::Fields;
 use mask::{Mask, lines, next_word};
 use shape::{
