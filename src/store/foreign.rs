@@ -319,8 +319,8 @@ fn names_in(side: &Value) -> impl Iterator<Item = String> {
     side.as_object().into_iter().flat_map(|fields| fields.keys().cloned())
 }
 
-/// Whether a record gave the resource of another source to the one that is asked about. It took over what was there, so
-/// what the other source had written is none of its drift (D104).
+/// Whether a record gave a resource that was there to the source that is asked about: from another source, or from nobody. It
+/// took over what was there, so what others had written before is none of its drift (D85, D104).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
     Yes,
@@ -339,7 +339,8 @@ fn writes_to(path: &str, bytes: &[u8], source: &str) -> Result<Vec<(ForeignWrite
             claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))
         };
         let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
-        let is_received = next.as_deref() == Some(source) && owner.as_deref().is_some_and(|owner| owner != source);
+        let was_there = before.is_some() && owner.as_deref() != Some(source);
+        let is_received = was_there && next.as_deref() == Some(source);
         let (by, at) = (by.clone(), at.clone());
         let write = ForeignWrite { before, after, owner, by, revision: revision.unwrap_or_default(), at };
         (write, if is_received { Received::Yes } else { Received::No })
@@ -419,6 +420,22 @@ mod tests {
         assert!(writes(6).is_empty(), "{:?}", writes(6));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
+    }
+
+    #[test]
+    fn what_was_written_before_the_adoption_is_no_drift() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+        commit(&store, Author::Local, create);
+        commit(&store, Author::Local, patch("by hand"));
+        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
+        commit(&store, Author::source("shop", None), adopted);
+        let writes = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+        assert!(writes(3).is_empty(), "{:?}", writes(3));
+        commit(&store, Author::Local, patch("by hand since"));
+        assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
