@@ -82,21 +82,33 @@ impl<'a> HostEdge<'a> {
         let owner = if is_context { "the context".to_owned() } else { format!("source `{}`", printable(owner)) };
         let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
-        let entry = format!("{{source: {source}, path_prefix: {}}}", printable(&wanted_prefix(route)));
+        let (prefix, instead) = wanted_prefix(route);
+        let entry = format!("{{source: {source}, path_prefix: {}}}", printable(&prefix));
+        let first = match instead {
+            Some((path, longer)) => format!("match `{prefix}`, because `{path}` also matches `{longer}`, and "),
+            None => String::new(),
+        };
+        let is_odd = Selector::of(route).is_some_and(|selector| !is_normal(selector.path));
+        let odd = "write the path without `.`, `..`, empty segments, percent signs and backslashes";
         if prefixes.is_empty() {
             let message = format!("{owner} does not delegate routes of HttpsEdge `{name}` to source `{source}`");
             let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("edge"));
             let other = if is_context { ", or name your source with `--source`" } else { "" };
-            return Some(fault.help(format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`{other}")));
+            let help = match is_odd {
+                true => odd.to_owned(),
+                false => format!("{first}ask for `delegates_to: [{entry}]` in the manifest of `{name}`{other}"),
+            };
+            return Some(fault.help(help));
         }
         let listed: Vec<String> = prefixes.iter().map(|prefix| format!("`{}`", printable(prefix))).collect();
         let message = format!(
             "{owner} delegates only paths below {} of HttpsEdge `{name}` to source `{source}`",
             listed.join(" and ")
         );
-        let help = match Selector::of(route).is_none_or(|selector| is_normal(selector.path)) {
-            true => format!("change the match, or ask for `{entry}` in `delegates_to` of `{name}`"),
-            false => "write the path without `.`, `..`, empty segments, percent signs and backslashes".to_owned(),
+        let first = if first.is_empty() { "change the match, or " } else { &first };
+        let help = match is_odd {
+            true => odd.to_owned(),
+            false => format!("{first}ask for `{entry}` in `delegates_to` of `{name}`"),
         };
         Some(Fault::new(Code::NotDelegated, message).at(Path::root().join("match")).help(help))
     }
@@ -131,10 +143,15 @@ fn is_normal(path: &str) -> bool {
     !path.contains(['%', '\\', '?', '#', ';']) && (inner.is_empty() || inner.split('/').all(is_plain))
 }
 
-/// The prefix to ask for so that a route can be added.
-fn wanted_prefix(route: &HttpsEdgeRoute) -> String {
-    let path = Selector::of(route).map(|selector| selector.path.to_owned()).unwrap_or_default();
-    if path.ends_with('/') { path } else { format!("{path}/") }
+/// The prefix to ask for so that a route can be added. If it must be the route's match, too, also the path of the match, and
+/// a path outside of the prefix that it matches.
+fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<(String, String)>) {
+    let Some(Selector { path, is_exact, .. }) = Selector::of(route) else { return (WHOLE.to_owned(), None) };
+    if path.ends_with('/') {
+        return (path.to_owned(), None);
+    }
+    let instead = (!is_exact).then(|| (printable(path), format!("{}-other", printable(path))));
+    (format!("{path}/"), instead)
 }
 
 /// The slots of required modules that a route does not have as the edge requires them.

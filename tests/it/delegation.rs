@@ -38,6 +38,37 @@ fn assert_refused(run: &Run, texts: &[&str]) {
     }
 }
 
+/// The text between two others.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(start)?;
+    rest.split_once(end).map(|(inner, _)| inner)
+}
+
+#[test]
+fn what_the_help_says_makes_a_route_possible() {
+    let matches = ["/search", "/search/", "/a/b", "shop.example.com/search", "/"];
+    for (match_type, text) in matches.iter().flat_map(|text| [("path_prefix", *text), ("exact_path", *text)]) {
+        for before in ["", DELEGATES] {
+            let folder = Folder::new();
+            folder.write("shop/edge.yaml", &storefront(before));
+            folder.ok("reconcile --source shop shop");
+            let of = |text: &str| route(text, "").replace("path_prefix", match_type);
+            folder.write("docs/route.yaml", &of(text));
+            let refused = folder.run("reconcile --source docs docs");
+            let said = refused.err.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(refused.code == 3 && said.contains("NOT_DELEGATED"), "{}", refused.all());
+            let entry = between(&said, "{source: docs,", "}").unwrap();
+            folder.write("shop/edge.yaml", &storefront(&format!("  delegates_to: [{{source: docs,{entry}}}]\n")));
+            folder.ok("reconcile --source shop shop");
+            if let Some(instead) = between(&said, "help: match `", "`") {
+                folder.write("docs/route.yaml", &of(instead));
+            }
+            let made = folder.run("reconcile --source docs docs");
+            assert_eq!(made.code, 0, "{match_type} {text}: {said}\n{}", made.all());
+        }
+    }
+}
+
 #[test]
 fn a_route_of_another_source_needs_the_consent_of_the_edges_owner() {
     let folder = Folder::new();
