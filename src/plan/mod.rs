@@ -3,6 +3,7 @@
 mod destroy;
 mod diff;
 pub(crate) mod format;
+mod openings;
 pub(crate) mod outline;
 pub(crate) mod render;
 pub(crate) mod report;

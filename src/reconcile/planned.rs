@@ -150,6 +150,21 @@ impl Planned {
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
+    /// The warnings of what the plan opens, at their manifests. They come first: a reviewer must see them.
+    fn openings(&self) -> Vec<Diagnostic> {
+        let openings = self.plan.iter().flat_map(Plan::openings);
+        let told = openings.map(|opening| {
+            let warning = Diagnostic::error(Code::OpensAccess, opening.to_string());
+            let warning = warning.help("apply it if that is meant; in CI, let somebody approve it");
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match self.origins.get(&opening.key) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        });
+        told.collect()
+    }
+
     /// Creates the report of a command.
     pub fn report(&self, command: &'static str) -> Report {
         self.report_with(command, Detail::Bodies)
@@ -157,7 +172,8 @@ impl Planned {
 
     /// Creates the report of a command with the detail that its format shows.
     pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
-        let mut diagnostics = self.diagnostics.clone();
+        let mut diagnostics = self.openings();
+        diagnostics.extend_from_slice(&self.diagnostics);
         let plan = self.plan.as_ref().map(|plan| Outline::with(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());

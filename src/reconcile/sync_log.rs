@@ -103,6 +103,9 @@ fn deed(to: Option<u64>, plan: &Plan) -> String {
 }
 
 fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
+    for opening in plan.openings() {
+        tracing::warn!(target: SYNC, source, revision, id = %opening.key.id, "{opening}");
+    }
     for change in plan.changes.iter().take(SHOWN_CHANGES) {
         tracing::info!(
             target: SYNC,

@@ -7,6 +7,9 @@
 # exits with 5. If that plan is empty, for example because a job is run again, it exits with 0.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may apply the source.
 #
+# A plan that opens access, because it removes a login or another restriction, is applied only with APPROVED, which the jobs set
+# that somebody has approved. Otherwise, the script exits with 5.
+#
 # With BEFORE, the commit before the push, a push that changes neither FOLDER nor the paths in WITH and SHARED applies nothing:
 # two teams that merge at the same time would otherwise apply old manifests of each other. WITH has the context of FOLDER.
 set -eu
@@ -30,6 +33,16 @@ mkdir -p "$REVIEW_DIR"
 plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
+    if [ -z "${APPROVED:-}" ]; then
+        # Faults are told by the run that applies. What opens in the plan of now opens in the same plan of the review.
+        rm -f "$report"
+        in_context plan "$folder" --source "$source" --format markdown --output "$report" || true
+        if grep -q ERR_EDGEWRIGHT_OPENS_ACCESS "$report" 2>/dev/null; then
+            summarize "$report"
+            echo "The plan of source '$source' opens access. Nothing was applied. Apply it with a run that asks for approval." >&2
+            exit 5
+        fi
+    fi
     status=0
     in_context reconcile "$folder" --source "$source" --plan "$plan" || status=$?
     [ "$status" = 5 ] || exit "$status"

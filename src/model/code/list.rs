@@ -80,6 +80,8 @@ pub enum Code {
     NotDelegated,
     RequiredModule,
     UnreviewedSecrets,
+    UncomparedSecrets,
+    OpensAccess,
     Internal,
 }
 

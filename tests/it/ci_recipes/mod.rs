@@ -177,6 +177,26 @@ fn a_stale_plan_is_not_applied_and_the_plan_of_now_is_shown() {
 }
 
 #[test]
+fn a_plan_that_opens_access_needs_an_approval() {
+    let estate = Estate::new();
+    let manifest = |restriction: &str| {
+        let edge = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: admin}\nspec:\n  hostports: ['admin.example.com:443']\n  \
+                    routes: [{name: all, match_type: path_prefix, match: /, backend: {backend_id: bkd_a}";
+        estate.here.write("manifests/shop/admin.yaml", &format!("{edge}{restriction}}}]\n"));
+    };
+    manifest(", ip_restriction: {enabled: true, ip_policy_ids: [ipp_office]}");
+    estate.ok("plan.sh shop manifests/shop");
+    estate.ok("apply.sh shop manifests/shop");
+    manifest("");
+    let planned = estate.ok("plan.sh shop manifests/shop");
+    assert!(estate.here.read("edgewright-review/plan-shop.md").contains("this opens access"), "{}", planned.all());
+    let run = estate.run("apply.sh shop manifests/shop");
+    assert!(run.code == 5 && run.err.contains("opens access. Nothing was applied."), "{}", run.all());
+    estate.ok_with("apply.sh shop manifests/shop", &[("APPROVED", "true")]);
+    assert!(estate.ok("apply.sh shop manifests/shop").out.contains("in sync"));
+}
+
+#[test]
 fn a_job_that_is_run_again_has_nothing_to_do() {
     let estate = Estate::new();
     estate.declare("shop", "second");

@@ -271,5 +271,19 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         "The plan was reviewed with an API key that does not see the secrets of the source, so the review does not cover their values.",
         "Nothing, if the secrets come from a trusted place, such as the variables of the pipeline. To cover them, review the plan with a key that may apply the source.",
     ),
+    info(
+        Code::UncomparedSecrets,
+        "UNCOMPARED_SECRETS",
+        409,
+        "The caller does not see secrets that the manifests set, so the plan does not tell whether they change.",
+        "Nothing, if only other changes matter. To compare them, plan with an API key that may apply the source, or whose scope has `secrets`.",
+    ),
+    info(
+        Code::OpensAccess,
+        "OPENS_ACCESS",
+        409,
+        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource.",
+        "Apply the plan if that is meant. In CI, let somebody approve such a plan.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];

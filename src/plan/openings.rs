@@ -1,0 +1,107 @@
+//! What a plan opens: resources that lose what restricts access to them. Nobody must have to find that among other changes.
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+};
+
+use super::{Change, Effect, Plan};
+use crate::{
+    model::{
+        key::Key,
+        module::{AnyModule, Slot},
+        operation::Operation,
+        resource::AnyResource,
+    },
+    text::printable,
+};
+
+/// What restricts access, by its sort: a login that takes the place of another one opens nothing.
+type Protections = BTreeMap<&'static str, &'static str>;
+
+/// A resource that stays and loses what restricts access to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Opening {
+    pub key: Key,
+    /// The kind, and the name in the manifests.
+    name: String,
+    /// The modules that no longer restrict access; none if the resource itself did.
+    lost: Vec<&'static str>,
+    /// Those that still do.
+    left: Vec<&'static str>,
+}
+
+impl Plan {
+    /// What the plan opens, in execution order.
+    pub(crate) fn openings(&self) -> Vec<Opening> {
+        self.changes.iter().filter_map(Change::opening).collect()
+    }
+}
+
+impl Change {
+    fn opening(&self) -> Option<Opening> {
+        let before = self.before.as_deref()?;
+        let opening = |lost, left| {
+            let name = format!("{} {}", self.key.kind, printable(&self.name));
+            Opening { key: self.key.clone(), name, lost, left }
+        };
+        if before.slots().is_empty() {
+            return (is_enforced(before) && !self.keeps_enforcing()).then(|| opening(Vec::new(), Vec::new()));
+        }
+        // Without the resource, there is no traffic.
+        if matches!(self.effect, Effect::Delete | Effect::Replaced) {
+            return None;
+        }
+        let had = protections(before.modules());
+        let has = protections(before.slots().iter().filter_map(|slot| Some((slot, self.module_after(before, slot)?))));
+        let lost: Vec<&str> =
+            had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+        (!lost.is_empty()).then(|| opening(lost, has.into_values().collect()))
+    }
+
+    /// The module that the changed resource has in a slot.
+    fn module_after<'c>(&'c self, before: &'c dyn AnyResource, slot: &Slot) -> Option<&'c dyn AnyModule> {
+        let written = self.operations.iter().rev().find_map(|operation| match operation {
+            Operation::PutModule { slot: at, module, .. } if at.name == slot.name => Some(Some(module.as_ref())),
+            Operation::DeleteModule { slot: at, .. } if at.name == slot.name => Some(None),
+            _ => None,
+        });
+        written.unwrap_or_else(|| before.module(slot))
+    }
+
+    /// Whether a resource without modules still restricts access.
+    fn keeps_enforcing(&self) -> bool {
+        self.operations.iter().all(|operation| match operation {
+            Operation::Patch { spec, fields, .. } if fields.iter().any(|field| field == "enforced") => {
+                is_enforced(spec.as_ref())
+            }
+            Operation::Delete { .. } => false,
+            _ => true,
+        })
+    }
+}
+
+fn is_enforced(spec: &dyn AnyResource) -> bool {
+    spec.access_lists().iter().any(|list| list.enforced)
+}
+
+fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m dyn AnyModule)>) -> Protections {
+    let restricting = modules.filter(|(_, module)| module.enabled() && module.restricts_access());
+    restricting.map(|(slot, _)| (if slot.is_login { "login" } else { slot.name }, slot.name)).collect()
+}
+
+impl Display for Opening {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let Self { name, lost, left, .. } = self;
+        match (lost.as_slice(), left.as_slice()) {
+            ([], _) => write!(f, "this opens access: {name} no longer restricts anything"),
+            (lost, []) => {
+                write!(f, "this opens access: {name} loses {}, and has nothing else that restricts it", quoted(lost))
+            }
+            (lost, left) => {
+                write!(f, "this opens access: {name} loses {}; {} stays", quoted(lost), quoted(left))
+            }
+        }
+    }
+}
