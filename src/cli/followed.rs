@@ -337,6 +337,8 @@ impl ConfiguredSource {
             source: name,
             prune: prune.unwrap_or(defaults.prune),
             isolate: isolate.unwrap_or(defaults.isolate),
+            // Somebody may have deleted one by hand.
+            recreate_ids: true,
             budget: budget.unwrap_or(defaults.budget),
             lints,
             scope: Arc::new(scope),

@@ -48,6 +48,10 @@ pub(super) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
+    /// Create resources whose `metadata.id` the store does not have under this ID: to build a lost store again from an
+    /// export. Otherwise, such an ID is an error.
+    #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
+    recreate_ids: bool,
     #[command(flatten)]
     caching: Caching,
     #[command(flatten)]
@@ -157,6 +161,7 @@ impl PlanArgs {
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
         let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
+        options.recreate_ids = self.recreate_ids;
         if reviewed && !self.ownership.has_budget() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);

@@ -1,6 +1,7 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
 mod alone;
+mod fixed;
 mod moved;
 mod names;
 
@@ -11,29 +12,24 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-pub(super) use self::alone::{Special, choose};
-use self::{alone::alone, moved::FormerNames, names::NameIndex};
-use super::{Loaded, circles::circles, declaration::Declaration};
-use crate::{
-    model::{
-        Kind,
-        code::Code,
-        diagnostic::Diagnostic,
-        fault::{Aim, Fault, Path},
-        id::Id,
-        json::JsonError,
-        key::Key,
-        kind::api_key::ApiKey,
-        operation::Claim,
-        resource::AnyResource,
-        secret::{Secrets, is_unknown},
-        snapshot::{Entry, Snapshot},
-    },
-    text::printable,
+use self::{alone::alone, fixed::unfit, moved::FormerNames, names::NameIndex};
+pub(super) use self::{
+    alone::{Special, choose},
+    fixed::fixed_content,
 };
-
-/// Whether the reader of the result sees the secrets of a resource in the store.
-pub(crate) type SeesSecrets<'a> = &'a (dyn Fn(&Entry) -> bool + Send + Sync);
+use super::{Loaded, circles::circles, declaration::Declaration};
+use crate::model::{
+    Kind,
+    code::Code,
+    diagnostic::Diagnostic,
+    fault::{Aim, Fault, Path},
+    id::Id,
+    json::JsonError,
+    key::Key,
+    operation::Claim,
+    resource::AnyResource,
+    snapshot::{Entry, Snapshot},
+};
 
 /// The names in a store, as one source sees them.
 pub(super) struct Known<'a> {
@@ -41,8 +37,8 @@ pub(super) struct Known<'a> {
     pub source: &'a str,
     /// Whether undeclared resources of the source are deleted.
     pub prune: bool,
-    /// Which secrets the identities may depend on, if not on all.
-    pub sees: Option<SeesSecrets<'a>>,
+    /// Whether a stated ID that the store does not have is used for a new resource.
+    pub recreate_ids: bool,
     pub loaded: &'a Loaded,
     entries: OnceLock<Vec<&'a Arc<Entry>>>,
     names: OnceLock<NameIndex<'a>>,
@@ -54,7 +50,7 @@ impl<'a> Known<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
         let (entries, names, handed_over) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let routes_elsewhere = OnceLock::new();
-        Self { snapshot, source, prune, sees: None, loaded, entries, names, handed_over, routes_elsewhere }
+        Self { snapshot, source, prune, recreate_ids: true, loaded, entries, names, handed_over, routes_elsewhere }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
@@ -158,21 +154,12 @@ impl<'a> Wanted<'a> {
         self.declaration.renamed_from.as_deref().filter(|former| *former != self.name())
     }
 
-    /// Whether an existing resource can be updated to this one in place. Unset or unknown immutable content matches
-    /// any. So does a secret that the reader does not see: whether a guess is right must not decide.
-    fn fits(&self, known: &Known<'_>, entry: &Entry) -> bool {
-        if self.fixed.is_empty() {
-            return true;
+    /// Takes the words of the resource in the store that it is, where they say the same.
+    fn settle(&mut self) {
+        let Some(entry) = self.entry.filter(|_| !self.fixed.is_empty()) else { return };
+        if let Some(worded) = self.spec.as_stored(entry.spec().as_ref()) {
+            self.spec = worded;
         }
-        let Ok(existing) = fixed_content(entry.spec().as_ref()) else { return false };
-        let shown = match known.sees {
-            Some(sees) if !sees(entry) => fixed_form(entry.spec().as_ref(), Secrets::Masked).ok(),
-            _ => None,
-        };
-        let is_hidden = |at: usize, existing: &String| shown.as_ref().is_some_and(|it| it.get(at) != Some(existing));
-        let matches_any = |wanted: &str| wanted == "\"\"" || is_unknown(wanted.trim_start_matches('"'));
-        let mut pairs = self.fixed.iter().zip(&existing).enumerate();
-        pairs.all(|(at, (wanted, existing))| wanted == existing || matches_any(wanted) || is_hidden(at, existing))
     }
 
     /// Whether the resource will exist: an implicit one needs a module (D34).
@@ -263,8 +250,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
     fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
         let named = known.named(it.declaration.kind, it.parent(), name);
-        let mut free = named
-            .filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(known, entry));
+        let mut free =
+            named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
         free.next().map(|entry| entry.as_ref())
     }
 
@@ -286,20 +273,27 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let key = it.keyed(Id::new(id));
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
-                Some(entry) if !it.fits(known, entry) => {
-                    if let Some(fault) = other_owner(known.snapshot, it, entry) {
-                        self.faults.insert(index, fault);
-                    }
+                Some(entry) if !it.fits(entry) => {
+                    self.faults.insert(index, unfit(known.snapshot, it, entry));
                 }
                 Some(entry) => self.take_entry(index, entry.as_ref()),
-                None if self.is_misnamed(it) => {
+                None => {
+                    let help = match self.is_misnamed(it) {
+                        true => format!("remove or correct the ID: `{}` already exists with another ID", it.name()),
+                        // A rebuilt store gets the previously adopted ids. What is implicit is known by its ID alone.
+                        false if known.recreate_ids || it.declaration.kind.info().implicit => {
+                            self.take(index, key.id);
+                            continue;
+                        }
+                        false => {
+                            "remove or correct the ID; to build a lost store again with its IDs, use `--recreate-ids`"
+                                .to_owned()
+                        }
+                    };
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
-                    let help = format!("remove or correct the ID: `{}` already exists with another ID", it.name());
                     self.faults.insert(index, it.declaration.head().diagnostic(fault.help(help)));
                 }
-                // A rebuilt store gets the previously adopted ids.
-                None => self.take(index, key.id),
             }
         }
     }
@@ -433,15 +427,6 @@ impl<'k, 'a> Chooser<'k, 'a> {
     }
 }
 
-/// The error of an API key that is adopted under another owner: it would be another key, which nobody would expect.
-fn other_owner(snapshot: &Snapshot, it: &Wanted<'_>, entry: &Entry) -> Option<Diagnostic> {
-    let owner = printable(&entry.spec_as::<ApiKey>()?.owner_id);
-    let message = format!("the owner of {} is `{owner}` and cannot change", snapshot.name_of(&entry.key));
-    let fault = Fault::new(Code::Immutable, message).at(Path::root().join("owner_id"));
-    let help = format!("use `{owner}`, or remove `metadata.id` to create another key");
-    Some(it.declaration.origin.diagnostic(fault.help(help)))
-}
-
 fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
     let path = Path::root().join("metadata").join("renamed_from");
     let former = it.former().unwrap_or_default();
@@ -451,20 +436,6 @@ fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
     let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), Aim::Value);
     diagnostic.related.push((first, "first here".into()));
     diagnostic
-}
-
-/// The immutable content that is part of the id.
-pub(super) fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
-    fixed_form(spec, Secrets::Revealed)
-}
-
-fn fixed_form(spec: &dyn AnyResource, secrets: Secrets<'_>) -> Result<Vec<String>, JsonError> {
-    let fields = spec.kind().info().fixed;
-    if fields.is_empty() {
-        return Ok(Vec::new());
-    }
-    let whole = spec.to_json(secrets)?;
-    Ok(fields.iter().map(|field| whole.get(*field).map(ToString::to_string).unwrap_or_default()).collect())
 }
 
 /// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.

@@ -20,7 +20,7 @@ use self::order::{Succession, by_kind, in_order, repeated};
 use super::{
     Loaded, assumed,
     declaration::{Declaration, ModuleSet, Origins},
-    identity::{Known, SeesSecrets, Special, Wanted, choose},
+    identity::{Known, Special, Wanted, choose},
     kinds::MODULE_SET,
     known_names::{KnownNames, Missing},
     origin::DocumentKey,
@@ -84,21 +84,11 @@ pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str)
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
 ///
-/// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted.
-pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool) -> Resolved {
-    resolve_seen(loaded, snapshot, source, prune, None)
-}
-
-/// Like [`resolve`], for a reader who may not see all secrets of the store.
-pub(crate) fn resolve_seen(
-    loaded: &Loaded,
-    snapshot: &Snapshot,
-    source: &str,
-    prune: bool,
-    sees: Option<SeesSecrets<'_>>,
-) -> Resolved {
+/// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted. With
+/// `recreate_ids`, a stated ID need not exist.
+pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, recreate_ids: bool) -> Resolved {
     let mut known = Known::new(snapshot, source, prune, loaded);
-    known.sees = sees;
+    known.recreate_ids = recreate_ids;
     resolve_known(known, false)
 }
 

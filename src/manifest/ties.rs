@@ -266,7 +266,7 @@ impl ChangedPart {
 
     /// Resolves the part as it was. Returns none if that does not give the resources that the whole source gave.
     pub(crate) fn resolved_before(&self, source: &str, prune: bool) -> Option<Resolved> {
-        let resolved = resolve(&self.before, &Snapshot::default(), source, prune);
+        let resolved = resolve(&self.before, &Snapshot::default(), source, prune, true);
         if !resolved.keeps_all_names() {
             return None;
         }
@@ -285,7 +285,7 @@ impl ChangedPart {
 
     /// Resolves the part as it is now. Returns none if anything is renamed or has an error.
     pub(crate) fn resolved_now(&self, snapshot: &Snapshot, source: &str, prune: bool) -> Option<Resolved> {
-        let resolved = resolve(&self.now, snapshot, source, prune);
+        let resolved = resolve(&self.now, snapshot, source, prune, false);
         resolved.keeps_all_names().then_some(resolved)
     }
 }

@@ -293,6 +293,10 @@ impl AnyResource for Undecodable {
         Err(self.error().into())
     }
 
+    fn as_stored(&self, _stored: &dyn AnyResource) -> Option<Arc<dyn AnyResource>> {
+        None
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -58,6 +58,11 @@ pub trait Resource:
 
     /// Shares parsed texts with `former`, except those in modules.
     fn keep_readings(&mut self, _former: &Self) {}
+
+    /// Returns this resource in the words of a stored one, if immutable fields of both say the same in different words.
+    fn as_stored(&self, _stored: &Self) -> Option<Self> {
+        None
+    }
 }
 
 /// A list that decides who has access.
@@ -284,6 +289,8 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource>;
     /// Returns a copy with the given fields of another spec of its kind.
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error>;
+    /// Returns this resource in the words of a stored one, if immutable fields of both say the same.
+    fn as_stored(&self, stored: &dyn AnyResource) -> Option<Arc<dyn AnyResource>>;
     /// For a downcast.
     fn as_any(&self) -> &dyn Any;
 }
@@ -371,6 +378,10 @@ impl<R: Resource> AnyResource for R {
             (slot.set)(&mut changed, module.clone());
         }
         Arc::new(changed)
+    }
+
+    fn as_stored(&self, stored: &dyn AnyResource) -> Option<Arc<dyn AnyResource>> {
+        Some(Arc::new(Resource::as_stored(self, stored.as_any().downcast_ref::<R>()?)?))
     }
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {

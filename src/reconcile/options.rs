@@ -30,6 +30,9 @@ pub struct Options {
     pub prune: bool,
     /// Whether to skip invalid resources and their dependents, and apply the rest (D44).
     pub isolate: bool,
+    /// Whether a `metadata.id` that the store does not have creates the resource under this ID: for a store that is built
+    /// again, and for what somebody has deleted by hand (D27).
+    pub recreate_ids: bool,
     /// The deletion limit (D41).
     pub budget: Budget,
     /// The levels of lints.
@@ -61,6 +64,7 @@ impl Default for Options {
             source: DEFAULT_SOURCE.to_owned(),
             prune: true,
             isolate: false,
+            recreate_ids: false,
             budget: Budget::default(),
             lints: LintLevels::default(),
             scope: Arc::default(),

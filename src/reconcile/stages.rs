@@ -19,14 +19,14 @@ use super::{
     judging::{Before, JudgedChange, findings},
     settled::SettledRun,
     spans::stage,
-    unseen::{Sees, without_unseen},
+    unseen::{Sees, uncompared, without_unseen},
 };
 use crate::{
     lint::{KnownFindings, Subject},
     manifest::{
         self, Loaded, ParsedFiles,
         again::{LastResolved, Lasting},
-        resolve::{Resolved, resolve_offline, resolve_seen},
+        resolve::{Resolved, resolve, resolve_offline},
         tree::Tree,
     },
     model::{
@@ -209,7 +209,7 @@ impl Prepared {
                 return ResolvedSource { resolved, may_differ, lasting, change };
             }
         }
-        let resolved = resolve_seen(&self.loaded, snapshot, source, prune, self.sees.as_deref());
+        let resolved = resolve(&self.loaded, snapshot, source, prune, self.options.recreate_ids);
         let lasting = Lasting::new(Arc::new(others(snapshot, source, &resolved.desired)));
         ResolvedSource { resolved, may_differ: None, lasting, change: None }
     }
@@ -282,10 +282,14 @@ impl Prepared {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
         let judged = if faulty { stage("isolate", || isolate(judged, &others, &options.lints, now)) } else { judged };
-        let judged = judged.capped();
+        let mut judged = judged.capped();
         let known = match &self.sees {
             None => Ok(None),
-            Some(sees) => without_unseen(snapshot, &judged.resolved.desired, sees).map(Some),
+            Some(sees) => {
+                let desired = &judged.resolved.desired;
+                judged.diagnostics.extend(uncompared(snapshot, desired, sees));
+                without_unseen(snapshot, desired, sees).map(Some)
+            }
         };
         let known = match known {
             Ok(known) => known,
@@ -318,7 +322,7 @@ impl Prepared {
 
 /// Plans the changes from one set of manifests to another, without a store.
 pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>) -> Planned {
-    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), ..options.clone() };
+    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), recreate_ids: true, ..options.clone() };
     let former = Prepared::load_with(lenient(old), parsed);
     let context = former.context_state();
     let mut before = former.plan(&context);

@@ -6,14 +6,19 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::model::{
-    desired::Desired,
-    json::JsonError,
-    key::Key,
-    lazy_spec::{LazySpec, StoredSecrets},
-    resource::AnyResource,
-    secret::{MASK, Secrets},
-    snapshot::{Entry, Snapshot},
+use crate::{
+    model::{
+        code::Code,
+        desired::Desired,
+        diagnostic::{Diagnostic, Severity},
+        json::JsonError,
+        key::Key,
+        lazy_spec::{LazySpec, StoredSecrets},
+        resource::AnyResource,
+        secret::{MASK, Secrets},
+        snapshot::{Entry, Snapshot},
+    },
+    text::printable,
 };
 
 /// Whether the reader of a plan sees the secrets of a resource.
@@ -28,6 +33,34 @@ pub(super) fn without_unseen(
 ) -> Result<Snapshot, JsonError> {
     let wanted = desired.values().map(|wanted| (&wanted.key, wanted.spec.as_ref()));
     with_secrets(snapshot, wanted, |entry| !sees(entry))
+}
+
+/// How many resources a warning names.
+const NAMED: usize = 5;
+
+/// The warning that a plan does not compare secrets that its reader does not see, if there are any. An immutable secret goes
+/// with its resource, so there is nothing to compare.
+pub(super) fn uncompared(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, sees: &Sees) -> Option<Diagnostic> {
+    let entries = desired.keys().filter(|key| key.kind.info().fixed.is_empty()).filter_map(|key| snapshot.get(key));
+    let unseen: Vec<(&Arc<Entry>, usize)> = entries
+        .filter(|entry| !sees(entry))
+        .map(|entry| (entry, secrets_of(entry)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    if unseen.is_empty() {
+        return None;
+    }
+    let named = unseen.iter().take(NAMED).map(|(entry, count)| {
+        let fields = if *count == 1 { "secret field" } else { "secret fields" };
+        format!("{count} {fields} of {} {}", entry.key.kind, printable(&snapshot.full_name(entry)))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = unseen.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and those of {more} more resources") } else { String::new() };
+    let warning = Diagnostic::error(Code::UncomparedSecrets, format!("values not compared: {named}{more}"));
+    let warning =
+        warning.help("to compare them, plan with an API key that may apply the source, or whose scope has `secrets`");
+    Some(Diagnostic { severity: Severity::Warning, ..warning })
 }
 
 /// Returns a state that has the secrets of an earlier one, so that a rollback to it changes none.
@@ -55,7 +88,15 @@ fn with_secrets<'s>(
 }
 
 fn has_secrets(entry: &Entry) -> bool {
-    !matches!(entry.lazy_spec.with_known_secrets().secrets(), Ok(StoredSecrets::At(places)) if places.is_empty())
+    secrets_of(entry) > 0
+}
+
+/// The number of secrets of a resource: at least one if that is not known.
+fn secrets_of(entry: &Entry) -> usize {
+    match entry.lazy_spec.with_known_secrets().secrets() {
+        Ok(StoredSecrets::At(places)) => places.len(),
+        _ => 1,
+    }
 }
 
 /// Returns a Spec with the secrets of another one of its kind.

@@ -31,7 +31,7 @@ use self::{
 pub(crate) use self::{
     chain::{Link, unsigned_link},
     key::is_ecdsa_public_key,
-    pem::PemFault,
+    pem::{PemFault, same_pem},
 };
 
 /// Facts from the first certificate in a certificate authority's PEM (D19).

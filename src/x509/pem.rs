@@ -129,6 +129,16 @@ pub(super) fn blocks(text: &str) -> Result<Vec<PemBlock<'_>>, PemFault> {
     Ok(found)
 }
 
+/// Whether two texts encode the same blocks, whatever their line breaks and the text around them.
+pub(crate) fn same_pem(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let (Ok(one), Ok(other)) = (blocks(one), blocks(other)) else { return false };
+    let is_same = |(one, other): (&PemBlock<'_>, &PemBlock<'_>)| one.label == other.label && one.der == other.der;
+    !one.is_empty() && one.len() == other.len() && one.iter().zip(&other).all(is_same)
+}
+
 fn block<'a>(label: &'a str, lines: &mut impl Iterator<Item = (&'a str, usize)>) -> Result<PemBlock<'a>, PemFault> {
     let mut body: Vec<&str> = Vec::new();
     let mut encrypted = false;

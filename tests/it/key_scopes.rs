@@ -306,7 +306,11 @@ fn what_a_planner_reviewed_is_applied_with_another_key() {
         server.call_as(token, "POST", "/reconciliations", Some(body))
     };
     let text = manifest("shop", "shop-secret-2", "second");
-    let reviewed = post(&planner, &text, true, "").str("/outcome").to_owned();
+    let planned = post(&planner, &text, true, "");
+    let uncompared = "values not compared: 1 secret field of HttpsEdgeRoute shop/hook";
+    assert!(planned.text.contains("ERR_EDGEWRIGHT_UNCOMPARED_SECRETS"), "{}", planned.text);
+    assert!(planned.text.contains(uncompared), "{}", planned.text);
+    let reviewed = planned.str("/outcome").to_owned();
     assert!(reviewed.starts_with("masked:"), "{reviewed}");
     let now = post(&applier, &text, true, &reviewed);
     assert_eq!(now.str("/outcome"), reviewed, "{}", now.text);

@@ -6,6 +6,7 @@ mod accidents;
 mod activation;
 mod administration;
 mod admission;
+mod adoption;
 mod backup;
 mod bounds;
 mod canary;
@@ -56,6 +57,7 @@ mod named_revisions;
 mod notify;
 mod one_cause;
 #[cfg(feature = "otlp")]
+mod openings;
 mod otlp;
 mod packaging;
 mod parsed;

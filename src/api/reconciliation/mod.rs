@@ -4,7 +4,6 @@ pub(crate) mod document;
 mod expected;
 pub(crate) mod files;
 mod review;
-mod unseen;
 mod upload;
 pub(crate) mod wire;
 
@@ -261,6 +260,7 @@ impl<'a> ReconciliationJob<'a> {
             source: request.source,
             prune: request.prune,
             isolate: request.isolate,
+            recreate_ids: request.recreate_ids,
             budget: request.max_deletes,
             lints,
             scope: Arc::default(), // that of the key decides
@@ -327,14 +327,13 @@ impl<'a> ReconciliationJob<'a> {
         let mut tokens = std::mem::take(&mut self.tokens);
         let source = self.options.source.clone();
         let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
-        let blind = prepared.masked();
         let accept = |snapshot: &Snapshot, mut planned: Planned| {
             tell_drift(&store, &source, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
             if masked.is_some() {
                 tell_unreviewed(&mut planned);
             }
-            self.accept(snapshot, &planned, masked.as_ref(), &blind)?;
+            self.accept(snapshot, &planned, masked.as_ref())?;
             Ok::<_, ApiError>(planned)
         };
         let plan = |current: &Snapshot| prepared.plan(current);
@@ -374,22 +373,9 @@ impl<'a> ReconciliationJob<'a> {
     }
 
     /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
-    /// `masked` is the same plan without secrets, if that is what was reviewed. `blind` plans without seeing any.
-    fn accept(
-        &mut self,
-        snapshot: &Snapshot,
-        planned: &Planned,
-        masked: Option<&Planned>,
-        blind: &Prepared,
-    ) -> Result<(), ApiError> {
+    /// `masked` is the same plan without secrets, if that is what was reviewed.
+    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
-        let creates_with_secret = planned.plan.as_ref().is_some_and(unseen::creates_with_secret);
-        if creates_with_secret && Sight::of(&self.caller) != Sight::Everything {
-            // A wrong guess is refused for what a right one would do.
-            let blind = blind.plan(snapshot);
-            let Some(plan) = &blind.plan else { return Err(self.invalid(&blind)) };
-            self.permit(snapshot, plan)?;
-        }
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
         if let Some(expect) = &self.expect {
             let (now, is_reviewed) = match masked {

@@ -42,6 +42,9 @@ pub(crate) struct Request {
     /// Whether to skip faulty resources and their dependents, and apply the rest.
     #[serde(default)]
     pub isolate: bool,
+    /// Whether resources whose `metadata.id` does not exist are created under this ID; otherwise, it is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recreate_ids: bool,
     /// The deletion limit: a number of resources such as `20`, or a share of the source's resources such as `50%`;
     /// empty for the default.
     #[serde(default)]

@@ -100,6 +100,7 @@ impl ServerTarget {
             source: self.options.source.clone(),
             prune: self.options.prune,
             isolate: self.options.isolate,
+            recreate_ids: self.options.recreate_ids,
             max_deletes: self.options.budget,
             commit: self.options.tree.commit().unwrap_or_default(),
             commit_author_name: name,

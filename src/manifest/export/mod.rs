@@ -378,7 +378,8 @@ impl Exporter<'_> {
                 self.out.variables.push(Variable {
                     name: name.clone(),
                     field: format!("{} {}: {path}", at.kind, at.name),
-                    ends_with_line_break: real.ends_with('\n'),
+                    // The line breaks of PEM do not matter.
+                    ends_with_line_break: real.ends_with('\n') && !path.ends_with("_pem"),
                 });
                 *value = json!({"from_env": name});
             }

@@ -44,6 +44,7 @@ pub(in crate::manifest) fn choose<'a>(known: &Known<'a>, wanted: &mut [Wanted<'a
         it.key.id = id;
         it.entry = snapshot.get(&it.key);
         it.is_plain = false;
+        it.settle();
     });
     specials
 }

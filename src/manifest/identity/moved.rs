@@ -46,9 +46,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let known: &'k Known<'a> = self.known;
         let own = [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
             let mut named = known.named(it.declaration.kind, it.parent(), name);
-            let old = named.find(|entry| {
-                entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && !it.fits(known, entry)
-            });
+            let old = named
+                .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && !it.fits(entry));
             old.map(|entry| entry.as_ref())
         });
         own.or_else(|| self.concerned(it, false))
@@ -64,7 +63,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 let claim = entry.claim.as_deref();
                 claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
                     && !self.is_taken(it, &entry.key)
-                    && it.fits(known, entry) == fits
+                    && it.fits(entry) == fits
             });
             moved.map(|entry| entry.as_ref())
         })

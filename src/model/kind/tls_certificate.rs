@@ -151,4 +151,15 @@ impl Resource for TlsCertificate {
     fn keep_readings(&mut self, former: &Self) {
         self.certificate_pem.keep_reading(&former.certificate_pem);
     }
+
+    /// A certificate has one private key, so its encoding does not matter either.
+    fn as_stored(&self, stored: &Self) -> Option<Self> {
+        let is_same = x509::same_pem(self.certificate_pem.as_str(), stored.certificate_pem.as_str())
+            && (self.private_key_pem.is_unknown() || self.check_key().is_ok());
+        is_same.then(|| Self {
+            certificate_pem: stored.certificate_pem.clone(),
+            private_key_pem: stored.private_key_pem.clone(),
+            ..self.clone()
+        })
+    }
 }
