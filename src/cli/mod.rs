@@ -2,6 +2,7 @@
 
 mod activation;
 mod backup;
+mod base;
 mod blame;
 mod caching;
 mod check;

@@ -4,6 +4,7 @@ use std::{fs, io::Read, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure,
+    base::BaseArgs,
     caching::Caching,
     huge_pages, leave,
     output::{Output, Started, unless_closed},
@@ -59,6 +60,8 @@ pub(super) struct PlanArgs {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     review: ReviewArgs,
     #[command(flatten)]
     pub place: StoreOrServer,
@@ -91,7 +94,7 @@ impl PlanArgs {
             huge_pages::turn_off();
         }
         let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
-        let mut target = self.target(lints, dry_run, reviewed.is_some())?;
+        let mut target = self.target(lints.clone(), dry_run, reviewed.is_some())?;
         let document = match &reviewed {
             Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
             None => self.out.as_ref().map(|_| PlanFile::ToSave),
@@ -104,6 +107,8 @@ impl PlanArgs {
             Some(source) => reported(source),
             None => self.ownership.reported_source(),
         };
+        let source = self.ownership.source();
+        self.base.leave_out_known(&mut report, &self.review, &self.manifests, &lints, source)?;
         self.output.announce(&report, target.plan()).inspect_err(|_| {
             if !dry_run {
                 say("Nothing was applied.");

@@ -32,7 +32,7 @@ impl Loading {
 pub(super) struct Manifests {
     /// Manifest files and folders, or `-` for standard input.
     #[arg(value_name = "PATH", required = true)]
-    paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
     #[command(flatten)]
     pub loading: Loading,
 }
@@ -118,6 +118,11 @@ impl Ownership {
     /// Whether `--max-deletes` is set.
     pub(super) fn has_budget(&self) -> bool {
         self.max_deletes.is_some()
+    }
+
+    /// The source.
+    pub(super) fn source(&self) -> &str {
+        &self.source
     }
 
     /// The source, for a report.

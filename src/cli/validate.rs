@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CommandResult, Exit, Failure,
+    base::BaseArgs,
     caching::Caching,
     leave,
     output::Output,
@@ -31,6 +32,8 @@ pub(super) struct Args {
     #[command(flatten)]
     reported: ReportedSource,
     #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
     review: ReviewArgs,
     #[command(flatten)]
     pub server: ServerArgs,
@@ -43,7 +46,8 @@ impl Args {
     pub(super) fn run(self, lints: LintLevels) -> CommandResult {
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
         if let Some(url) = self.server.url() {
-            let report = self.through_server(url, tree, lints)?;
+            let mut report = self.through_server(url, tree, lints.clone())?;
+            self.leave_out_known(&mut report, &lints)?;
             return self.conclude(&report);
         }
         let parsed = self.caching.parsed_files(None);
@@ -51,6 +55,7 @@ impl Args {
             during("Validating", || validate_with(tree.as_ref(), &lints, self.reported.source(), parsed.as_ref()));
         let mut report = validated.report("validate");
         report.source = self.reported.name();
+        self.leave_out_known(&mut report, &lints)?;
         let exit = self.conclude(&report)?;
         leave((validated, report));
         Ok(exit)
@@ -62,6 +67,10 @@ impl Args {
         let report = ServerTarget::new(url, &self.server, options, true)?.propose(None)?.report;
         let source = self.server.source().map_or_else(|| self.reported.name(), reported);
         Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
+    }
+
+    fn leave_out_known(&self, report: &mut Report, lints: &LintLevels) -> Result<(), Failure> {
+        self.base.leave_out_known(report, &self.review, &self.manifests, lints, self.reported.source())
     }
 
     fn conclude(&self, report: &Report) -> CommandResult {

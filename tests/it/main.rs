@@ -8,6 +8,7 @@ mod administration;
 mod admission;
 mod adoption;
 mod backup;
+mod base;
 mod bounds;
 mod canary;
 mod ci_recipes;

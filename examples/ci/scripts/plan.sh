@@ -4,6 +4,7 @@
 #
 # Writes plan-SOURCE.md, the comment, and plan-SOURCE.json, the saved plan that apply.sh applies, to $REVIEW_DIR. Exits
 # with edgewright's code: 0 with or without changes, 3 for invalid manifests, 4 for a refused plan.
+# With BASE, the commit that the change begins from, warnings that it has, too, are only counted. Fetch its history.
 # Needs EDGEWRIGHT_SERVER and EDGEWRIGHT_TOKEN, of a key that may plan. WITH has the context of FOLDER, if there is one.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -19,6 +20,6 @@ report="$REVIEW_DIR/plan-$source.md" plan="$REVIEW_DIR/plan-$source.json"
 # A plan of an earlier run must not be taken for this one's.
 rm -f "$report" "$plan"
 status=0
-in_context plan "$folder" --source "$source" --format markdown --output "$report" --out "$plan" || status=$?
+in_context plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --format markdown --output "$report" --out "$plan" || status=$?
 summarize "$report"
 exit "$status"

@@ -82,6 +82,7 @@ pub enum Code {
     UnreviewedSecrets,
     UncomparedSecrets,
     OpensAccess,
+    KnownFindings,
     Internal,
 }
 

@@ -285,5 +285,12 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource.",
         "Apply the plan if that is meant. In CI, let somebody approve such a plan.",
     ),
+    info(
+        Code::KnownFindings,
+        "KNOWN_FINDINGS",
+        409,
+        "Warnings that the manifests at the revision of `--base` have, too, are counted and not listed.",
+        "Nothing for the review of the change. To see all warnings, leave out `--base`.",
+    ),
     info(Code::Internal, "INTERNAL", 500, "A bug in edgewright.", "Report the bug with the response's operation ID."),
 ];
