@@ -11,11 +11,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from . import state as states
+from .choice import choose
 from .feed import Server, Unavailable, Watcher, backed_off, jittered, read
 from .install import Failed, Nginx
 from .mapping import BadMapping
 from .mapping import read as read_mapping
-from .render import Refused, Settings, render
+from .render import Refused, Settings
 from .state import BadFeed, State
 
 
@@ -25,12 +26,15 @@ class Consumer:
     def __init__(self, server: Server, nginx: Nginx, settings: Settings, mapping: Path) -> None:
         self._server, self._nginx, self._settings, self._mapping = server, nginx, settings, mapping
         self._received: State | None = None
+        self._edges: dict[str, states.Edge] = {}
         self._said: dict[str, str] = {}
 
     def start(self) -> None:
         """Serves what was served last, whether or not the server can be reached."""
         self._nginx.prepare()
         self._received = states.load(self._file)
+        received = self._received.edges if self._received else {}
+        self._edges = states.load_edges(self._served_file) or received
         try:
             if self._nginx.run():
                 self._say("disk", "serving the configuration from the disk")
@@ -51,12 +55,20 @@ class Consumer:
 
     def _serve(self, received: State) -> bool:
         try:
-            files = render(received, read_mapping(self._mapping), self._settings, datetime.now(timezone.utc))
-            if self._nginx.install(files, received.revision):
+            mapping = read_mapping(self._mapping)
+            served = choose(received, self._edges, mapping, self._settings, datetime.now(timezone.utc))
+            if self._nginx.install(served.files, received.revision):
                 print(f"serving revision {received.revision}", file=sys.stderr, flush=True)
                 states.save(self._file, received)
+            self._edges = {id: {**edge, "given_way": False} for id, edge in served.edges.items()}
+            states.save_edges(self._served_file, self._edges)
             self._said.pop("serve", None)
-            return True
+            if served.held:
+                held = "\n".join(f"  {reason}" for reason in served.held)
+                self._say("held", f"not served as asked, without effect on other edges:\n{held}")
+            else:
+                self._said.pop("held", None)
+            return not served.held
         except Refused as refused:
             reason = "\n" + "\n".join(f"  {reason}" for reason in refused.reasons)
         except (Failed, BadMapping, OSError) as error:
@@ -76,6 +88,10 @@ class Consumer:
     def _file(self) -> Path:
         return self._nginx.folder / "state.json"
 
+    @property
+    def _served_file(self) -> Path:
+        return self._nginx.folder / "served.json"
+
 
 def main() -> int:
     """Runs until SIGTERM or SIGINT. nginx goes on serving, unless `--stop-nginx` is given."""
@@ -85,15 +101,15 @@ def main() -> int:
     parser.add_argument("--ca-file", type=Path, help="certificate authorities of the server")
     parser.add_argument("--mapping", required=True, type=Path, help="JSON with the backends and IP policies")
     parser.add_argument("--folder", required=True, type=Path, help="where configurations, keys and state are kept")
-    parser.add_argument("--address", action="append", help="address to listen on (default: 0.0.0.0); repeatable")
+    parser.add_argument("--address", action="append", help="address to listen on (default: 127.0.0.1); repeatable")
     parser.add_argument("--nginx", default="nginx", help="the nginx program")
     parser.add_argument("--poll", type=float, default=15.0, help="seconds between looks without a hint (default: 15)")
-    parser.add_argument("--once", action="store_true", help="look once; exit with 1 if nothing current is served")
+    parser.add_argument("--once", action="store_true", help="look once; exit with 1 if anything is not served as it should be")
     parser.add_argument("--stop-nginx", action="store_true", help="stop nginx at the end")
     options = parser.parse_args()
     os.umask(0o077)
     folder = options.folder.resolve()
-    settings = Settings(folder, tuple(options.address or ["0.0.0.0"]), os.geteuid() == 0)
+    settings = Settings(folder, tuple(options.address or ["127.0.0.1"]), os.geteuid() == 0)
     nginx = Nginx(folder, options.nginx)
     server = Server(options.server, options.token_file, options.ca_file)
     consumer = Consumer(server, nginx, settings, options.mapping)

@@ -1,4 +1,4 @@
-"""Renders a state as the files of an nginx configuration, or refuses it as a whole."""
+"""Renders a state as the files of an nginx configuration, or says which edges and routes it cannot render."""
 
 from __future__ import annotations
 
@@ -28,12 +28,22 @@ _HASHES = [
 ]
 
 
-class Refused(Exception):
-    """A state that nginx cannot serve as it is."""
+@dataclass
+class Reasons:
+    """Why an edge cannot be rendered."""
 
-    def __init__(self, reasons: list[str]) -> None:
+    texts: list[str] = field(default_factory=list)
+    # The IDs of the routes that cannot; none if it is the edge itself.
+    routes: set[str] | None = field(default_factory=set)
+
+
+class Refused(Exception):
+    """A state that nginx cannot serve as it is. If `edges` is empty, no edge alone is the reason."""
+
+    def __init__(self, reasons: list[str], edges: dict[str, Reasons] | None = None) -> None:
         super().__init__("\n".join(reasons))
         self.reasons = reasons
+        self.edges = edges or {}
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Settings:
     """What depends on the machine."""
 
     folder: Path
-    addresses: tuple[str, ...] = ("0.0.0.0",)
+    addresses: tuple[str, ...] = ("127.0.0.1",)
     privileged: bool = False
 
 
@@ -64,20 +74,24 @@ class _Renderer:
     edges: list[dict[str, Any]]
     files: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    refused: dict[str, Reasons] = field(default_factory=dict)
     certificates: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, edge: dict[str, Any], reason: str) -> None:
-        reason = f"edge {_called(edge)}: {reason}"
-        if reason not in self.reasons:
-            self.reasons.append(reason)
+    def refuse(self, edge: dict[str, Any], reason: str, route: str | None = None) -> None:
+        reason = f"edge {called(edge)}: {reason}"
+        reasons = self.refused.setdefault(edge["id"], Reasons())
+        if route is None:
+            reasons.routes = None
+        elif reasons.routes is not None:
+            reasons.routes.add(route)
+        if reason not in reasons.texts:
+            reasons.texts.append(reason)
 
 
 def render(state: State, mapping: Mapping, settings: Settings, now: datetime) -> dict[str, str]:
     """Returns the files by name. `now` selects among the certificates of a host."""
     edges = [state.edges[id] for id in sorted(state.edges, key=lambda id: id.encode())]
     it = _Renderer(state, now, settings, Shared(mapping), edges)
-    for edge in state.tls_edges:
-        it.refuse(edge, "the configuration does not have the hostports of a TLS edge")
     ports = _ports(it)
     routing, servers = [], []
     for number, edge in enumerate(edges):
@@ -87,8 +101,9 @@ def render(state: State, mapping: Mapping, settings: Settings, now: datetime) ->
             it.refuse(edge, str(error))
         rendered = _routes(it, edge)
         servers += _servers(it, ports, number, rendered)
-    if it.reasons:
-        raise Refused(it.reasons)
+    if it.reasons or it.refused:
+        texts = [text for reasons in it.refused.values() for text in reasons.texts]
+        raise Refused(it.reasons + texts, {} if it.reasons else it.refused)
     lines = [*_head(settings), *routing, *it.shared.lines(), *_defaults(it, ports), *servers, "}"]
     return {"nginx.conf": "\n".join(lines) + "\n", **it.files}
 
@@ -147,7 +162,7 @@ def _ports(it: _Renderer) -> dict[int, list[_Names]]:
                 it.refuse(edge, f"hostport {hostport['hostport']!r}: {error}")
     for port, names in ports.items():
         if len({name.tls for name in names}) > 1:
-            edges = sorted({_called(it.edges[name.edge]) for name in names})
+            edges = sorted({called(it.edges[name.edge]) for name in names})
             it.reasons.append(f"port {port}: nginx cannot serve TLS and plain HTTP on one port (edges {', '.join(edges)})")
     return ports
 
@@ -185,12 +200,13 @@ def _routes(it: _Renderer, edge: dict[str, Any]) -> list[str]:
     lines = []
     for number, route in enumerate(edge["routes"]):
         def report(module: str, reason: str, route: dict[str, Any] = route) -> None:
-            it.refuse(edge, f"route {_called(route)}: module {module}: {reason}")
+            it.refuse(edge, f"route {called(route)}: module {module}: {reason}", route["id"])
 
         try:
             lines += locations(number, route["modules"], restrictions, it.shared, report)
         except Unsupported as error:
-            it.refuse(edge, f"route {_called(route)}: ip_restrictions of all endpoints: {error}")
+            it.reasons.append(f"ip_restrictions of all endpoints: {error}")
+            break
     return lines
 
 
@@ -225,7 +241,7 @@ def _listen(it: _Renderer, port: int, tls: bool, more: str) -> list[str]:
 
 
 def _tls(it: _Renderer, edge: dict[str, Any], certificate: dict[str, Any], lowest: int) -> list[str]:
-    own = _age(edge)
+    own = _age(it, edge)
     name = it.certificates.get(certificate["id"])
     if name is None:
         name = f"certificates/{len(it.certificates)}"
@@ -251,19 +267,20 @@ def _tls(it: _Renderer, edge: dict[str, Any], certificate: dict[str, Any], lowes
 
 
 def _lowest(it: _Renderer, names: list[_Names]) -> int:
-    return min(_age(it.edges[name.edge]) for name in names)
+    return min(_age(it, it.edges[name.edge]) for name in names)
 
 
-def _age(edge: dict[str, Any]) -> int:
+def _age(it: _Renderer, edge: dict[str, Any]) -> int:
     try:
         return _VERSIONS.index(edge["min_version"] or "1.2")
-    except ValueError as error:
-        raise Refused([f"edge {_called(edge)}: unknown TLS version {edge['min_version']!r}"]) from error
+    except ValueError:
+        it.refuse(edge, f"unknown TLS version {edge['min_version']!r}")
+        return 0
 
 
 def _protocols(lowest: int) -> str:
     return " ".join(_PROTOCOLS[version] for version in _VERSIONS[lowest:])
 
 
-def _called(resource: dict[str, Any]) -> str:
+def called(resource: dict[str, Any]) -> str:
     return f"{resource['name']} ({resource['id']})" if resource["name"] else str(resource["id"])

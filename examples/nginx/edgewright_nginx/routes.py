@@ -10,10 +10,13 @@ from .mapping import Mapping
 from .patterns import NotPortable, portable
 from .quoting import Unquotable, literal, plain, regex
 
+# The modules of a route that this program cannot render, on an edge that it has never served: nobody has access.
+CLOSED: list[dict[str, Any]] = [{"module": "closed", "config": {}}]
+
 # nginx sets or needs these itself, so they cannot be added or removed as asked.
 _OWN_REQUEST_HEADERS = {"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "expect"}
 _OWN_RESPONSE_HEADERS = {
-    "server", "date", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
+    "date", "connection", "content-length", "content-type", "content-encoding", "transfer-encoding",
     "keep-alive", "last-modified", "etag", "accept-ranges", "trailer", "upgrade",
 }
 
@@ -198,10 +201,15 @@ def _response_headers(location: _Location, config: dict[str, Any], _: Shared) ->
     removed = {_changeable(name, _OWN_RESPONSE_HEADERS): name for name in config["remove"]}
     for name, value in config["add"].items():
         # A cookie is one of several; another header would be there twice.
-        if _changeable(name, _OWN_RESPONSE_HEADERS) != "set-cookie":
+        if _changeable(name, _OWN_RESPONSE_HEADERS | {"server"}) != "set-cookie":
             removed.setdefault(name.lower(), name)
         location.response.append(f"add_header {plain(name)} {literal(_value(name, value))} always;")
-    location.response += [f"proxy_hide_header {plain(name)};" for name in removed.values()]
+    # nginx names itself instead of the backend's server, whatever the configuration says.
+    location.response += [f"proxy_hide_header {plain(name)};" for name in removed.values() if name.lower() != "server"]
+
+
+def _closed(location: _Location, config: dict[str, Any], _: Shared) -> None:
+    location.checks.append("return 503;")
 
 
 def _compression(location: _Location, config: dict[str, Any], _: Shared) -> None:
@@ -228,4 +236,5 @@ _MODULES: dict[str, Callable[[_Location, dict[str, Any], Shared], None]] = {
     "request_headers": _request_headers,
     "response_headers": _response_headers,
     "compression": _compression,
+    "closed": _closed,
 }

@@ -84,6 +84,20 @@ def save(path: Path, state: State) -> None:
     write_private(path, json.dumps(state.__dict__))
 
 
+def save_edges(path: Path, edges: dict[str, Edge]) -> None:
+    """Keeps the forms of edges that are served for the next start."""
+    write_private(path, json.dumps(edges))
+
+
+def load_edges(path: Path) -> dict[str, Edge] | None:
+    """Returns the forms of edges that were kept, or none if there are none that can be used."""
+    try:
+        edges = json.loads(path.read_text(encoding="utf-8"))
+        return edges if isinstance(edges, dict) else None
+    except (OSError, ValueError):
+        return None
+
+
 def load(path: Path) -> State | None:
     """Returns the state that was kept, or none if there is none that can be used."""
     try:

@@ -283,6 +283,17 @@ def run(world: World) -> None:
     check("the refusal names edge, route and module", "edge shop (edghts_" in place and "everything" in place, place)
     time.sleep(WITHIN)
     check("what nginx cannot do is refused, and the last good configuration goes on", backend() == "two", backend())
+    plain = f"""apiVersion: edgewright/v1
+kind: HttpsEdge
+metadata: {{name: docs}}
+spec:
+  hostports: ["docs.test:{world.plain_port}"]
+  tls_termination: {{enabled: false}}
+  routes: [{{match_type: path_prefix, match: /, backend: {{backend_id: bkd_inner}}}}]
+"""
+    (world.manifests / "docs.yaml").write_text(plain)
+    until("another edge is served meanwhile", lambda: ask(world.plain_port, host="docs.test").body.startswith("inner"))
+    check("an edge that cannot be rendered keeps its form, and holds up no other one", backend() == "two", backend())
     said = world.log("edgewright.log") + world.log("gateway.log")
     check("no secret is in a log", "hunter2-secret" not in said and "PRIVATE KEY" not in said and token.strip() not in said)
     check("each read is in the audit log", " audit: " in said)
@@ -300,7 +311,37 @@ def run(world: World) -> None:
     check("the program catches up when the server is back", True)
 
 
+def storefront(binary: str, folder: Path) -> None:
+    """Serves what this program can of the example estate. Its hostports need a privileged port."""
+    if os.geteuid() != 0:
+        print("skipped: the example estate needs port 443", flush=True)
+        return
+    nginx = Path(__file__).parents[1]
+    mapping = folder / "storefront.json"
+    port = serve_backend("storefront")
+    mapping.write_text((nginx / "storefront.json").read_text().replace("127.0.0.1:9000", f"127.0.0.1:{port}"))
+    world = World(binary, folder)
+    world.manifests = nginx.parent / "storefront"
+    token = subprocess.run([binary, "keys", "create", "--store", str(folder / "store"), "--role", "gateway"],
+                           check=True, capture_output=True, text=True).stdout
+    (folder / "gateway.token").write_text(token)
+    try:
+        world.serve()
+        mapping.rename(folder / "mapping.json")
+        world.consume()
+        context = ssl.create_default_context(cafile=str(world.manifests / "certs" / "web-ca.pem"))
+        until("the example estate is served",
+              lambda: ask(443, context=context, host="www.shop.example.com").body.startswith("storefront"))
+        check("the home page of the example estate is served", True)
+        closed = ask(443, "/account/orders", context=context, host="www.shop.example.com").status
+        check("its login is closed", closed == 503, closed)
+    finally:
+        world.end()
+
+
 def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        storefront(str(Path(sys.argv[1]).resolve()), Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         world = World(str(Path(sys.argv[1]).resolve()), Path(folder))
         try:
