@@ -62,7 +62,7 @@ pub(crate) struct ExportedVariable {
     pub name: String,
     /// The field with the secret.
     pub field: String,
-    /// Whether the secret ends with a line break. One is dropped on reading, so the value needs another.
+    /// Whether the secret ends with a line break, which a value of a file or variable cannot have: a plan changes it.
     pub ends_with_line_break: bool,
 }
 

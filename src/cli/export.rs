@@ -143,8 +143,8 @@ fn print_notes(exported: &ExportedManifests) {
     }
     let width = exported.variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for variable in &exported.variables {
-        let twice = if variable.ends_with_line_break { " (append an extra line break)" } else { "" };
-        let _ = writeln!(stderr, "  {:width$}  {}{twice}", variable.name, escaped(&variable.field));
+        let dropped = if variable.ends_with_line_break { " (the plan drops the line break at its end)" } else { "" };
+        let _ = writeln!(stderr, "  {:width$}  {}{dropped}", variable.name, escaped(&variable.field));
     }
     for note in &exported.left_out {
         let _ = writeln!(stderr, "{}", escaped(note));

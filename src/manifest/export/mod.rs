@@ -54,7 +54,7 @@ pub(crate) struct Variable {
     pub name: String,
     /// The field with the secret, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
     pub field: String,
-    /// Whether the secret ends with a line break: one is dropped on reading, so the value needs another.
+    /// Whether the secret ends with a line break, which a value of a file or variable cannot have (D28).
     pub ends_with_line_break: bool,
 }
 
