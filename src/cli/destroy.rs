@@ -1,10 +1,14 @@
 //! `edgewright destroy`: deletes everything that a source owns (D108).
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use super::{
-    CommandResult, Failure, config::Config, output::Output, source::source_name, store_change::ChangeCommand,
-    store_or_server::StoreOrServer, target::ChangeTarget,
+    CommandResult, Failure,
+    config::Config,
+    output::Output,
+    prompt::{self, Answer},
+    source::source_name,
+    store_change::ChangeCommand,
+    store_or_server::StoreOrServer,
+    target::ChangeTarget,
 };
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
@@ -12,9 +16,6 @@ use crate::{
     reconcile::destroy::Destroy,
     text::{escaped, printable},
 };
-
-/// The most bytes of a typed name that are read.
-const MOST_TYPED: u64 = 4096;
 
 /// Delete everything that a source owns, as one revision.
 ///
@@ -70,19 +71,14 @@ impl Args {
         if self.confirm.is_some() {
             return Ok(());
         }
-        let stdin = io::stdin();
-        if !stdin.is_terminal() || !io::stderr().is_terminal() {
-            return Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"));
-        }
-        let mut stderr = anstream::stderr();
-        let asked = write!(stderr, "Type `{}` to delete all of these resources: ", escaped(&self.source));
-        // Who cannot see the question cannot answer it.
-        if asked.and_then(|()| stderr.flush()).is_err() {
-            return Err(self.unconfirmed("the question cannot be written to standard error"));
-        }
-        match is_typed(stdin.lock(), &self.source) {
-            true => Ok(()),
-            false => Err(self.unconfirmed("another name was typed")),
+        let question = format!("Type `{}` to delete all of these resources: ", escaped(&self.source));
+        match prompt::ask(&question, &self.source) {
+            Answer::Expected => Ok(()),
+            Answer::Other => Err(self.unconfirmed("another name was typed")),
+            Answer::Unseen => Err(self.unconfirmed("the question cannot be written to standard error")),
+            Answer::NoTerminal => {
+                Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"))
+            }
         }
     }
 
@@ -96,33 +92,5 @@ impl Args {
         let (source, file) = (printable(&self.source), Config::path());
         let message = format!("`serve` follows source `{source}`: it is in `sources` of `{}`", file.display());
         Diagnostic::error(Code::Conflict, message).help("remove the source from the file first")
-    }
-}
-
-/// Whether the next line is a name.
-fn is_typed(input: impl BufRead, name: &str) -> bool {
-    let mut line = String::new();
-    let read = input.take(MOST_TYPED).read_line(&mut line);
-    read.is_ok() && line.trim_end_matches(['\r', '\n']) == name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_whole_name_confirms() {
-        for (typed, expected) in [
-            ("shop\n", true),
-            ("shop\r\n", true),
-            ("shop", true),
-            ("", false),
-            ("\n", false),
-            ("yes\n", false),
-            ("shop \n", false),
-            ("sho\np\n", false),
-        ] {
-            assert_eq!(is_typed(typed.as_bytes(), "shop"), expected, "{typed:?}");
-        }
     }
 }

@@ -76,6 +76,7 @@ use config::{Config, ConfigPart};
 use files_only::without_server;
 use given::{CurrentContext, Given};
 use output::Output;
+use prompt::Answer;
 
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
@@ -88,7 +89,8 @@ use crate::{
     },
     plan::report::Report,
     store::{
-        Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe, seal::MasterKeySource,
+        MEMORY, Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe,
+        seal::MasterKeySource,
     },
 };
 
@@ -353,6 +355,9 @@ struct StoreArgs {
     /// Store folder.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
+    /// Whether the folder is given on the command line.
+    #[arg(skip)]
+    is_by_flag: bool,
     /// Maximum number of history records to keep after a change.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
     history_records: u64,
@@ -418,6 +423,43 @@ impl StoreArgs {
     /// Opens the store if it exists: a run that applies nothing must not create one.
     fn open_if_there(&self) -> Result<Option<Store>, Failure> {
         probe(&self.store)?.then(|| self.open()).transpose()
+    }
+
+    /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
+    fn create(&self) -> Result<Store, Failure> {
+        let is_kept = !self.is_in_memory();
+        if is_kept && self.is_by_flag && !self.store.exists() {
+            let question = format!("No store found in `{}`. Type `yes` to create it: ", self.shown());
+            if matches!(prompt::ask(&question, "yes"), Answer::Other | Answer::Unseen) {
+                let message = format!("no store found in `{}`, and a new one was not confirmed", self.shown());
+                return Err(Diagnostic::error(Code::NotConfirmed, message)
+                    .help("set --store to the folder of your store, or type `yes` to create one")
+                    .into());
+            }
+        }
+        let store = self.open()?;
+        if is_kept {
+            show::say(&format!("New store: {}", self.shown()));
+        }
+        Ok(store)
+    }
+
+    /// Opens the store for a dry run, and tells if there is none: its path may be mistyped.
+    fn read_for_plan(&self) -> Result<Option<Store>, Failure> {
+        let store = self.read_if_there()?;
+        if store.is_none() && !self.is_in_memory() {
+            show::say(&format!("No store found in `{}`: this plan is for a new one.", self.shown()));
+        }
+        Ok(store)
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.store.as_os_str() == MEMORY
+    }
+
+    /// The path as a message shows it.
+    fn shown(&self) -> String {
+        crate::text::escaped(&self.store.display().to_string()).to_string()
     }
 
     /// The folder of the store.

@@ -1,4 +1,4 @@
-//! Secrets that a person types, or that a pipe delivers.
+//! Questions on a terminal, and secrets that a person types or a pipe delivers.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -13,6 +13,43 @@ const MOST_BYTES: usize = 4096;
 const CANCEL: [u8; 2] = [0x03, 0x04];
 /// What the backspace key sends.
 const ERASE: [u8; 2] = [0x08, 0x7f];
+
+/// The most bytes of an answer that are read.
+const MOST_ANSWERED: u64 = 4096;
+
+/// The answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The expected one.
+    Expected,
+    /// Another one, or none.
+    Other,
+    /// The question cannot be shown.
+    Unseen,
+    /// There is no terminal to ask on.
+    NoTerminal,
+}
+
+/// Asks a question on the terminal that only one answer affirms.
+pub(super) fn ask(question: &str, expected: &str) -> Answer {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() || !io::stderr().is_terminal() {
+        return Answer::NoTerminal;
+    }
+    let mut stderr = anstream::stderr();
+    // Who cannot see the question cannot answer it.
+    if write!(stderr, "{question}").and_then(|()| stderr.flush()).is_err() {
+        return Answer::Unseen;
+    }
+    if is_typed(stdin.lock(), expected) { Answer::Expected } else { Answer::Other }
+}
+
+/// Whether the next line is the expected answer.
+fn is_typed(input: impl BufRead, expected: &str) -> bool {
+    let mut line = String::new();
+    let read = input.take(MOST_ANSWERED).read_line(&mut line);
+    read.is_ok() && line.trim_end_matches(['\r', '\n']) == expected
+}
 
 /// Reads a secret from standard input. A terminal shows a prompt, and not what is typed.
 pub(super) fn secret(prompt: &str) -> Result<Secret, Failure> {
@@ -99,5 +136,21 @@ mod tests {
         assert_eq!(typed("no end").unwrap(), "no end");
         assert!(typed("ew_1\u{3}\n").is_err());
         assert!(typed(&"x".repeat(MOST_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn only_the_whole_answer_confirms() {
+        for (typed, expected) in [
+            ("shop\n", true),
+            ("shop\r\n", true),
+            ("shop", true),
+            ("", false),
+            ("\n", false),
+            ("yes\n", false),
+            ("shop \n", false),
+            ("sho\np\n", false),
+        ] {
+            assert_eq!(is_typed(typed.as_bytes(), "shop"), expected, "{typed:?}");
+        }
     }
 }

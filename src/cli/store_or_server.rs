@@ -18,6 +18,7 @@ pub(super) struct StoreOrServer {
 impl StoreOrServer {
     /// Chooses between the two (D105).
     pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+        self.store.is_by_flag = given.by_flag("store");
         self.server.choose(given)
     }
 

@@ -55,6 +55,7 @@ mod mistakes;
 mod model;
 mod monitoring;
 mod named_revisions;
+mod new_store;
 mod notify;
 mod one_cause;
 #[cfg(feature = "otlp")]

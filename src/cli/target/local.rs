@@ -73,7 +73,7 @@ impl Local {
                 return self.proposal(planned, None);
             }
         }
-        self.store = self.args.read_if_there()?;
+        self.store = self.args.read_for_plan()?;
         let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
@@ -172,7 +172,7 @@ impl Target for Local {
             return self.dry_run();
         }
         if self.is_dry {
-            self.store = self.args.read_if_there()?;
+            self.store = self.args.read_for_plan()?;
         }
         self.propose_anew(document)
     }
@@ -180,7 +180,7 @@ impl Target for Local {
     fn apply(&mut self) -> Result<u64, Failure> {
         let store = match self.store.take() {
             Some(store) => store,
-            None => self.args.open()?,
+            None => self.args.create()?,
         };
         let store = &*self.store.insert(store);
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };

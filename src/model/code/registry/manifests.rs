@@ -240,8 +240,8 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         Code::NotConfirmed,
         "NOT_CONFIRMED",
         400,
-        "`edgewright destroy` deletes everything that a source owns, and runs only if the name of the source is confirmed.",
-        "Type the name of the source on the terminal, or set `--confirm` to it.",
+        "`edgewright destroy` requires the name of the source, and `reconcile --store` on a terminal a `yes` to a new store.",
+        "Type what the question asks for; `edgewright destroy` also takes the name of the source with `--confirm`.",
     ),
     info(
         Code::NullModule,

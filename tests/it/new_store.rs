@@ -1,0 +1,52 @@
+//! A mistyped path of a store is told, and reading one changes nothing in it (D61).
+
+use std::{collections::BTreeMap, fs, path::PathBuf, time::SystemTime};
+
+use crate::cli::Folder;
+
+/// The length, time and content of each file of a store.
+fn files(folder: &Folder, store: &str) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let entries = walkdir::WalkDir::new(folder.path(store)).into_iter().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files
+        .map(|entry| {
+            (entry.path().to_owned(), (entry.metadata().unwrap().modified().unwrap(), fs::read(entry.path()).unwrap()))
+        })
+        .collect()
+}
+
+#[test]
+fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
+    let folder = Folder::with_storefront();
+    let plan = folder.ok("plan --store typo storefront");
+    assert!(plan.err.contains("No store found in `typo`"), "{}", plan.err);
+    assert!(!folder.path("typo").exists());
+    for line in ["get edges --store typo", "history --store typo", "export --store typo", "store check --store typo"] {
+        let run = folder.run(line);
+        assert!(run.code == 1 && run.err.contains("no store found in `typo`"), "{line}: {}", run.all());
+        assert!(!folder.path("typo").exists(), "{line}");
+    }
+    // Without a terminal it goes on.
+    let first = folder.ok("reconcile --store shop storefront");
+    assert_eq!(first.err.matches("New store: shop\n").count(), 1, "{}", first.err);
+    let second = folder.ok("reconcile --store shop storefront");
+    let plan = folder.ok("plan --store shop storefront");
+    assert!(!second.err.contains("New store") && !plan.err.contains("No store"), "{}", second.err + &plan.err);
+}
+
+#[test]
+fn reading_changes_no_file_of_a_store() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile --store shop storefront");
+    let before = files(&folder, "shop");
+    for line in [
+        "plan --store shop storefront",
+        "get edges --store shop",
+        "history --store shop",
+        "export --store shop",
+        "store check --store shop",
+    ] {
+        folder.ok(line);
+        assert!(files(&folder, "shop") == before, "{line}");
+    }
+}
