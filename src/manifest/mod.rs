@@ -13,6 +13,7 @@ mod declaration;
 mod document;
 pub(crate) mod export;
 mod findings;
+mod foreign;
 pub(crate) mod format;
 mod identity;
 mod kinds;
@@ -56,6 +57,7 @@ use assumed::AssumedNames;
 use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
+use foreign::foreign_file;
 use reader::declare;
 use tree::{NotedFile, Tree, changed_while_read, in_context, is_of_context};
 use values::{Taken, Values};
@@ -193,6 +195,9 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
     let documents = document::read(file, &mut findings);
     if findings.is_cut() {
         declared.note_unread(&file.source.text);
+    }
+    if let Some(foreign) = foreign_file(file, &documents) {
+        return FileRead { declared, diagnostics: vec![foreign], taken: Vec::new() };
     }
     for document in documents {
         give_way();

@@ -84,7 +84,7 @@ fn very_many_faults_are_counted_and_the_first_hundred_reported() {
     refused(&format!("{HEAD}{same}"), "DUPLICATE_KEY", "m/a.yaml:6:3");
     let keys: String = (0..50_000).map(|at| format!("  k{at}: 1\n  k{at}: 2\n")).collect();
     refused(&format!("{HEAD}{keys}"), "DUPLICATE_KEY", "more faults in this document");
-    let documents = "a: 1\n---\n".repeat(20_000);
+    let documents = "apiVersion: edgewright/v2\n---\n".repeat(20_000);
     refused(&documents, "API_VERSION", "more errors in this file");
     let modules: String = (0..25_000).map(|at| format!("  k{at}: 1\n")).collect();
     let set = HEAD.replace("IpRestriction", "ModuleSet");

@@ -30,6 +30,7 @@ mod faults;
 mod feed;
 mod floods;
 mod fmt;
+mod foreign_files;
 mod formats;
 mod full_disk;
 mod get;

@@ -7,18 +7,20 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use git2::{ErrorCode, ObjectType, Oid, Repository};
+use git2::{ObjectType, Oid, Repository};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, TreeFiles, is_hidden, is_manifest,
-    manifest_file,
-    missing::{existing, ref_names, short_name},
-    no_manifest, outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable,
-    value_of,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, TreeFiles,
+    ignored::{IGNORE_FILE, IgnoreRules},
+    is_hidden, is_manifest, manifest_file,
+    missing::existing,
+    no_manifest,
+    opening::{commit, discover, root_of, whole},
+    outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
+    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor},
 };
 
 /// The most files and folders that are looked at.
@@ -57,63 +59,6 @@ impl fmt::Debug for CommitTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CommitTree({} {})", self.revision, self.id)
     }
-}
-
-/// The repository of a path.
-pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
-    let whole = whole(path);
-    // The path may exist in only one of two revisions, and not in the work tree.
-    let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
-    Repository::discover(there).map_err(|error| {
-        let message = format!("{} is not in a readable Git repository: {}", path.display(), error.message());
-        unopened(&error, message, "use a path inside a Git repository")
-    })
-}
-
-/// The repository at a path: a work tree, or a bare repository.
-pub(super) fn opened(path: &Path) -> Result<Repository, Diagnostic> {
-    Repository::open(path).map_err(|error| {
-        let message = format!("{} is not a readable Git repository: {}", path.display(), error.message());
-        unopened(&error, message, "use the path of a bare repository, or of the top folder of a work tree")
-    })
-}
-
-fn unopened(error: &git2::Error, message: String, help: &'static str) -> Diagnostic {
-    let help = match error.code() {
-        ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
-        _ => help,
-    };
-    Diagnostic::error(Code::Unreadable, message).help(help)
-}
-
-fn whole(path: &Path) -> PathBuf {
-    plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
-}
-
-/// The commit of a revision.
-pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Diagnostic> {
-    let found = repository.revparse_single(revision).and_then(|object| object.peel_to_commit());
-    found.map(|commit| commit.id()).map_err(|error| {
-        let is_found = !matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Ambiguous);
-        if is_found || repository.resolve_reference_from_short_name(revision).is_ok() {
-            let message = format!("cannot read the commit of Git revision `{revision}`: {}", error.message());
-            return Diagnostic::error(Code::Unreadable, message)
-                .help(shallow_hint(repository).unwrap_or("run `git fsck` in the repository, or use another revision"));
-        }
-        let refs = ref_names(repository);
-        let existing = existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
-        Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`{existing}"))
-            .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
-    })
-}
-
-pub(super) fn shallow_hint(repository: &Repository) -> Option<&'static str> {
-    repository.is_shallow().then_some("run `git fetch --unshallow`: this clone is shallow")
-}
-
-fn root_of(repository: &Repository) -> PathBuf {
-    let root = repository.workdir().unwrap_or_else(|| repository.path());
-    root.canonicalize().unwrap_or_else(|_| root.to_owned())
 }
 
 impl CommitTree {
@@ -230,6 +175,7 @@ impl Tree for CommitTree {
                 let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
                 if folder {
                     walk.open.push(entry.path.clone());
+                    (walk.top, walk.ignored) = (shown.clone(), tree.ignored(&entry, &walk)?);
                     tree.walk(&entry, shown, &mut walk)?;
                 } else if walk.allows(&entry) {
                     walk.found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
@@ -313,6 +259,10 @@ struct Walk {
     /// The given folder, or the folder of the given file.
     root: PathBuf,
     anywhere: bool,
+    /// The path to show of the given folder.
+    top: PathBuf,
+    /// What of the folder is left out.
+    ignored: IgnoreRules,
     /// The folders on the current path, to detect links that loop.
     open: Vec<PathBuf>,
     /// Each manifest's path to show, resolved path and bytes.
@@ -324,6 +274,12 @@ struct Walk {
 impl Walk {
     fn allows(&self, entry: &CommitEntry) -> bool {
         self.anywhere || entry.path.starts_with(&self.root)
+    }
+
+    /// Whether a path to show is left out.
+    fn leaves_out(&self, shown: &Path, kind: ObjectType) -> bool {
+        let inside = shown.strip_prefix(&self.top).unwrap_or(shown);
+        self.ignored.leaves_out(inside, kind == ObjectType::Tree)
     }
 }
 
@@ -420,6 +376,22 @@ impl Files<'_> {
         }
     }
 
+    /// What the file in a folder leaves out, if there is one.
+    fn ignored(&self, folder: &CommitEntry, walk: &Walk) -> Result<IgnoreRules, String> {
+        let path = folder.path.join(IGNORE_FILE);
+        let name = path.display().to_string();
+        let entry = match self.find(&path) {
+            Ok(entry) => entry,
+            Err(reason) if reason == MISSING => return Ok(IgnoreRules::default()),
+            Err(reason) => return Err(format!("{name}: {reason}")),
+        };
+        if !walk.allows(&entry) {
+            return Err(format!("{name}: a link leads outside the folder"));
+        }
+        let bytes = self.read(&entry).map_err(|reason| format!("{name}: {reason}"))?;
+        IgnoreRules::read(&name, bytes).map_err(|unusable| format!("{name}: {}", unusable.message))
+    }
+
     /// Collects the manifests below a folder.
     fn walk(&self, folder: &CommitEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
@@ -456,6 +428,7 @@ impl Files<'_> {
                 },
             };
             match entry.kind {
+                kind if walk.leaves_out(&shown, kind) => {}
                 ObjectType::Tree if !walk.allows(&entry) => walk.outside.push(shown),
                 ObjectType::Blob if !walk.allows(&entry) && is_manifest(name) => walk.outside.push(shown),
                 // Any other file outside matters only if a manifest references it.

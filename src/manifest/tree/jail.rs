@@ -17,8 +17,13 @@ use cap_std::{
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    git_manifest, is_hidden, is_manifest, kept::ListedFile, no_file, not_utf8, outside_manifest, parent_of,
-    stamp::FileVersion, unreadable,
+    git_manifest,
+    ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
+    is_hidden, is_manifest,
+    kept::ListedFile,
+    no_file, not_utf8, outside_manifest, parent_of,
+    stamp::FileVersion,
+    unreadable,
 };
 use crate::model::diagnostic::Diagnostic;
 
@@ -114,6 +119,8 @@ pub(super) struct Jail {
     real: PathBuf,
     dir: Dir,
     allow_outside: bool,
+    /// What the search leaves out.
+    ignored: IgnoreRules,
 }
 
 impl Jail {
@@ -121,7 +128,18 @@ impl Jail {
     pub(super) fn new(root: &Path, allow_outside: bool) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         let real = real_path(&dir, root)?;
-        Ok(Self { root: root.to_owned(), real, dir, allow_outside })
+        Ok(Self { root: root.to_owned(), real, dir, allow_outside, ignored: IgnoreRules::default() })
+    }
+
+    /// Reads which files of the folder the search leaves out, if the folder has such a file.
+    fn read_ignored(&mut self) -> Result<(), Diagnostic> {
+        let (inside, path) = (Path::new(IGNORE_FILE), self.root.join(IGNORE_FILE));
+        match self.read(inside, MOST_IGNORE_BYTES) {
+            Ok(file) => self.ignored = IgnoreRules::read(&path.display().to_string(), file.bytes)?,
+            Err(AccessError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(refusal) => return Err(refusal.diagnostic(&path, &self.root)),
+        }
+        Ok(())
     }
 
     /// Reads a regular file, up to `most` bytes plus one.
@@ -220,6 +238,7 @@ impl Jail {
         for (name, version) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
             match version {
                 // A regular file, which is in the folder itself.
+                Some(_) if self.ignored.leaves_out(&inside.join(&name), false) => {}
                 Some(version) => {
                     let listed = Some(ListedFile { folder: Arc::clone(&real), version });
                     found.push(FoundFile { path: path.join(&name), listed });
@@ -239,11 +258,15 @@ impl Jail {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
+        let shape = self.shape(inside);
+        if self.ignored.leaves_out(inside, matches!(shape, Ok(Shape::Folder))) {
+            return;
+        }
         if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
             return diagnostics.push(not_utf8("file", path.display()));
         }
         let named = name.to_str().is_some_and(is_manifest);
-        match self.shape(inside) {
+        match shape {
             Ok(Shape::File) if named => found.push(FoundFile { path, listed: None }),
             Ok(Shape::File) => {}
             Ok(shape) => {
@@ -274,7 +297,7 @@ pub(super) fn search(
 ) -> Option<(Jail, Vec<FoundFile>)> {
     let folder = path.is_dir();
     let root = if folder { path.to_owned() } else { parent_of(path) };
-    let jail = match Jail::new(&root, allow_outside) {
+    let mut jail = match Jail::new(&root, allow_outside) {
         Ok(jail) => jail,
         Err(error) => {
             diagnostics.push(unreadable(path.display(), error));
@@ -283,6 +306,9 @@ pub(super) fn search(
     };
     let mut found = Vec::new();
     if folder {
+        if let Err(unusable) = jail.read_ignored() {
+            diagnostics.push(unusable);
+        }
         jail.walk(Path::new(""), &mut Vec::new(), &mut found, diagnostics);
         return Some((jail, found));
     }

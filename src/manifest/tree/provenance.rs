@@ -12,7 +12,7 @@ use std::{
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::{
-    commit::discover,
+    opening::discover,
     stamp::{FileStamp, NotedFile},
 };
 use crate::model::operation::CommitAuthor;

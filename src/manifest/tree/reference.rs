@@ -8,7 +8,7 @@ use std::{
 use git2::{Oid, Repository};
 
 use super::{
-    CommitTree, Lineage, StopCheck, Tree, TreeFiles, TreeInContext, commit::opened, remote::RemoteMirror,
+    CommitTree, Lineage, StopCheck, Tree, TreeFiles, TreeInContext, opening::opened, remote::RemoteMirror,
     signed::CommitVerifier, wanted::WantedRevision,
 };
 use crate::{

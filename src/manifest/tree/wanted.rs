@@ -6,8 +6,8 @@ use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
 use super::{
-    commit::commit,
     missing::{existing, ref_names, short_name},
+    opening::commit,
 };
 use crate::model::{code::Code, diagnostic::Diagnostic};
 

@@ -1,0 +1,38 @@
+//! Files of other programs in a folder of manifests: one finding for each, rather than one for every field.
+
+use super::{
+    document::{API_VERSION, Document},
+    kinds,
+    origin::ManifestFile,
+};
+use crate::model::{code::Code, diagnostic::Diagnostic, node::Node};
+
+/// The start of the format of a saved plan.
+const PLAN_FORMAT: &str = "edgewright/plan/";
+
+/// The error for a file in which no document is meant to be a manifest.
+pub(super) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
+    let first = documents.first()?.node();
+    if !documents.iter().all(|document| is_foreign(document.node())) {
+        return None;
+    }
+    let message = match text(first, "format").starts_with(PLAN_FORMAT) {
+        true => "not a manifest: a plan that `plan --out` has saved".to_owned(),
+        false => format!("not a manifest: no `apiVersion: {API_VERSION}`"),
+    };
+    let error = Diagnostic::error(Code::ApiVersion, message).at(file.place(0..0));
+    Some(error.help("move the file out of the folder, or list it in the folder's `.edgewrightignore`"))
+}
+
+/// Whether a document is not meant to be a manifest: it has nothing of one, or the version of another program.
+fn is_foreign(document: Node<'_>) -> bool {
+    let version = text(document, "apiVersion");
+    document.entries().is_some()
+        && !version.starts_with("edgewright")
+        && kinds::find(text(document, "kind")).is_none()
+        && (!version.is_empty() || document.get("spec").is_none())
+}
+
+fn text<'a>(document: Node<'a>, field: &str) -> &'a str {
+    document.get(field).and_then(Node::as_str).unwrap_or_default()
+}
