@@ -4,7 +4,7 @@ use super::{
     CommandResult, Failure,
     config::Config,
     output::Output,
-    prompt::{self, Answer},
+    prompt::{self, Confirmation},
     source::source_name,
     store_change::ChangeCommand,
     store_or_server::StoreOrServer,
@@ -73,10 +73,10 @@ impl Args {
         }
         let question = format!("Type `{}` to delete all of these resources: ", escaped(&self.source));
         match prompt::ask(&question, &self.source) {
-            Answer::Expected => Ok(()),
-            Answer::Other => Err(self.unconfirmed("another name was typed")),
-            Answer::Unseen => Err(self.unconfirmed("the question cannot be written to standard error")),
-            Answer::NoTerminal => {
+            Confirmation::Expected => Ok(()),
+            Confirmation::Other => Err(self.unconfirmed("another name was typed")),
+            Confirmation::Unseen => Err(self.unconfirmed("the question cannot be written to standard error")),
+            Confirmation::NoTerminal => {
                 Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"))
             }
         }

@@ -76,7 +76,7 @@ use config::{Config, ConfigPart};
 use files_only::without_server;
 use given::{CurrentContext, Given};
 use output::Output;
-use prompt::Answer;
+use prompt::Confirmation;
 
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
@@ -430,7 +430,7 @@ impl StoreArgs {
         let is_kept = !self.is_in_memory();
         if is_kept && self.is_by_flag && !self.store.exists() {
             let question = format!("No store found in `{}`. Type `yes` to create it: ", self.shown());
-            if matches!(prompt::ask(&question, "yes"), Answer::Other | Answer::Unseen) {
+            if matches!(prompt::ask(&question, "yes"), Confirmation::Other | Confirmation::Unseen) {
                 let message = format!("no store found in `{}`, and a new one was not confirmed", self.shown());
                 return Err(Diagnostic::error(Code::NotConfirmed, message)
                     .help("set --store to the folder of your store, or type `yes` to create one")

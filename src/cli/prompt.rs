@@ -19,7 +19,7 @@ const MOST_ANSWERED: u64 = 4096;
 
 /// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Confirmation {
     /// The expected one.
     Expected,
     /// Another one, or none.
@@ -31,17 +31,17 @@ pub(super) enum Answer {
 }
 
 /// Asks a question on the terminal that only one answer affirms.
-pub(super) fn ask(question: &str, expected: &str) -> Answer {
+pub(super) fn ask(question: &str, expected: &str) -> Confirmation {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
-        return Answer::NoTerminal;
+        return Confirmation::NoTerminal;
     }
     let mut stderr = anstream::stderr();
     // Who cannot see the question cannot answer it.
     if write!(stderr, "{question}").and_then(|()| stderr.flush()).is_err() {
-        return Answer::Unseen;
+        return Confirmation::Unseen;
     }
-    if is_typed(stdin.lock(), expected) { Answer::Expected } else { Answer::Other }
+    if is_typed(stdin.lock(), expected) { Confirmation::Expected } else { Confirmation::Other }
 }
 
 /// Whether the next line is the expected answer.

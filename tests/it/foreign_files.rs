@@ -41,7 +41,7 @@ fn a_file_of_another_program_is_one_finding() {
 fn an_ignore_file_leaves_files_out_wherever_manifests_are_read() {
     let folder = mixed();
     folder.write("m/.edgewrightignore", "# not ours\n/package.json\nplan.json\ndocker-*.yml\nci/\n");
-    assert!(folder.ok("validate m").out.contains("1 file read"));
+    assert!(folder.ok("validate m").all().contains("1 file read"));
     let git = |line: &str| {
         let mut command = Command::new("git");
         command.current_dir(folder.path("")).args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
