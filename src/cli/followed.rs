@@ -1,6 +1,7 @@
 //! The sources that `serve` follows, as the configuration file lists them (D82).
 
 mod repository;
+mod values;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::source::{Loading, Ownership};
 use crate::{
     manifest::tree::{
-        Lineage, RefTree, RepositoryPlace, StopCheck, Tree, TreeInContext,
+        Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, TreeInContext,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -59,6 +60,8 @@ pub(super) struct SourceEntry {
     /// A branch, tag or commit of the repository.
     #[serde(rename = "ref")]
     revision: Option<String>,
+    /// The folder with the values that the commits of the repository do not have.
+    values: Option<PathBuf>,
     /// How often to look without an event.
     interval: Option<Value>,
     prune: Option<bool>,
@@ -124,6 +127,8 @@ pub(super) struct ConfiguredSource {
     /// The paths of the context, inside the repository if there is one.
     context: Vec<PathBuf>,
     repository: Option<ConfiguredRepository>,
+    /// The folder with the values that the commits do not have.
+    values: Option<PathBuf>,
     interval: Duration,
     prune: Option<bool>,
     isolate: Option<bool>,
@@ -153,6 +158,7 @@ pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<V
         }
         sources.push(source);
     }
+    values::are_apart(&sources)?;
     Ok(sources)
 }
 
@@ -165,6 +171,7 @@ impl SourceEntry {
         })?;
         let (location, repository) = self.location()?;
         let context = self.context()?;
+        let values = self.values()?;
         let scope = self.scope(repository.is_some())?;
         let interval = match self.interval.map(text_of) {
             Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
@@ -187,6 +194,7 @@ impl SourceEntry {
             location,
             context,
             repository,
+            values,
             interval,
             prune,
             isolate,
@@ -253,6 +261,7 @@ impl ConfiguredSource {
         Self {
             name: ownership.defaults().source,
             repository: None,
+            values: None,
             location: SourceLocation { paths, ..SourceLocation::default() },
             context: Vec::new(),
             interval: INTERVAL,
@@ -280,6 +289,7 @@ impl ConfiguredSource {
             location,
             context,
             repository,
+            values,
             interval,
             prune,
             isolate,
@@ -293,6 +303,7 @@ impl ConfiguredSource {
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
         let (mut fetching, mut lineage) = (None, None);
+        let values = Arc::new(SourceValues::new(values));
         match repository {
             None => {
                 let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
@@ -326,7 +337,7 @@ impl ConfiguredSource {
                 let own = Arc::new(Lineage::new(&name, verifier.is_some()));
                 lineage = Some(Arc::clone(&own));
                 let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop).with_context(context);
-                let at_revision = at_revision.in_lineage(own);
+                let at_revision = at_revision.in_lineage(own).with_values(Arc::clone(&values));
                 watched = at_revision.watched();
                 tree = Arc::new(at_revision);
             }
@@ -344,7 +355,7 @@ impl ConfiguredSource {
             scope: Arc::new(scope),
             cancel,
         };
-        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage })
+        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage, values })
     }
 
     /// Whether a fetch uses credentials of this machine: a file, a variable or the SSH agent.

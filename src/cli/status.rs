@@ -107,6 +107,12 @@ fn text(sources: &[SourceView]) -> String {
             let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
         }
     }
+    for source in sources.iter().filter(|source| !source.values.is_empty()) {
+        let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());
+        for value in &source.values {
+            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), shown(value.changed_at.clone()));
+        }
+    }
     out
 }
 

@@ -102,8 +102,9 @@ mod tests {
         let options = Options { source: name.to_owned(), ..Options::default() };
         let location = SourceLocation::default();
         let (watched, drift, interval) = (Vec::new(), DriftPolicy::Enforce, INTERVAL);
-        let (is_suspended, fetching, lineage) = (false, None, None);
-        let source = FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage };
+        let (is_suspended, fetching, lineage, values) = (false, None, None, Arc::default());
+        let source =
+            FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage, values };
         Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 

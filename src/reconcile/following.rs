@@ -24,7 +24,7 @@ use super::{
     suspension::{Suspension, Suspensions},
 };
 use crate::{
-    manifest::tree::{Lineage, remote::RemoteUrl},
+    manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
     model::{diagnostic::Diagnostic, operation::Author},
     store::StoreError,
 };
@@ -55,6 +55,8 @@ pub(crate) struct FollowedSource {
     pub fetching: Option<Arc<Fetching>>,
     /// The commit that was applied last, if the manifests are in a repository.
     pub lineage: Option<Arc<Lineage>>,
+    /// The values that its commits do not have.
+    pub values: Arc<SourceValues>,
 }
 
 /// Where the manifests of a source are.
@@ -96,6 +98,8 @@ pub struct Following {
     pub(super) fetching: Option<Arc<Fetching>>,
     /// The commit that was applied last, if the manifests are in a repository.
     lineage: Option<Arc<Lineage>>,
+    /// The values that its commits do not have.
+    pub(crate) values: Arc<SourceValues>,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
     logged: Mutex<Option<Suspension>>,
@@ -139,6 +143,7 @@ impl Following {
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
             fetching: source.fetching.clone(),
             lineage: source.lineage.clone(),
+            values: Arc::clone(&source.values),
             suspensions,
             logged: Mutex::default(),
             configured: source.is_suspended.then(configured),

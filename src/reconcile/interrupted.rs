@@ -70,6 +70,7 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
         drift: DriftPolicy::Enforce,
         fetching: None,
         lineage: None,
+        values: Arc::default(),
     }
 }
 

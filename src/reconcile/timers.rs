@@ -137,6 +137,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         drift: DriftPolicy::Enforce,
         fetching: None,
         lineage: None,
+        values: Arc::default(),
     };
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());

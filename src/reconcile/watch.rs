@@ -65,6 +65,7 @@ pub fn follow(
         drift: DriftPolicy::Enforce,
         fetching: None,
         lineage: None,
+        values: Arc::default(),
     };
     WatchedSource::new(source)?.start(store, suspensions, None, report)
 }

@@ -89,6 +89,7 @@ mod server;
 mod service;
 mod simulation;
 mod slow_start;
+mod source_values;
 mod sources;
 mod sources_context;
 mod stdout;

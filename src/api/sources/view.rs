@@ -1,6 +1,6 @@
 //! The responses of `/sources`, for the server and for `edgewright status`.
 
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -63,6 +63,26 @@ pub(crate) struct SourceView {
     pub diagnostics_omitted: usize,
     /// The first twenty resources that others have changed and that are not put back, with who changed them.
     pub drifted: Vec<DriftedResource>,
+    /// The values that the commits of the source do not have, by name; never their content.
+    #[serde(default)]
+    pub values: Vec<SourceValueView>,
+}
+
+/// A value that a source takes from its folder on the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SourceValue")]
+pub(crate) struct SourceValueView {
+    /// The path in the folder, as in the manifests.
+    pub name: String,
+    /// When the file was last changed.
+    pub changed_at: String,
+}
+
+impl SourceValueView {
+    fn of((name, changed): (String, SystemTime)) -> Self {
+        let changed_at = Timestamp::try_from(changed).map(|changed| changed.to_string()).unwrap_or_default();
+        Self { name, changed_at }
+    }
 }
 
 /// The state of a source.
@@ -239,6 +259,7 @@ impl SourceView {
             diagnostics_omitted: findings.omitted(),
             diagnostics: findings.diagnostics.iter().chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
+            values: following.values.names().into_iter().map(SourceValueView::of).collect(),
             conditions: vec![ConditionView::of(condition)],
         }
     }
@@ -286,6 +307,7 @@ impl SourceView {
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,
             drifted: Vec::new(),
+            values: Vec::new(),
         }
     }
 

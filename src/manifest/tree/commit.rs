@@ -4,13 +4,13 @@ use std::{
     cell::Cell,
     fmt,
     path::{Component, Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use git2::{ObjectType, Oid, Repository};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, StopCheck, Tree, TreeFiles,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree, TreeFiles,
     ignored::{IGNORE_FILE, IgnoreRules},
     is_hidden, is_manifest, manifest_file,
     missing::existing,
@@ -51,6 +51,8 @@ pub struct CommitTree {
     /// Whether a path that is missing or has no manifests counts as empty, rather than as an error.
     may_be_empty: bool,
     allow_outside_files: bool,
+    /// The values of a followed source that the commit does not have.
+    values: Option<Arc<SourceValues>>,
     /// Ends a listing early.
     stop: StopCheck,
 }
@@ -86,6 +88,7 @@ impl CommitTree {
             labelled,
             may_be_empty,
             allow_outside_files,
+            values: None,
             stop,
         }
     }
@@ -126,8 +129,19 @@ impl CommitTree {
             labelled,
             may_be_empty,
             allow_outside_files,
+            values: None,
             stop,
         })
+    }
+
+    /// The same for a followed source, with values that the commit does not have.
+    pub(super) fn with_values(self, values: Arc<SourceValues>) -> Self {
+        Self { values: Some(values), ..self }
+    }
+
+    /// The refusal of a value file.
+    fn outside(&self, name: &str) -> Fault {
+        self.values.as_ref().map_or_else(|| outside(name), |values| values.outside(name))
     }
 
     /// The same for the older of two revisions: a path can be new in the other one.
@@ -223,17 +237,18 @@ impl Tree for CommitTree {
         let path = plain(&manifest.folder.join(name));
         let root = plain(&manifest.root);
         if Path::new(name).is_absolute() || (!self.allow_outside_files && !path.starts_with(&root)) {
-            return Err(outside(name));
+            return Err(self.outside(name));
         }
         let found = self.with(|tree| {
             let entry = tree.find(&path)?;
             let bytes = tree.read(&entry)?;
             Ok((entry.path, bytes))
         });
-        match found {
-            Ok((real, _)) if !self.allow_outside_files && !real.starts_with(&root) => Err(outside(name)),
-            Ok((_, bytes)) => value_of(name, &path, Ok(bytes)),
-            Err(reason) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
+        match (found, &self.values) {
+            (Ok((real, _)), _) if !self.allow_outside_files && !real.starts_with(&root) => Err(self.outside(name)),
+            (Ok((_, bytes)), _) => value_of(name, &path, Ok(bytes)),
+            (Err(reason), Some(values)) if reason == MISSING => values.read(name),
+            (Err(reason), _) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
         }
     }
 

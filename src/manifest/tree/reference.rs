@@ -8,8 +8,8 @@ use std::{
 use git2::{Oid, Repository};
 
 use super::{
-    CommitTree, Lineage, StopCheck, Tree, TreeFiles, TreeInContext, opening::opened, remote::RemoteMirror,
-    signed::CommitVerifier, wanted::WantedRevision,
+    CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, opening::opened,
+    remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -49,6 +49,8 @@ pub(crate) struct RefTree {
     /// The paths of the context, inside the same commit.
     context: Vec<PathBuf>,
     allow_outside_files: bool,
+    /// The values that the commits do not have.
+    values: Arc<SourceValues>,
     /// Ends a listing early.
     stop: StopCheck,
     last: Mutex<Option<Arc<CommitListing>>>,
@@ -76,8 +78,8 @@ impl RefTree {
         allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
-        let (lineage, context, last) = (None, Vec::new(), Mutex::default());
-        Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, stop, last }
+        let (lineage, context, values, last) = (None, Vec::new(), Arc::default(), Mutex::default());
+        Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
 
     /// The same in the context of other paths of the commit (D107).
@@ -86,14 +88,25 @@ impl RefTree {
         Self { context, ..self }
     }
 
+    /// The same with values that the commits do not have. Those of the context are not among them.
+    #[must_use]
+    pub(crate) fn with_values(self, values: Arc<SourceValues>) -> Self {
+        Self { values, ..self }
+    }
+
     /// The same for a source that only moves forward.
     #[must_use]
     pub(crate) fn in_lineage(self, lineage: Arc<Lineage>) -> Self {
         Self { lineage: Some(lineage), ..self }
     }
 
-    /// The files of a local repository that change when a ref does. A mirror changes only when it is fetched.
+    /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
+    /// is fetched.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        self.refs().into_iter().chain(self.values.folder().map(Path::to_owned)).collect()
+    }
+
+    fn refs(&self) -> Vec<PathBuf> {
         let RepositoryPlace::Local(path) = &self.place else { return Vec::new() };
         // A `git gc` moves refs into one file.
         let of = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
@@ -136,16 +149,17 @@ impl RefTree {
         // Both are of one commit, whatever becomes of the ref meanwhile.
         let context = match self.context.as_slice() {
             [] => None,
-            paths => Some(self.files(opened(repository.path())?, id, paths)),
+            paths => Some(Arc::new(self.files(opened(repository.path())?, id, paths)) as Arc<dyn Tree>),
         };
         let own = self.files(repository, id, std::slice::from_ref(&self.inside));
+        let own = Arc::new(own.with_values(Arc::clone(&self.values)));
         Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, false), tag })
     }
 
-    fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> Arc<dyn Tree> {
+    fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
         let (name, revision) = (self.place.name(), self.wanted.to_string());
         let (outside, stop) = (self.allow_outside_files, self.stop.clone());
-        Arc::new(CommitTree::at(repository, name, id, revision, paths, outside, stop))
+        CommitTree::at(repository, name, id, revision, paths, outside, stop)
     }
 }
 
@@ -163,6 +177,7 @@ fn unlisted() -> Fault {
 
 impl Tree for RefTree {
     fn manifests(&self) -> TreeFiles {
+        self.values.begin();
         let OpenedCommit { id, tree, tag } = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {
@@ -204,6 +219,10 @@ impl Tree for RefTree {
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.listing().ok_or_else(unlisted)?.tree.file(manifest, name)
+    }
+
+    fn files_read(&self) -> Vec<NotedFile> {
+        self.values.files_read()
     }
 
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {

@@ -1,0 +1,148 @@
+//! The values of a followed source in Git that its commits do not have: files in a folder on the server's machine (D28).
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use super::{
+    MOST_VALUE_BYTES, NotedFile, inside_git,
+    jail::{AccessError, Jail},
+    outside, value_of,
+};
+use crate::model::fault::Fault;
+
+/// The values of a source that its commits do not have.
+#[derive(Debug, Default)]
+pub(crate) struct SourceValues {
+    /// The folder with the values, if the source has one.
+    folder: Option<PathBuf>,
+    files: Mutex<ValueFiles>,
+}
+
+/// The files that were read, by the names in the manifests.
+#[derive(Debug, Default)]
+struct ValueFiles {
+    /// Since the manifests were last listed.
+    current: BTreeMap<String, NotedFile>,
+    /// Before that.
+    before: BTreeMap<String, NotedFile>,
+}
+
+impl SourceValues {
+    /// The values in a folder, if the source has one.
+    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, files: Mutex::default() }
+    }
+
+    /// The folder, to watch it.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    fn files(&self) -> MutexGuard<'_, ValueFiles> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a new reading of the manifests.
+    pub(super) fn begin(&self) {
+        let mut files = self.files();
+        files.before = std::mem::take(&mut files.current);
+    }
+
+    /// The files that were read since the manifests were last listed.
+    pub(super) fn files_read(&self) -> Vec<NotedFile> {
+        self.files().current.values().cloned().collect()
+    }
+
+    /// The names of the values, and when each was last changed. Also during a reading, which finds one after the other.
+    pub(crate) fn names(&self) -> Vec<(String, SystemTime)> {
+        let files = self.files();
+        let mut all = files.before.clone();
+        all.extend(files.current.clone());
+        all.into_iter().map(|(name, file)| (name, file.stamp.modified)).collect()
+    }
+
+    /// Reads a value that the commit does not have. The name is relative to the folder, wherever the manifest is.
+    pub(super) fn read(&self, name: &str) -> Result<String, Fault> {
+        let Some(folder) = &self.folder else {
+            let missing = value_of(name, Path::new(name), Err("it is not in the commit".to_owned()));
+            return missing.map_err(|fault| {
+                fault.help("add it to the commit, or to a folder on the server that `values` of the source names")
+            });
+        };
+        let inside = Path::new(name);
+        if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(self.outside(name));
+        }
+        let read = Jail::new(folder, false).map_err(AccessError::from);
+        let reason = match read.and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)) {
+            Ok(file) => {
+                if let Some(version) = file.version {
+                    let path = Arc::from(folder.join(inside).into_os_string());
+                    let noted = NotedFile { path, stamp: version.stamp, is_kept: false };
+                    self.files().current.insert(name.to_owned(), noted);
+                }
+                return value_of(name, inside, Ok(file.bytes));
+            }
+            Err(AccessError::Outside) => return Err(self.outside(name)),
+            Err(AccessError::Git) => return Err(inside_git(name)),
+            Err(AccessError::NotAFile) => "not a regular file".to_owned(),
+            Err(AccessError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                "it is neither in the commit nor in the folder that `values` of the source names".to_owned()
+            }
+            Err(AccessError::Io(error)) => error.to_string(),
+        };
+        value_of(name, inside, Err(reason)).map_err(|fault| {
+            fault.help("check the path, which is relative to the folder that `values` of the source names")
+        })
+    }
+
+    /// The refusal of a file outside the commit and the folder.
+    pub(super) fn outside(&self, name: &str) -> Fault {
+        outside(name).help(match &self.folder {
+            Some(_) => {
+                "move the file into the folder that `values` of the source names, and use its path in that folder"
+            }
+            None => {
+                "set `values` of the source to a folder on the server with the file, and use its path in that folder"
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_files_in_the_folder_are_read() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        fs::create_dir_all(at("values/tls")).unwrap();
+        fs::write(at("values/tls/key"), "in").unwrap();
+        fs::write(at("outside"), "out").unwrap();
+        symlink("tls/key", at("values/link")).unwrap();
+        symlink("../outside", at("values/escape")).unwrap();
+        let values = SourceValues::new(Some(at("values")));
+        assert_eq!(values.read("tls/key").unwrap(), "in");
+        assert_eq!(values.read("./link").unwrap(), "in");
+        let whole = at("values/tls/key").display().to_string();
+        for name in ["escape", "../outside", "tls/../tls/key", whole.as_str()] {
+            let fault = values.read(name).unwrap_err();
+            assert!(fault.help.unwrap().contains("`values`"), "{name}");
+        }
+        assert!(values.read("tls").is_err() && values.read("none").is_err());
+        assert_eq!((values.files_read().len(), values.names().len()), (2, 2));
+        values.begin();
+        assert_eq!((values.files_read().len(), values.names().len()), (0, 2));
+        let none = SourceValues::default();
+        assert!(none.read("tls/key").unwrap_err().help.unwrap().contains("`values`"));
+    }
+}
