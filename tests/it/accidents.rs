@@ -52,7 +52,7 @@ const FOLDERS: &[Accident] = &[
     ("the store is given", nothing, "reconcile store", 3, "EMPTY_SOURCE", "in store"),
     ("a folder with a README is given", readme, "reconcile other", 3, "EMPTY_SOURCE", "in other"),
     ("a folder of Docker is given", compose, "reconcile other", 3, "API_VERSION", "other/docker-compose.yaml"),
-    ("a folder of Kubernetes is given", deployment, "reconcile other", 3, "UNKNOWN_KIND", "other/deployment.yaml"),
+    ("a folder of Kubernetes is given", deployment, "reconcile other", 3, "API_VERSION", "other/deployment.yaml"),
     ("another team's folder is given", docs, "reconcile docs", 4, "TOO_MANY_DELETIONS", "--max-deletes 24"),
     ("it is copied into itself", into_itself, USUAL, 3, "DUPLICATE_NAME", "storefront/storefront/shop/storefront.yaml"),
     ("an editor left a copy", |it| also(it, "a copy.yaml"), USUAL, 3, "DUPLICATE_NAME", "shop/a copy.yaml"),

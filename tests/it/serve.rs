@@ -69,7 +69,7 @@ fn broken_manifests_at_the_start_are_reported_and_the_api_is_up() {
     let folder = Folder::new();
     folder.write("m/one.yaml", "kind: Nothing\n");
     let serve = folder.serve("--manifests m");
-    assert!(serve.said().contains("ERR_EDGEWRIGHT_UNKNOWN_KIND"), "{}", serve.said());
+    assert!(serve.said().contains("ERR_EDGEWRIGHT_API_VERSION"), "{}", serve.said());
     assert!(shown(&serve).is_empty());
     folder.write("m/one.yaml", &edge("mended"));
     until_shown(&serve, "mended");
