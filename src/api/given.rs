@@ -72,17 +72,20 @@ pub(super) struct PatchFields {
     pub unchanged: Vec<String>,
 }
 
-/// Returns the fields of a PATCH, with each blank where D65 puts it.
-pub(super) fn patch_fields(info: &KindInfo, node: Node<'_>) -> PatchFields {
+/// Returns the fields of a PATCH, with each blank where D65 puts it. With `blanks_count`, each blank is meant.
+pub(super) fn patch_fields(info: &KindInfo, node: Node<'_>, blanks_count: bool) -> PatchFields {
     let entries = node.entries().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let entries: Vec<(&str, Node<'_>)> = entries.collect();
     let mut fields = PatchFields::default();
     for (name, value) in entries.iter().copied() {
-        let others = || entries.iter().map(|(other, _)| *other).filter(move |other| *other != name);
+        let others = || entries.iter().filter(move |(other, _)| *other != name);
         let unmeant = match info.unmeant_blanks.iter().find(|(field, _)| *field == name) {
             _ if !is_blank(value) => false,
+            Some(_) if blanks_count => false,
             Some((_, Beside::Anything)) => others().next().is_some(),
-            Some((_, Beside::AnyOf(these))) => others().any(|other| these.contains(&other)),
+            Some((_, Beside::BlankOf(these))) => {
+                others().any(|(other, value)| these.contains(other) && is_blank(*value))
+            }
             None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
         };
         if unmeant {
@@ -119,7 +122,7 @@ pub(super) fn blank_fields(
     let unchanged = clearable.into_iter().chain(never_blank).map(|field| {
         let advice = match info.unmeant_blanks.iter().find(|(name, _)| name == field) {
             Some((_, Beside::Anything)) => "; to clear it, send only this field".to_owned(),
-            Some((_, Beside::AnyOf(others))) => format!("; to clear it, leave out {}", list(others)),
+            Some((_, Beside::BlankOf(others))) => format!("; to clear it, leave out a blank {}", list(others)),
             None => String::new(),
         };
         format!("`{field}` is blank and was left unchanged{advice}")
@@ -142,14 +145,13 @@ pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after:
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the
-/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so. A caller who
-/// does not see the secrets of the resource cannot send one, because the answer would tell a right guess.
+/// present one. Without a present value, the resource does not exist or cannot be read, and the commit says so. A secret is
+/// always refused, because the answer would tell a right guess.
 pub(super) fn take_fixed(
     fields: &mut Vec<String>,
     info: &KindInfo,
     present: Option<&dyn AnyResource>,
     patch: Option<&dyn AnyResource>,
-    sees_secrets: bool,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
     fields.retain(|field| {
@@ -160,8 +162,8 @@ pub(super) fn take_fixed(
             let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
             fault.at(Path::root().join(field.as_str()))
         };
-        if present.is_some_and(|present| !sees_secrets && is_secret(present, field)) {
-            faults.push(unchangeable().help(format!("leave `{field}` out: this API key does not see its value")));
+        if present.is_some_and(|present| is_secret(present, field)) {
+            faults.push(unchangeable().help(format!("leave `{field}` out: it is never compared")));
             return false;
         }
         // Specs compare secrets in constant time.

@@ -253,7 +253,7 @@ impl ApiRequest<'_> {
 
     async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let patch = given::patch_fields(info, content.root());
+        let patch = given::patch_fields(info, content.root(), self.app.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
         let (spec, found) = with_body(self.size, move || given::decode(kind, content.root(), Some(&named))).await?;
         let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
@@ -265,8 +265,7 @@ impl ApiRequest<'_> {
             permission::allows_request(&self.caller, address, &[operation], &self.snapshot)
                 .map_err(|fault| self.caller.refused(fault))?;
         }
-        let sees = self.snapshot.get(&key).is_none_or(|entry| self.sight.sees(entry));
-        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref(), sees);
+        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
         let mut warnings = Vec::new();

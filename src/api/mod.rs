@@ -149,6 +149,8 @@ pub struct App {
     rest_writes: RestWrites,
     /// The commits of small requests.
     intake: Intake,
+    /// Whether each blank of a PATCH is meant.
+    blanks_count: bool,
 }
 
 /// The URLs and certificates of a service.
@@ -195,6 +197,7 @@ impl App {
             rekey_turn: RekeyTurn::new(),
             rest_writes: RestWrites::default(),
             intake: Intake::default(),
+            blanks_count: false,
         }
     }
 
@@ -230,6 +233,13 @@ impl App {
     #[must_use]
     pub fn file_cache(mut self, most_bytes: u64) -> Self {
         self.files = FileCache::new(most_bytes);
+        self
+    }
+
+    /// Takes each blank of a PATCH as it is given, also where some clients write blanks that they do not mean (D65).
+    #[must_use]
+    pub fn blanks_count(mut self, count: bool) -> Self {
+        self.blanks_count = count;
         self
     }
 

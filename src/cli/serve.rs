@@ -82,6 +82,10 @@ pub(super) struct Args {
     /// Maximum number of clients that watch changes at a time.
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
+    /// Take each blank (`""`, `[]`) of a PATCH as it is given. Without this, blanks that some clients write for fields that they
+    /// were not given change nothing: the texts of a route beside a blank `match`, and `ip_policy_ids` beside other fields.
+    #[arg(long, env = "EDGEWRIGHT_BLANKS_COUNT")]
+    blanks_count: bool,
     #[command(flatten)]
     guards: GuardArgs,
     /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP
@@ -186,6 +190,7 @@ impl Args {
         let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
         let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
         let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
+        let app = app.blanks_count(self.blanks_count);
         let app = app.guarded(self.guards.settings(server.most_connections()), security_log.clone());
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());

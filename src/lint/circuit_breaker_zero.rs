@@ -36,7 +36,7 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let Some(breaker) = &route.circuit_breaker else { continue };
+        let Some(breaker) = route.circuit_breaker.as_ref().filter(|breaker| breaker.enabled) else { continue };
         let fields = [
             ("tripped_duration", breaker.tripped_duration, "a tripped circuit closes again immediately"),
             ("rolling_window", breaker.rolling_window, "the window for counting requests is empty"),

@@ -39,7 +39,7 @@ spec:
 
 fn check(world: &World<'_>, findings: &mut Findings) {
     for (key, route) in world.all::<HttpsEdgeRoute>() {
-        let Some(oidc) = &route.oidc else { continue };
+        let Some(oidc) = route.oidc.as_ref().filter(|oidc| oidc.enabled) else { continue };
         let fields = [
             ("issuer", oidc.issuer.is_empty()),
             ("client_id", oidc.client_id.is_empty()),

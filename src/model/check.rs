@@ -64,21 +64,43 @@ pub(crate) fn opaque_ids(faults: &mut Faults, field: &str, sample: &str, ids: &[
 
 fn valid_id(faults: &mut Faults, id: &str) {
     if !is_opaque_id(id) {
-        faults.report(
-            Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)))
-                .help("use 1 to 255 bytes without slashes, whitespace or control characters"),
-        );
+        let is_network = id.split('/').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
+        let help = match id.contains("://") || is_network {
+            true => "write the ID that stands for it: the gateway knows the addresses and networks of IDs",
+            false => "use 1 to 255 bytes without slashes, whitespace or control characters",
+        };
+        let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)));
+        faults.report(fault.help(help));
     }
 }
 
 /// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
 pub(crate) fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
-        faults.report(
-            Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)))
-                .help("write `host:port`, such as `shop.example.com:443`"),
-        );
+        let of_url = in_url(text);
+        let reason = if of_url.is_some() { "it is a URL" } else { reason };
+        let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)));
+        faults.report(match of_url {
+            Some(hostport) => fault.help(format!("write `{}`", printable(&hostport))),
+            None => fault.help("write `host:port`, such as `shop.example.com:443`"),
+        });
     }
+}
+
+/// The hostport of a URL over HTTP.
+fn in_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let port = match scheme {
+        "https" => 443,
+        "http" => 80,
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let hostport = match parse_hostport(authority) {
+        Ok(_) => authority.to_owned(),
+        Err(_) => format!("{authority}:{port}"),
+    };
+    parse_hostport(&hostport).is_ok().then_some(hostport)
 }
 
 /// Returns the schema of a hostport. It accepts the same texts as [`parse_hostport`], except for rare forms of IPv6

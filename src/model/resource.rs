@@ -171,8 +171,8 @@ pub(crate) type DecodeRequest = fn(Node<'_>, &[&str], &[&str]) -> Decoded<SpecAr
 pub(crate) enum Beside {
     /// Any other field.
     Anything,
-    /// Any of these.
-    AnyOf(&'static [&'static str]),
+    /// A blank in any of these.
+    BlankOf(&'static [&'static str]),
 }
 
 /// The description of a kind. [`Kind::all`] lists all kinds.

@@ -214,6 +214,8 @@ fn what_is_switched_off_may_be_incomplete() {
         );
         check("empty-ip-restriction", &restriction);
     }
+    check_route("oidc-incomplete", "oidc: {enabled: false}");
+    check_route("circuit-breaker-zero", "circuit_breaker: {enabled: false, rolling_window: 0}");
     for module in ["{enabled: false}", "{certificate_authority_ids: §[]}"] {
         check("empty-mutual-tls", &EDGE.replace("  routes:", &format!("  mutual_tls: {module}\n  routes:")));
     }

@@ -194,3 +194,47 @@ fn a_fault_at_the_end_of_a_long_line_is_told_in_every_format() {
         assert_eq!(run.out.contains("ERR_EDGEWRIGHT_UNKNOWN_FIELD"), format != "text", "{format}");
     }
 }
+
+#[test]
+fn natural_mistakes_in_modules_are_told_with_what_to_write() {
+    let folder = Folder::new();
+    for (hostport, module, cure) in [
+        (
+            "shop.example.com:443",
+            "oidc: {issuer: 'https://id.example.com', client_id: a, client_secret: '${SECRET}'}",
+            "{from_env: SECRET}",
+        ),
+        (
+            "shop.example.com:443",
+            "webhook_verification: {provider: github, secret: '$HOOK_SECRET'}",
+            "{from_env: HOOK_SECRET}",
+        ),
+        (
+            "shop.example.com:443",
+            "webhook_verification: {provider: github, secret: '{{ .Values.hook }}'}",
+            "{from_env: NAME}",
+        ),
+        ("shop.example.com:443", "compression: yes", "write `compression: {}`"),
+        ("shop.example.com:443", "compression: false", "write `compression: {enabled: false}`"),
+        ("https://shop.example.com", "compression: {}", "write `shop.example.com:443`"),
+        ("http://shop.example.com:8080/path", "compression: {}", "write `shop.example.com:8080`"),
+        ("shop.example.com:443", "backend: {backend_id: 'https://10.0.0.1:8080'}", "write the ID that stands for it"),
+        ("shop.example.com:443", "ip_restriction: {ip_policy_ids: [10.0.0.0/8]}", "write the ID that stands for it"),
+    ] {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: x}}\nspec:\n  hostports: ['{hostport}']\n  routes:\n    \
+             - name: a\n      match_type: path_prefix\n      match: /\n      {module}\n"
+        );
+        folder.write("m/x.yaml", &text);
+        let run = folder.run("validate m");
+        assert!(run.code == 3 && run.err.contains(cure), "{module}: {}", run.all());
+    }
+    // A secret may begin like a variable.
+    folder.write(
+        "m/x.yaml",
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: x}\nspec:\n  hostports: ['shop.example.com:443']\n  \
+         routes:\n    - name: a\n      match_type: path_prefix\n      match: /\n      \
+         webhook_verification: {provider: github, secret: '$ecret-of-the-hook'}\n",
+    );
+    assert_eq!(folder.run("validate m").code, 0);
+}

@@ -28,10 +28,30 @@ pub(crate) fn not_an_entry(name: &str, sample: &str, found: Node<'_>) -> Fault {
 pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: Node<'_>) -> Fault {
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
     let start = start(name);
+    // Whoever writes a switch means the one of the module.
+    if fields.contains(&"enabled")
+        && let Some(on) = switch(found)
+    {
+        let help = if on { format!("write `{start} {{}}`") } else { format!("write `{start} {{enabled: false}}`") };
+        return fault.help(help);
+    }
     fault.help(match sample(fields) {
         Some(sample) => format!("write `{start} {sample}`, with any of the fields {}", list(fields)),
         None => format!("write `{start} {{key: value}}`"),
     })
+}
+
+/// Whether a value turns something on or off.
+fn switch(found: Node<'_>) -> Option<bool> {
+    match found.shape() {
+        NodeShape::Bool(on) => Some(on),
+        NodeShape::String(text) => match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "true" | "enabled" => Some(true),
+            "no" | "off" | "false" | "disabled" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// A mapping with the most telling of its fields.

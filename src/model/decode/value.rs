@@ -169,6 +169,23 @@ fn unmasked(secret: &str) -> Result<&str, DecodeError> {
     Err(DecodeError::new(fault.help("set the secret itself; viewers read the mask in its place")))
 }
 
+/// Rejects a variable as templates and shells write it: here, its text would be the secret.
+fn no_variable(secret: &str) -> Result<(), DecodeError> {
+    let within = |start: &str, end: &str| secret.strip_prefix(start)?.strip_suffix(end);
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+            && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let braced = within("${", "}").or_else(|| within("$(", ")")).or_else(|| within("{{", "}}"));
+    let plain = || secret.strip_prefix('$').or_else(|| within("%", "%")).filter(|name| is_name(name));
+    let Some(name) = braced.or_else(plain).map(str::trim).filter(|name| !name.is_empty()) else { return Ok(()) };
+    // Anything else may be a secret after all.
+    let name = if is_name(name) { name } else { "NAME" };
+    let fault =
+        Fault::new(Code::InvalidFormat, "variables in texts are not replaced: this text would be the secret itself");
+    Err(DecodeError::new(fault.help(format!("write `{{from_env: {name}}}`"))))
+}
+
 fn tagged() -> DecodeError {
     // The message does not show the tag: an unquoted secret that starts with `!` is read as a tag.
     DecodeError::new(
@@ -249,6 +266,7 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
             NodeShape::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
                 let text = unmasked(text)?;
                 if let Some(sources) = self.context.sources {
+                    no_variable(text)?;
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)

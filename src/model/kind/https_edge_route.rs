@@ -130,7 +130,7 @@ const MATCH: &[&str] = &["match_type", "match"];
 impl Resource for HttpsEdgeRoute {
     const INFO: KindInfo = KindInfo {
         blank_is_unset: MATCH,
-        unmeant_blanks: &[("description", Beside::AnyOf(MATCH)), ("metadata", Beside::AnyOf(MATCH))],
+        unmeant_blanks: &[("description", Beside::BlankOf(MATCH)), ("metadata", Beside::BlankOf(MATCH))],
         offers: Offers::EDGE,
         slots: HttpsEdgeRoute::SLOTS,
         required: MATCH,

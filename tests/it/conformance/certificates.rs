@@ -208,9 +208,11 @@ fn certificate_rows() -> Vec<Row> {
             .fails(400, "INVALID_PEM", "/private_key_pem"),
         row("chain and key are fixed")
             .given("cert", post, pair.clone())
-            .send("PATCH /tls_certificates/{cert}", pair.clone())
+            .send("PATCH /tls_certificates/{cert}", json!({"certificate_pem": pair["certificate_pem"]}))
             .succeeds(200)
             .hides(secret)
+            .send("PATCH /tls_certificates/{cert}", pair.clone())
+            .fails(400, "IMMUTABLE", "/private_key_pem")
             .send("PATCH /tls_certificates/{cert}", json!({"certificate_pem": WILDCARD_CHAIN}))
             .fails(400, "IMMUTABLE", "/certificate_pem")
             .send("PATCH /tls_certificates/{cert}", pair_of(WILDCARD_CHAIN, WILDCARD_KEY))
