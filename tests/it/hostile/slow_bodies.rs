@@ -43,7 +43,7 @@ fn honest(ask: &(dyn Fn() -> u16 + Sync), is_over: &dyn Fn() -> bool) -> Met {
     while !is_over() {
         let began = Instant::now();
         match ask() {
-            200 | 201 | 202 => times.push(began.elapsed()),
+            200..=202 => times.push(began.elapsed()),
             refused => refusals.push(refused),
         }
         sleep(PAUSE);
