@@ -282,7 +282,7 @@ impl Case {
 fn leave_out_unmeant_blanks(list: &str, body: &mut Value) {
     let Some(body) = body.as_object_mut() else { return };
     body.retain(|_, value| !value.is_null());
-    let has_match = body.contains_key("match_type") || body.contains_key("match");
+    let has_match = ["match_type", "match"].iter().any(|field| body.get(*field).is_some_and(|value| *value == ""));
     let has_others = body.len() > 1;
     body.retain(|name, value| {
         let is_unmeant = match name.as_str() {
