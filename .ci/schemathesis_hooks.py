@@ -133,7 +133,7 @@ schemathesis.openapi.format("certificate-authority-id", st.just(authority["id"])
 
 
 # Limited in bytes, while schemas count characters.
-AUTHOR = ("commit_author_name", "commit_author_email")
+OF_COMMIT = ("commit", "commit_author_name", "commit_author_email", "commit_message")
 
 with urllib.request.urlopen(os.environ["EDGEWRIGHT_URL"] + "/openapi.json") as answer:
     DOCUMENT = json.load(answer)
@@ -207,7 +207,7 @@ def map_case(context, case):
     if case.path == "/reconciliations" and isinstance(case.body, dict):
         # What a text must say is beyond a schema; hashes and digests belong to keys and plans that exist.
         case.body["files"] = [{"name": "example.yaml", "text": MANIFEST}]
-        for made_up in ("expect", "lints", "max_deletes", "token_hashes", "source", "commit", *AUTHOR):
+        for made_up in ("expect", "lints", "max_deletes", "token_hashes", "source", *OF_COMMIT):
             case.body.pop(made_up, None)
         # A review changes nothing, and is one of the two.
         if isinstance(case.body.get("trace"), dict):

@@ -52,19 +52,19 @@ pub(crate) struct Request {
     pub max_deletes: Budget,
     /// The Git commit of the manifests, if any.
     #[serde(default)]
-    #[schemars(length(max = 255))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(max = 255))]
     pub commit: String,
     /// The name of the commit's author, if any, for the history.
     #[serde(default)]
-    #[schemars(length(max = 1024))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(max = 1024))]
     pub commit_author_name: String,
     /// The email address of the commit's author, if any, for the history.
     #[serde(default)]
-    #[schemars(length(max = 1024))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(max = 1024))]
     pub commit_author_email: String,
     /// The first line of the commit's message, if any, for the history.
     #[serde(default)]
-    #[schemars(length(max = 1024))]
+    #[schemars(regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"), length(max = 1024))]
     pub commit_message: String,
     /// Lint levels by name: `allow`, `warn` or `deny`.
     #[serde(default)]
