@@ -352,6 +352,7 @@ impl ConfiguredSource {
             recreate_ids: true,
             budget: budget.unwrap_or(defaults.budget),
             lints,
+            key_owner: None,
             scope: Arc::new(scope),
             cancel,
         };

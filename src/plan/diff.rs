@@ -42,7 +42,7 @@ const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_
 const MOST_AT_ONCE: usize = 1024;
 
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
-/// are no longer declared are deleted. Creations and changes go forward through the kinds and deletions backward, so
+/// are no longer declared are deleted. Keys that name no owner get `key_owner`, or the source's bot. Creations and changes go forward through the kinds and deletions backward, so
 /// that every prefix of the plan keeps references valid.
 pub(crate) fn diff(
     snapshot: &Snapshot,
@@ -50,10 +50,11 @@ pub(crate) fn diff(
     source: &str,
     prune: bool,
     budget: Budget,
+    key_owner: Option<&Id>,
     only: Option<&BTreeSet<Key>>,
 ) -> Plan {
     let plan = Plan { base: snapshot.revision, ..Plan::default() };
-    let mut planner = Planner { snapshot, desired, source, owners: HashSet::new(), plan };
+    let mut planner = Planner { snapshot, desired, source, key_owner, owners: HashSet::new(), plan };
     let all: Vec<&Desired> = match only {
         Some(keys) => keys.iter().filter_map(|key| desired.get(key)).collect(),
         None => desired.values().collect(),
@@ -146,6 +147,7 @@ struct Planner<'a> {
     snapshot: &'a Snapshot,
     desired: &'a BTreeMap<Key, Desired>,
     source: &'a str,
+    key_owner: Option<&'a Id>,
     /// The owners that the plan creates so far.
     owners: HashSet<Key>,
     plan: Plan,
@@ -238,7 +240,7 @@ impl Planner<'_> {
         self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
     }
 
-    /// Sets the owner of an API key to the source's bot if the manifest names none, and returns the operation that
+    /// Sets the owner of an API key if the manifest names none (D27), and returns the operation that
     /// creates the owner if it does not exist yet (D23).
     fn with_owner(
         &mut self,
@@ -248,9 +250,13 @@ impl Planner<'_> {
         let Some(key) = wanted.spec.as_any().downcast_ref::<ApiKey>() else { return (Arc::clone(&wanted.spec), None) };
         let mut key = key.clone();
         if key.owner_id.is_empty() {
-            key.owner_id = match entry.and_then(|entry| entry.spec_as::<ApiKey>()) {
+            let existing = entry.and_then(|entry| entry.spec_as::<ApiKey>()).filter(|key| !key.owner_id.is_empty());
+            key.owner_id = match existing {
                 Some(existing) => existing.owner_id.clone(),
-                None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
+                None => match self.key_owner {
+                    Some(owner) => owner.to_string(),
+                    None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
+                },
             };
         }
         let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));

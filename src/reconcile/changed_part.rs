@@ -75,7 +75,7 @@ pub(super) fn plan_part(
     if !found.is_empty() || !denied.is_empty() {
         return None;
     }
-    let mut plan = diff(&snapshot, &resolved.desired, source, prune, options.budget, None);
+    let mut plan = diff(&snapshot, &resolved.desired, source, prune, options.budget, options.key_owner.as_ref(), None);
     let is_usual = plan.refusals.is_empty()
         && plan
             .changes

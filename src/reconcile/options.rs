@@ -12,6 +12,7 @@ use crate::{
     model::{
         code::Code,
         fault::{Fault, Path, nearest},
+        id::Id,
         operation::Author,
     },
     plan::safety::Budget,
@@ -37,6 +38,8 @@ pub struct Options {
     pub budget: Budget,
     /// The levels of lints.
     pub lints: LintLevels,
+    /// Whose the keys are that name no owner: who asks a server for the run, or else the bot of the source (D27).
+    pub key_owner: Option<Id>,
     /// What the source may declare (D112).
     pub scope: Arc<SourceScope>,
     /// Cancels the run when nobody waits for it (D52).
@@ -67,6 +70,7 @@ impl Default for Options {
             recreate_ids: false,
             budget: Budget::default(),
             lints: LintLevels::default(),
+            key_owner: None,
             scope: Arc::default(),
             cancel: Cancel::default(),
         }

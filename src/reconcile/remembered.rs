@@ -250,10 +250,11 @@ impl RememberedWarning {
 fn question(options: &Options) -> Option<String> {
     let program = program()?;
     // The tree is known by what is read from it.
-    let Options { tree: _, source, prune, isolate, recreate_ids, budget, lints, scope, cancel: _ } = options;
+    let Options { tree: _, source, prune, isolate, recreate_ids, budget, lints, key_owner, scope, cancel: _ } = options;
     let folder = std::env::current_dir().ok()?;
-    let asked =
-        format!("{program} {folder:?} {source:?} {prune} {isolate} {recreate_ids} {budget:?} {lints:?} {scope:?}");
+    let asked = format!(
+        "{program} {folder:?} {source:?} {prune} {isolate} {recreate_ids} {budget:?} {lints:?} {key_owner:?} {scope:?}"
+    );
     Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
 }
 

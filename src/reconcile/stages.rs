@@ -304,7 +304,8 @@ impl Prepared {
         let prune = options.prune && !faulty;
         let only = may_differ.as_ref().filter(|_| !faulty);
         let desired = &judged.resolved.desired;
-        let plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, only));
+        let owner = options.key_owner.as_ref();
+        let plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
         // Only the next run on a followed source asks for them.
         let is_kept = !faulty && self.memory.is_some();
         let pending = is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());

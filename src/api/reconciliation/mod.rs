@@ -263,6 +263,7 @@ impl<'a> ReconciliationJob<'a> {
             recreate_ids: request.recreate_ids,
             budget: request.max_deletes,
             lints,
+            key_owner: Some(caller.owner.clone()),
             scope: Arc::default(), // that of the key decides
             cancel,
         };

@@ -27,7 +27,8 @@ pub struct ApiKey {
     /// Arbitrary user-defined data, at most 4096 bytes.
     #[schemars(length(max = 4096))]
     pub metadata: String,
-    /// The user or bot that owns the key; defaults to the creator. Only admins can set another owner.
+    /// The user or bot that owns the key; defaults to the creator: through a server the owner of the request's API key,
+    /// in a run on a store and in a followed source a bot of the source. Only admins can set another owner.
     #[schemars(regex(pattern = r"^$|^(usr|bot)_[^/\s\x00-\x1f\x7f-\x9f]+$"), length(max = 255))]
     pub owner_id: String,
     /// What the key may do of what its owner's role allows; without a scope, all of it.

@@ -62,7 +62,7 @@ fn time(second: i64) -> Timestamp {
 }
 
 fn planned(snapshot: &Snapshot, world: &Estate) -> Plan {
-    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0), None);
+    let plan = diff(snapshot, world, SOURCE, true, Budget::Percent(100.0), None, None);
     assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
     plan
 }
@@ -176,7 +176,7 @@ fn planted(spec: &Spec) -> (Snapshot, Key) {
     let claim = Arc::new(Claim { source: SOURCE.into(), name: "planted".into(), ..Claim::default() });
     let desired =
         Desired { key: key.clone(), spec: Arc::clone(spec), claim, position: 0, token_file: None, replaces: None };
-    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal, None);
+    let plan = diff(&soil, &Estate::from([(key.clone(), desired)]), SOURCE, false, Budget::Normal, None, None);
     (applied(&plan, &soil, time(1)), key)
 }
 

@@ -27,8 +27,8 @@ impl Prepared {
         if planned.plan.is_some() {
             let options = &self.options;
             let state = with_source(snapshot, &options.source, &before.desired);
-            let (prune, budget) = (options.prune, options.budget);
-            planned.plan = Some(diff(&state, &planned.desired, &options.source, prune, budget, None));
+            let (source, prune, owner) = (&options.source, options.prune, options.key_owner.as_ref());
+            planned.plan = Some(diff(&state, &planned.desired, source, prune, options.budget, owner, None));
             // It is the outcome of the plan that was replaced.
             planned.tried = None;
         }

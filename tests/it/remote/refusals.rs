@@ -190,8 +190,9 @@ fn what_is_no_server_is_told_from_one_that_refuses() {
 fn a_file_that_is_there_already_is_never_written_over() {
     let remote = Remote::new(Folder::new());
     // The first of two keys is taken back with the second.
-    remote.here.write("m/a.yaml", &KEY.replace("name: ci", "name: a").replace("ci.token", "a.token"));
-    remote.here.write("m/b.yaml", &KEY.replace("name: ci", "name: b").replace("ci.token", "b.token"));
+    let key = KEY.replace("description: for ci", "owner_id: bot_ci");
+    remote.here.write("m/a.yaml", &key.replace("name: ci", "name: a").replace("ci.token", "a.token"));
+    remote.here.write("m/b.yaml", &key.replace("name: ci", "name: b").replace("ci.token", "b.token"));
     remote.here.write("b.token", "precious");
     for verb in ["plan", "reconcile"] {
         let words = ["ERR_EDGEWRIGHT_UNREADABLE", "[m/b.yaml:4:", "b.token", "use a new file"];
@@ -212,13 +213,20 @@ fn an_editor_makes_no_key_for_others() {
     remote.here.write("m/a.yaml", &edge("a", ""));
     assert_eq!(remote.run_as(editor.trim(), "reconcile m").code, 0);
     assert_eq!(remote.applied()[0]["owner_id"], "usr_editor");
-    remote.here.write("keys/key.yaml", KEY);
+    remote.here.write("keys/key.yaml", &KEY.replace("description: for ci", "owner_id: usr_admin"));
     for verb in ["plan", "reconcile"] {
         let run = remote.run_as(editor.trim(), &format!("{verb} --source keys keys"));
         assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_FORBIDDEN")), (1, true), "{}", run.all());
     }
     assert_eq!((remote.applied().len(), remote.here.path("ci.token").exists()), (1, false));
-    remote.here.write("keys/key.yaml", &KEY.replace("description: for ci", "owner_id: usr_editor"));
+    remote.here.write("keys/key.yaml", KEY);
     let own = remote.run_as(editor.trim(), "reconcile --source keys keys");
-    assert_eq!(own.code, 0, "for itself it does: {}", own.all());
+    assert_eq!(own.code, 0, "for itself it does, also without saying so: {}", own.all());
+    let of_the_editor = || remote.run("keys list").out.matches("usr_editor").count();
+    assert_eq!(of_the_editor(), 2);
+    // Who applies it next does not become its owner.
+    remote.here.write("keys/key.yaml", &KEY.replace("for ci", "for the pipeline"));
+    let next = remote.run("reconcile --source keys keys");
+    assert_eq!(next.code, 0, "{}", next.all());
+    assert_eq!(of_the_editor(), 2);
 }
