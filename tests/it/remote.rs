@@ -194,7 +194,7 @@ fn what_was_reviewed_is_what_runs_and_no_secret_is_in_it() {
 fn the_token_of_a_new_key_stays_where_the_manifest_is() {
     let remote = Remote::new(Folder::new());
     remote.here.write("m/key.yaml", KEY);
-    let plan = remote.same("plan --source ci m");
+    let plan = remote.ok("plan --source ci m");
     assert_eq!(plan.calls(), ["POST /api_keys"]);
     assert!(!remote.here.path("ci.token").exists(), "a plan writes nothing");
     let run = remote.ok("reconcile --source ci m");
