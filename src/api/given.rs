@@ -81,12 +81,18 @@ pub(super) fn patch_fields(info: &KindInfo, node: Node<'_>, blanks_count: bool) 
         let others = || entries.iter().filter(move |(other, _)| *other != name);
         let unmeant = match info.unmeant_blanks.iter().find(|(field, _)| *field == name) {
             _ if !is_blank(value) => false,
-            Some(_) if blanks_count => false,
+            _ if blanks_count => false,
             Some((_, Beside::Anything)) => others().next().is_some(),
             Some((_, Beside::BlankOf(these))) => {
                 others().any(|(other, value)| these.contains(other) && is_blank(*value))
             }
-            None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
+            None => {
+                let is_text = |name: &str| {
+                    info.blank_is_unset.contains(&name) || info.unmeant_blanks.iter().any(|(field, _)| *field == name)
+                };
+                // A client that writes what it was not given writes all of these texts.
+                info.blank_is_unset.contains(&name) && value.as_str().is_some() && others().any(|(it, _)| is_text(it))
+            }
         };
         if unmeant {
             fields.unchanged.push(name.to_owned());

@@ -1,7 +1,7 @@
 //! The `tls_termination` module of an HTTPS edge: where TLS terminates, and the minimum TLS version.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::Module;
@@ -25,7 +25,7 @@ pub struct TlsTermination {
     #[serde(deserialize_with = "variant_or_blank")]
     pub terminate_at: TerminateAt,
     /// The minimum TLS version; defaults to `1.2`, and must be null for `upstream`.
-    #[serde(deserialize_with = "variant_or_blank")]
+    #[serde(deserialize_with = "version_or_blank")]
     pub min_version: Option<TlsVersion>,
 }
 
@@ -55,6 +55,20 @@ pub enum TlsVersion {
     /// TLS 1.3.
     #[serde(rename = "1.3")]
     V1_3,
+}
+
+/// A blank version is the default one and not null, so that it is refused beside `upstream` like any other (D62).
+fn version_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TlsVersion>, D::Error> {
+    #[derive(Deserialize)]
+    struct Version(Option<TlsVersion>);
+
+    impl Default for Version {
+        fn default() -> Self {
+            Self(Some(TlsVersion::V1_2))
+        }
+    }
+
+    variant_or_blank(deserializer).map(|version: Version| version.0)
 }
 
 impl Default for TlsTermination {

@@ -239,15 +239,16 @@ fn termination_rows() -> Vec<Row> {
             .edge()
             .send(put, json!({"terminate_at": "", "min_version": ""}))
             .answers(200, of(json!("1.2")))
-            .send(put, json!({"terminate_at": "upstream", "min_version": ""}))
-            .succeeds(200)
-            .shows("/min_version", Value::Null)
             .send("PATCH /edges/https/{edge}", json!({"tls_termination": {"min_version": ""}}))
             .succeeds(200)
             .shows("/tls_termination", of(json!("1.2")))
             .send("POST /edges/https", json!({"tls_termination": {"terminate_at": "", "min_version": "1.3"}}))
             .succeeds(201)
             .shows("/tls_termination", of(json!("1.3"))),
+        row("a blank version is no null beside `upstream` (D62)")
+            .edge()
+            .send(put, json!({"terminate_at": "upstream", "min_version": ""}))
+            .fails(400, "NOT_ALLOWED", "/min_version"),
     ];
     rows.extend(["1.0", "1.1", "1.2", "1.3"].map(|version| {
         row(format!("the edge can ask for TLS {version}"))

@@ -28,8 +28,8 @@ fn key(spec: &str) -> String {
 }
 
 fn permission_rows() -> Vec<Row> {
-    let foreign = key("{token_file: ../key.token}");
-    let own = key("{owner_id: {editor}, token_file: ../key.token}");
+    let foreign = key("{owner_id: {admin}, token_file: ../key.token}");
+    let own = key("{token_file: ../key.token}");
     let mut rows = vec![
         row("a viewer plans, and applies nothing")
             .send(POST, request(&edge("viewer-{n}", ""), json!({"dry_run": true})))
