@@ -478,7 +478,6 @@ impl StoreArgs {
             return Ok(None);
         }
         let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
-        // A store of the first format is migrated before it can be read.
         introduce(&store, show::say);
         Ok(Some(store))
     }

@@ -100,7 +100,7 @@ impl StoreCheck {
 }
 
 impl Store {
-    /// Opens a store for reading as it is: nothing is created, completed or migrated first.
+    /// Opens a store for reading as it is: nothing is created or completed first.
     pub(crate) fn open_as_it_is(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
         let missing = || {
             let message = format!("{} is not a complete store: it has no `head`", folder.display());

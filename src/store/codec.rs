@@ -72,12 +72,12 @@ pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnc
     Ok(Key { kind, parent: (!parent.is_empty()).then(|| parent_id(parent)), id: Id::new(id) })
 }
 
-/// Reads a tombstone. Those of the oldest stores do not say when: they count as of `revision`.
-fn decode_deleted(record: &[u8], value: &[u8], revision: u64) -> Result<(Key, Tombstone), String> {
+/// Reads a tombstone.
+fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, Tombstone), String> {
     let text = std::str::from_utf8(value).unwrap_or_default();
-    let (order, since) = text.split_once(' ').map_or((text, None), |(order, since)| (order, since.parse().ok()));
-    let order = order.parse().map_err(|_| "the record of a deletion cannot be read")?;
-    Ok((decode_key(DELETED, record)?, Tombstone { order, revision: since.unwrap_or(revision) }))
+    let parsed = text.split_once(' ').and_then(|(order, revision)| Some((order.parse().ok()?, revision.parse().ok()?)));
+    let (order, revision) = parsed.ok_or("the record of a deletion cannot be read")?;
+    Ok((decode_key(DELETED, record)?, Tombstone { order, revision }))
 }
 
 pub(super) fn encode_deleted(tombstone: Tombstone) -> Vec<u8> {
@@ -102,7 +102,7 @@ pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
     let others = records.take(is_other).into_iter().filter(|(key, _)| is_state(key));
     let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
     let deleted: Result<Vec<_>, String> =
-        deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value, tip.revision)).collect();
+        deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value)).collect();
     let restoring = rayon::scope(|_| restore_resources(&records, keyring)).map_err(damaged)?;
     let mut snapshot = restoring.finish(tip.revision, tip.next_order, deleted.map_err(damaged)?);
     for (key, value) in &rejected {
@@ -156,7 +156,7 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyri
     let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
-            decode_deleted(key.as_bytes(), value, batch.revision).map(|(key, tombstone)| (key, Err(tombstone)))
+            decode_deleted(key.as_bytes(), value).map(|(key, tombstone)| (key, Err(tombstone)))
         } else {
             let entry = record::decode(key.as_bytes(), value, keyring, Lost::Refused);
             entry.map(|entry| (entry.key.clone(), Ok(entry)))
@@ -258,7 +258,7 @@ impl Former {
     ) -> Result<Snapshot, StoreError> {
         let (deleted, records): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(key, _)| key.starts_with(DELETED));
         let deleted = deleted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let deleted = deleted.map(|(key, value)| decode_deleted(key.as_bytes(), value, revision));
+        let deleted = deleted.map(|(key, value)| decode_deleted(key.as_bytes(), value));
         let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
         let records = records.into_par_iter().map(|(key, value)| match value {
             Some(value) => {
@@ -300,25 +300,6 @@ pub(super) fn records(state: &Snapshot, keyring: Option<&Keyring>) -> Result<Vec
 /// Counts the records that have encrypted secrets.
 pub(super) fn count_sealed(records: &[(String, Vec<u8>)]) -> usize {
     records.into_par_iter().with_min_len(64).filter(|(_, value)| record::key_of(value).is_some()).count()
-}
-
-/// Encrypts the secrets of a record of the format before. Returns none if it has none, or if they are encrypted.
-pub(super) fn sealed(key: &str, value: &[u8], keyring: &Keyring) -> Result<Option<Vec<u8>>, StoreError> {
-    let name = key.strip_prefix(UNDO).unwrap_or(key);
-    if !name.starts_with(RECORD) || record::is_sealed(value) {
-        return Ok(None);
-    }
-    match record::decode(name.as_bytes(), value, Some(keyring), Lost::Masked) {
-        Ok(entry) => {
-            let written = record::encode(&entry, Some(keyring))?;
-            Ok(record::is_sealed(&written).then_some(written))
-        }
-        // Nobody could read it before. Every other record is worth more than an error that stops all of them.
-        Err(reason) => {
-            tracing::warn!("A record is not encrypted: {reason}");
-            Ok(None)
-        }
-    }
 }
 
 /// The data keys that the records in a batch are sealed with.

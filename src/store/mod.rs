@@ -234,8 +234,8 @@ impl Store {
         }
     }
 
-    /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D61). Where a store
-    /// has to be migrated or completed first, this is the same as [`Store::open`].
+    /// Opens a store for reading: nothing in its folder is changed, so a read-only mount is enough (D61). A store whose creation
+    /// was interrupted is completed first, as [`Store::open`] does.
     pub fn open_to_read(address: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_encrypted_to_read(address, &MasterKeySource::Beside)
     }

@@ -6,7 +6,7 @@ mod secrets;
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
@@ -49,8 +49,7 @@ struct Written<'a> {
 struct Read<'a> {
     #[serde(borrow)]
     spec: &'a RawValue,
-    /// Missing in records of earlier versions.
-    references: Option<Vec<String>>,
+    references: Vec<String>,
     created_at: Timestamp,
     order: u64,
     #[serde(default)]
@@ -70,8 +69,7 @@ struct SealedSecrets {
     /// Whether the last secret is the hash of the resource's token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     token: bool,
-    /// A digest of each secret, in the same order. Missing in records of earlier versions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// A digest of each secret, in the same order.
     digests: Vec<String>,
     /// Each secret with its length before it.
     value: Sealed,
@@ -183,20 +181,14 @@ fn decode_with(
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
     let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
-    let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
     let (text, token, secrets) = match opened {
         Some(OpenedRecord { text, token, secrets }) => (StoredText::from(text.as_str()), token, secrets),
-        None if is_known => (keep(read.spec.get()), read.token, StoredSecrets::At(Box::default())),
+        None if keyring.is_some() => (keep(read.spec.get()), read.token, StoredSecrets::At(Box::default())),
         None => (StoredText::from(read.spec.get()), read.token, StoredSecrets::Unknown),
     };
-    let lazy_spec = match read.references {
-        Some(references) => {
-            let references: Result<_, String> =
-                references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
-            LazySpec::from_stored(key.kind, references?, text, secrets)
-        }
-        None => LazySpec::new((key.kind.info().restore)(&text).map_err(unreadable)?),
-    };
+    let references: Result<_, String> =
+        read.references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
+    let lazy_spec = LazySpec::from_stored(key.kind, references?, text, secrets);
     Ok(Entry {
         key,
         lazy_spec,
@@ -305,16 +297,6 @@ pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
     serde_json::from_slice::<RecordSeal>(value).ok().map(|record| record.sealed.value.key())
 }
 
-/// Whether the secrets of a record are sealed.
-pub(super) fn is_sealed(value: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct MaybeSealed {
-        #[serde(rename = "sealed")]
-        _sealed: IgnoredAny,
-    }
-    serde_json::from_slice::<MaybeSealed>(value).is_ok()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -326,7 +308,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.set_root(&[6; 32]);
         keyring
     }
@@ -430,22 +412,6 @@ mod tests {
         let others = [later("er2", "er3"), Entry { token: None, ..same.clone() }];
         for other in others {
             assert!(read(&entry, &bytes, &keyring, Lost::SameAs(&other)).unwrap().lazy_spec.has_lost_secrets());
-        }
-    }
-
-    #[test]
-    fn a_record_of_the_format_before_is_encrypted_whatever_its_form() {
-        let keyring = keyring();
-        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
-        let spec = entry.lazy_spec.stored().unwrap().to_owned();
-        for text in [spec.as_str(), r#"{"match": 5, "webhook_verification": {"secret": "hunt\"er2"}}"#] {
-            let lazy_spec =
-                LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), text.into(), StoredSecrets::Unknown);
-            let former = Entry { lazy_spec, ..entry.clone() };
-            let bytes = encode(&former, Some(&keyring)).unwrap();
-            assert!(is_sealed(&bytes) && !String::from_utf8(bytes.clone()).unwrap().contains("er2"));
-            let again = read(&former, &bytes, &keyring, Lost::Refused).unwrap();
-            assert_eq!(again.lazy_spec.stored().unwrap(), text);
         }
     }
 }

@@ -1,11 +1,9 @@
 //! `edgewright rollback`: an earlier state is a new revision, with all its secrets and the safety of every plan (D78).
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, REPOSITORY, Serve, copy, finish, until},
+    cli::{Folder, Serve, finish, until},
     diff::git,
     serve::{edge, shown, until_shown},
     sources::{edge as source_edge, repository, soon_shown},
@@ -72,17 +70,6 @@ fn a_rollback_has_the_limits_of_every_plan() {
     assert_eq!((unknown.code, unknown.err.contains("owned nothing at revision 2")), (1, true), "{}", unknown.all());
     assert_eq!(folder.run("rollback --to 1 --store none").code, 1);
     assert!(!folder.path("none").exists());
-}
-
-#[test]
-fn a_revision_without_its_former_values_is_refused() {
-    let folder = Folder::new();
-    // Its history has only digests of secrets.
-    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &folder.path("store"));
-    let gone = folder.run("rollback --to 1 --dry-run");
-    assert_eq!(gone.code, 1, "{}", gone.all());
-    assert!(gone.err.contains("ERR_EDGEWRIGHT_REVISION_GONE"), "{}", gone.err);
-    assert!(gone.err.contains("the oldest revision is 4"), "{}", gone.err);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     content_base,
     files::{self, Part},
+    format::{FORMAT, other_format},
     frame::number,
-    keys::KEYS,
     parallel_read,
     twice::{self, Damage},
 };
@@ -29,12 +29,7 @@ use crate::{
     },
 };
 
-/// The format that this version writes.
-pub(super) const FORMAT: &str = "edgewright 3";
-/// The format before, with secrets in clear.
-const CLEAR_FORMAT: &str = "edgewright 2";
 const MAGIC: [u8; 8] = *b"ewbase3\n";
-const CLEAR_MAGIC: [u8; 8] = *b"ewbase2\n";
 /// The approximate size of a write.
 const CHUNK: usize = 1 << 16;
 /// What the root secret is sealed for.
@@ -57,7 +52,6 @@ pub(super) struct Header {
     /// The format of the whole folder.
     format: String,
     /// The id of the store, in hexadecimal.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     store: String,
     /// The position of the last batch in the state.
     position: u64,
@@ -67,12 +61,8 @@ pub(super) struct Header {
     revision: u64,
     /// The `order` of the next creation.
     next_order: u64,
-    /// The store's own secret, in hexadecimal: only in the format before.
-    #[serde(default, skip_serializing)]
-    root_secret: Option<String>,
     /// The store's own secret, encrypted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sealed_root_secret: Option<Sealed>,
+    sealed_root_secret: Sealed,
 }
 
 impl Header {
@@ -85,14 +75,13 @@ impl Header {
             hash: blake3::Hash::from(tip.hash).to_hex().to_string(),
             revision: tip.revision,
             next_order: tip.next_order,
-            root_secret: None,
-            sealed_root_secret: Some(keyring.seal(root_secret, &ROOT)?),
+            sealed_root_secret: keyring.seal(root_secret, &ROOT)?,
         })
     }
 
     /// The data key that the root secret is sealed with.
-    pub(super) fn key(&self) -> Option<KeyId> {
-        self.sealed_root_secret.as_ref().map(Sealed::key)
+    pub(super) fn key(&self) -> KeyId {
+        self.sealed_root_secret.key()
     }
 }
 
@@ -102,40 +91,21 @@ pub(super) struct Base {
     pub tip: Tip,
     /// The id of the store.
     pub store: StoreId,
-    /// The store's own secret.
-    root: RootSecret,
+    /// The store's own secret, encrypted.
+    root: Sealed,
     /// All records, in the memory that the file was read to.
     pub records: StateRecords,
 }
 
-/// The store's own secret, as a base has it.
-enum RootSecret {
-    /// Of the format before.
-    Clear([u8; 32]),
-    Sealed(Sealed),
-}
-
 impl Base {
-    /// Returns the store's own secret, and the data key of the base, which a base of the format before does not have.
-    /// `path` is the one of the base.
-    pub(super) fn root_secret(
-        &self,
-        path: &Path,
-        keyring: Option<&Keyring>,
-    ) -> Result<([u8; 32], Option<KeyId>), StoreError> {
-        let (sealed, keyring) = match (&self.root, keyring) {
-            (RootSecret::Clear(root), _) => return Ok((*root, None)),
-            (RootSecret::Sealed(sealed), Some(keyring)) => (sealed, keyring),
-            (RootSecret::Sealed(_), None) => {
-                return Err(StoreError::corrupt(&path.with_file_name(KEYS), "the file is missing"));
-            }
-        };
-        let opened = keyring.open(sealed, &ROOT).ok();
+    /// Returns the store's own secret, and the data key of the base. `path` is the one of the base.
+    pub(super) fn root_secret(&self, path: &Path, keyring: &Keyring) -> Result<([u8; 32], KeyId), StoreError> {
+        let opened = keyring.open(&self.root, &ROOT).ok();
         let root = opened.and_then(|opened| <[u8; 32]>::try_from(opened.as_slice()).ok());
         match root.filter(|root| id_of(root) == self.store) {
             Some(root) => {
                 keyring.set_root(&root);
-                Ok((root, Some(sealed.key())))
+                Ok((root, self.root.key()))
             }
             None => Err(StoreError::corrupt(path, "its root secret cannot be decrypted")),
         }
@@ -262,11 +232,9 @@ fn read(path: &Path) -> Result<Base, StoreError> {
     let bytes = Bytes::from(parallel_read::read(path).map_err(|error| files::unreadable(path, &error))?);
     let damaged = || damaged(path);
     // Checked before the checksum: a file of a newer format is not damaged.
-    let is_known = |bytes: &[u8]| bytes.starts_with(&MAGIC) || bytes.starts_with(&CLEAR_MAGIC);
-    if bytes.starts_with(b"ewbase") && !is_known(&bytes) && bytes.get(7) == Some(&b'\n') {
-        let found = String::from_utf8_lossy(bytes.get(..7).unwrap_or_default()).into_owned();
-        let message = format!("{} has the format `{found}` of another version of edgewright", path.display());
-        return Err(StoreError::new(Code::StoreFormat, message));
+    if bytes.starts_with(b"ewbase") && !bytes.starts_with(&MAGIC) && bytes.get(7) == Some(&b'\n') {
+        let number = String::from_utf8_lossy(bytes.get(6..7).unwrap_or_default());
+        return Err(other_format(path, &format!("edgewright {number}")));
     }
     let (content, sum) = bytes.split_at_checked(bytes.len().saturating_sub(32)).ok_or_else(damaged)?;
     let (hash, starts) = rayon::join(
@@ -275,27 +243,16 @@ fn read(path: &Path) -> Result<Base, StoreError> {
         // count.
         || starts_of_records(content),
     );
-    if hash.as_bytes() != sum || !is_known(content) {
+    if hash.as_bytes() != sum || !content.starts_with(&MAGIC) {
         return Err(damaged());
     }
     let length = number::<4>(content, 8).ok_or_else(damaged)? as usize;
     let header: Header =
         content.get(12..12 + length).and_then(|it| serde_json::from_slice(it).ok()).ok_or_else(damaged)?;
-    let expected = if content.starts_with(&MAGIC) { FORMAT } else { CLEAR_FORMAT };
-    if header.format != expected {
-        let message =
-            format!("{} has the unsupported format `{}` (expected `{expected}`)", path.display(), header.format);
-        return Err(StoreError::new(Code::StoreFormat, message));
+    if header.format != FORMAT {
+        return Err(other_format(path, &header.format));
     }
     let hash_of = |text: &str| -> Option<Hash> { Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()) };
-    let (store, root) = match (header.root_secret, header.sealed_root_secret) {
-        (Some(root), None) => {
-            let root = hash_of(&root).ok_or_else(damaged)?;
-            (id_of(&root), RootSecret::Clear(root))
-        }
-        (None, Some(sealed)) => (store_named(&header.store).ok_or_else(damaged)?, RootSecret::Sealed(sealed)),
-        _ => return Err(damaged()),
-    };
     let records = starts.and_then(|starts| StateRecords::in_memory(bytes.slice_ref(content), &starts));
     Ok(Base {
         tip: Tip {
@@ -304,8 +261,8 @@ fn read(path: &Path) -> Result<Base, StoreError> {
             revision: header.revision,
             next_order: header.next_order,
         },
-        store,
-        root,
+        store: store_named(&header.store).ok_or_else(damaged)?,
+        root: header.sealed_root_secret,
         records: records.ok_or_else(damaged)?,
     })
 }

@@ -11,14 +11,10 @@ use super::{
     keys::{self, KEYS},
     log,
 };
-use crate::{
-    model::code::Code,
-    store::{
-        StoreError,
-        backup::{BackedUp, OpenedPart},
-        engine::Tip,
-        seal::Keyring,
-    },
+use crate::store::{
+    StoreError,
+    backup::{BackedUp, OpenedPart},
+    engine::Tip,
 };
 
 /// The file that says where the history begins.
@@ -33,15 +29,7 @@ pub(super) fn open(
     (base, base_path): (u64, PathBuf),
     (store, tip): (StoreId, Tip),
     (generation, end): (u64, u64),
-    keyring: Option<&Keyring>,
 ) -> Result<(BackedUp, Vec<OpenedPart>), StoreError> {
-    if keyring.is_none_or(Keyring::is_unsealed) {
-        let message = format!(
-            "the secrets in the store {} are not encrypted yet: run `edgewright store rekey` first",
-            folder.display()
-        );
-        return Err(StoreError::new(Code::StoreFormat, message));
-    }
     let mut opened = vec![open_one(&base_path, Part::Base.name(base), None)?];
     for (part, number) in log::parts(folder)? {
         let limit = (part == Part::Journal && number == generation).then_some(end);

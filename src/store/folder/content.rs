@@ -19,8 +19,8 @@ use crate::store::{
 /// The verified content of a folder.
 pub(super) struct FolderContent {
     pub state: State,
-    /// The data key of the base; none in the format before.
-    pub base_key: Option<KeyId>,
+    /// The data key of the base.
+    pub base_key: KeyId,
     /// The generation of the last journal.
     pub generation: u64,
     pub end: u64,
@@ -36,7 +36,7 @@ pub(super) fn content_base(folder: &Path) -> Result<u64, StoreError> {
 }
 
 /// Reads a folder and verifies it against the head, without changing anything.
-pub(super) fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>) -> Result<FolderContent, StoreError> {
+pub(super) fn read(folder: &Path, acknowledged: Head, keyring: &Keyring) -> Result<FolderContent, StoreError> {
     let newest = content_base(folder)?;
     let path = Part::Base.path(folder, newest);
     let (base, damage) = base::read_either(folder, newest)?;
@@ -47,9 +47,6 @@ pub(super) fn read(folder: &Path, acknowledged: Head, keyring: Option<&Keyring>)
         return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
     }
     let (root_secret, base_key) = base.root_secret(&path, keyring)?;
-    if base_key.is_none() && keyring.is_some_and(|keyring| !keyring.is_unsealed()) {
-        return Err(StoreError::corrupt(&path, "it is not encrypted, but all files of the store were"));
-    }
     let mut state = State { tip: base.tip, root_secret, records: base.records, batches: Vec::new() };
     if base.tip.position > acknowledged.position || last < newest {
         let found = format!(

@@ -28,8 +28,8 @@ pub(super) const KEYS_COPY: &str = "keys.copy";
 /// The master key, where it cannot be beside the folder.
 pub(super) const MASTER: &str = "master.key";
 
-/// Reads the data keys of a store. Returns none if it has none.
-pub(super) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Option<Keyring>, StoreError> {
+/// Reads the data keys of a store.
+pub(super) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     open_for(folder, folder, store, source)
 }
 
@@ -39,20 +39,15 @@ pub(super) fn open_for(
     home: &Path,
     store: StoreId,
     source: &MasterKeySource,
-) -> Result<Option<Keyring>, StoreError> {
-    let Some((encrypted, _)) = read(folder, store)? else { return Ok(None) };
+) -> Result<Keyring, StoreError> {
+    let (encrypted, _) = read(folder, store)?;
     let keyring = encrypted.decrypt(&folder.join(KEYS), read_master(home, source)?, save(folder))?;
-    Ok(Some(keyring.with_source(again(home, source))))
+    Ok(keyring.with_source(again(home, source)))
 }
 
-/// Reads both files with the data keys of a store, and returns the damage of one of them, too. Returns none if there is
-/// neither.
-pub(super) fn read(folder: &Path, store: StoreId) -> Result<Option<(EncryptedKeys, Option<Damage>)>, StoreError> {
-    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
-    if !files::exists(&path)? && !files::exists(&copy)? {
-        return Ok(None);
-    }
-    twice::read_both(&path, &copy, |path| read_one(path, store)).map(Some)
+/// Reads both files with the data keys of a store, and returns the damage of one of them, too.
+pub(super) fn read(folder: &Path, store: StoreId) -> Result<(EncryptedKeys, Option<Damage>), StoreError> {
+    twice::read_both(&folder.join(KEYS), &folder.join(KEYS_COPY), |path| read_one(path, store))
 }
 
 fn read_one(path: &Path, store: StoreId) -> Result<EncryptedKeys, StoreError> {
@@ -105,14 +100,8 @@ pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<Dige
     source.read(beside.as_deref()).ok()?.map(|master| master.digest_key())
 }
 
-/// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist. `unsealed` says
-/// that files of the store have secrets in clear.
-pub(super) fn create(
-    folder: &Path,
-    store: StoreId,
-    source: &MasterKeySource,
-    unsealed: bool,
-) -> Result<Keyring, StoreError> {
+/// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist.
+pub(super) fn create(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     let places = KeyPlaces::of(folder);
     let existing = places.existing()?;
     let (master, announced) = match source.read(existing.as_deref())? {
@@ -121,7 +110,7 @@ pub(super) fn create(
         None => places.make().map(|(master, path)| (master, Some((path, NewMaster::Created))))?,
     };
     let (file, announce) = announced.unzip();
-    let keyring = Keyring::create(store, master, unsealed, announce, save(folder))?;
+    let keyring = Keyring::create(store, master, announce, save(folder))?;
     Ok(keyring.with_new_master(file).with_source(again(folder, source)))
 }
 
@@ -228,24 +217,24 @@ mod tests {
         let folder = outer.path().join("edge.db");
         fs::create_dir(&folder).unwrap();
         let source = MasterKeySource::Beside;
-        let made = create(&folder, [1; 16], &source, false).unwrap();
+        let made = create(&folder, [1; 16], &source).unwrap();
         let (path, new) = made.new_master().map(|(path, new)| (path.to_owned(), new)).unwrap();
         assert_eq!(new, NewMaster::Created);
         assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.master.key"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let sealed = made.seal(b"secret", &[]).unwrap();
-        let again = open(&folder, [1; 16], &source).unwrap().unwrap();
+        let again = open(&folder, [1; 16], &source).unwrap();
         assert!(again.open(&sealed, &[]).is_ok() && again.new_master().is_none());
         // The store is made again, for example after its folder was deleted.
         let key = fs::read(&path).unwrap();
-        let again = create(&folder, [2; 16], &source, false).unwrap();
+        let again = create(&folder, [2; 16], &source).unwrap();
         assert_eq!(again.new_master(), Some((path.as_path(), NewMaster::Found)));
-        let elsewhere = create(&folder, [2; 16], &MasterKeySource::File(path.clone()), false).unwrap();
+        let elsewhere = create(&folder, [2; 16], &MasterKeySource::File(path.clone())).unwrap();
         assert_eq!(elsewhere.new_master(), None);
         assert_eq!(fs::read(&path).unwrap(), key);
         assert_eq!(open(&folder, [1; 16], &source).err().unwrap().code, Code::StoreCorrupt);
         fs::rename(&path, folder.join(MASTER)).unwrap();
-        assert!(open(&folder, [2; 16], &source).unwrap().is_some(), "it is found inside");
+        assert!(open(&folder, [2; 16], &source).is_ok(), "it is found inside");
         fs::remove_file(folder.join(MASTER)).unwrap();
         let error = open(&folder, [2; 16], &source).err().unwrap();
         assert_eq!(error.code, Code::MasterKey);

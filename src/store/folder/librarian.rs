@@ -259,7 +259,7 @@ impl Librarian {
     /// Converts the journals before a generation to history files, which keep only the changes that undo the batches.
     pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
         for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
-            let end = fold::journal_to_history(&self.folder, old, &mut |_, _| Ok(None))?;
+            let end = fold::journal_to_history(&self.folder, old)?;
             // The index must have the new locations before the old file is removed, and the old locations before that:
             // a record that is added later would get its old location again.
             if let Ok(index) = self.written(end.position) {
@@ -284,7 +284,7 @@ impl Librarian {
             let end = self.end_of(*generation)?;
             let first = *first.get_or_insert(end.start.position);
             let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
-            // The file of a store that was migrated without a commit is empty, so removing it leaves no gap.
+            // Removing a file without a record leaves no gap.
             if !exceeds && end.at.is_some() {
                 let most = most_at_once(usize::try_from(tip.position - first).unwrap_or(usize::MAX)) as u64;
                 let is_part = end.start.position == first || end.tip.position - first <= most;

@@ -29,6 +29,7 @@ mod content;
 mod files;
 mod fingerprint;
 mod fold;
+mod format;
 mod frame;
 mod given_up;
 mod head;
@@ -39,7 +40,6 @@ mod journal;
 mod keys;
 mod librarian;
 mod log;
-mod migrate;
 mod parallel_read;
 mod reader;
 mod readonly;
@@ -50,7 +50,6 @@ mod rows;
 mod salvage;
 mod scan;
 mod scratch;
-mod sealing;
 mod twice;
 mod unpack;
 mod unwritten;
@@ -142,11 +141,11 @@ struct Writing {
 impl FolderEngine {
     /// Returns whether a folder contains a store. Fails if this cannot be read.
     pub(crate) fn exists(folder: &Path) -> Result<bool, StoreError> {
-        Ok(files::exists(&head::path(folder))? || files::exists(&folder.join("conf"))?)
+        format::check(folder)?;
+        files::exists(&head::path(folder))
     }
 
-    /// Opens the store in a folder. Creates it if the folder is missing or empty, and encrypts the secrets in one of the
-    /// format before.
+    /// Opens the store in a folder. Creates it if the folder is missing or empty.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
         restore::check_complete(folder)?;
         if !Self::exists(folder)? && beside::holds_something_else(folder) {
@@ -155,32 +154,16 @@ impl FolderEngine {
         }
         files::create_folder(folder)?;
         let lock = files::lock(folder)?;
-        let mut keyring = None;
-        if !files::exists(&head::path(folder))? {
-            keyring = Some(match migrate::is_old(folder) {
-                true => migrate::migrate(folder, source)?,
-                false => create(folder, source)?,
-            });
-        }
-        migrate::remove_old(folder);
-        let (mut head, acknowledged) = HeadFile::open(folder)?;
-        if keyring.is_none() {
-            keyring = keys::open(folder, acknowledged.store, source)?.map(|it| keys::announcing(it, folder, source));
-        }
-        let mut content = read(folder, acknowledged, keyring.as_ref())?;
-        let keyring = match keyring {
-            Some(keyring) if !keyring.is_unsealed() => keyring,
-            found => {
-                let create = || keys::create(folder, acknowledged.store, source, true);
-                let keyring = found.map_or_else(create, Ok)?;
-                tracing::info!("Encrypting the secrets in the store {}.", folder.display());
-                sealing::encrypt(folder, &mut head, content, &keyring)?;
-                let (sealed, acknowledged) = HeadFile::open(folder)?;
-                head = sealed;
-                content = read(folder, acknowledged, Some(&keyring))?;
-                keyring
-            }
+        let created = match files::exists(&head::path(folder))? {
+            true => None,
+            false => Some(create(folder, source)?),
         };
+        let (head, acknowledged) = HeadFile::open(folder)?;
+        let keyring = match created {
+            Some(keyring) => keyring,
+            None => keys::announcing(keys::open(folder, acknowledged.store, source)?, folder, source),
+        };
+        let mut content = read(folder, acknowledged, &keyring)?;
         let warnings = twice::restore(folder, acknowledged.store, content.damage.take());
         let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
@@ -221,7 +204,7 @@ impl Engine for FolderEngine {
         let writing = self.writing();
         let (position, hash) = (writing.tip.position, writing.tip.hash);
         let head = Head { position, generation: writing.generation, hash, store: self.id };
-        Ok(read(&self.folder, head, Some(self.keyring.as_ref()))?.state)
+        Ok(read(&self.folder, head, &self.keyring)?.state)
     }
 
     fn loaded(&self) {
@@ -363,7 +346,7 @@ impl Engine for FolderEngine {
             let base = base::intact(&self.folder)?;
             let writing = self.writing();
             let last = (writing.generation, writing.journal.length());
-            collect::open(&self.folder, base, (self.id, writing.tip), last, Some(self.keyring.as_ref()))?
+            collect::open(&self.folder, base, (self.id, writing.tip), last)?
         };
         Backup::new(&self.folder, &of, parts)
     }
@@ -458,7 +441,7 @@ fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError
     }
     let root_secret = mint::random_secret();
     let store = base::id_of(&root_secret);
-    let keyring = keys::create(folder, store, source, false)?;
+    let keyring = keys::create(folder, store, source)?;
     let header = base::Header::new(Tip::default(), &root_secret, &keyring)?;
     base::write(folder, FIRST_GENERATION, &header, &mut std::iter::empty())?;
     Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;

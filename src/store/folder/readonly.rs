@@ -34,7 +34,7 @@ pub(crate) struct FolderReader {
     tip: Tip,
     /// The generation of the last journal, and the end of its complete batches.
     last: (u64, u64),
-    keyring: Option<Arc<Keyring>>,
+    keyring: Arc<Keyring>,
     /// Damage that was found at the start.
     warnings: Vec<String>,
     /// The state that was read at the start, until it is loaded.
@@ -43,7 +43,7 @@ pub(crate) struct FolderReader {
 }
 
 impl FolderReader {
-    /// Opens the store in a folder. Returns none if the folder has no head: creating or migrating a store is a write.
+    /// Opens the store in a folder. Returns none if the folder has no head: creating a store is a write.
     pub(crate) fn open(folder: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
         if !files::exists(&head::path(folder))? {
             return Ok(None);
@@ -58,11 +58,11 @@ impl FolderReader {
     pub(super) fn over(
         folder: &Path,
         acknowledged: Head,
-        keyring: Option<Keyring>,
+        keyring: Keyring,
         lock: Vec<File>,
     ) -> Result<Self, StoreError> {
-        let keyring = keyring.map(Arc::new);
-        let content = read(folder, acknowledged, keyring.as_deref())?;
+        let keyring = Arc::new(keyring);
+        let content = read(folder, acknowledged, &keyring)?;
         let FolderContent { state, generation, end, damage, .. } = content;
         let warnings = twice::warnings(folder, acknowledged.store, damage);
         let tip = state.batches.last().map_or(state.tip, Tip::after);
@@ -76,12 +76,12 @@ impl Engine for FolderReader {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         match opened {
             Some(state) => Ok(state),
-            None => Ok(read(&self.folder, self.acknowledged, self.keyring.as_deref())?.state),
+            None => Ok(read(&self.folder, self.acknowledged, &self.keyring)?.state),
         }
     }
 
     fn keyring(&self) -> Option<Arc<Keyring>> {
-        self.keyring.clone()
+        Some(Arc::clone(&self.keyring))
     }
 
     fn warnings(&self) -> &[String] {
@@ -122,14 +122,14 @@ impl Engine for FolderReader {
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
-        let digest_key = self.keyring.as_ref().map(|keyring| keyring.digest_key());
+        let digest_key = Some(self.keyring.digest_key());
         Some((fingerprint::of_files(&self.folder, digest_key).ok()?, self.tip.revision))
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let of = (self.acknowledged.store, self.tip);
         let base = base::intact(&self.folder)?;
-        let (of, parts) = collect::open(&self.folder, base, of, self.last, self.keyring.as_deref())?;
+        let (of, parts) = collect::open(&self.folder, base, of, self.last)?;
         Backup::new(&self.folder, &of, parts)
     }
 

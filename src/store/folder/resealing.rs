@@ -29,14 +29,14 @@ pub(super) struct Resealing {
 
 struct BaseKey {
     /// The data key of the newest base.
-    key: Option<KeyId>,
+    key: KeyId,
     /// When another base may be written.
     after: Option<Instant>,
 }
 
 impl Resealing {
     /// Starts with the data key of the newest base, and what the store knows of the time.
-    pub(super) fn new(key: Option<KeyId>, time: KnownTime) -> Self {
+    pub(super) fn new(key: KeyId, time: KnownTime) -> Self {
         let (base, time) = (BaseKey { key, after: None }, TrustedTime::new(time));
         Self { base: Mutex::new(base), time: Mutex::new(time), opened: Instant::now() }
     }
@@ -84,7 +84,7 @@ impl Resealing {
         let TrustedMoment { now, ages } = self.moment(keyring);
         let base = self.base();
         // Only a checkpoint destroys the keys that have expired.
-        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || base.key != Some(keyring.current());
+        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || base.key != keyring.current();
         is_due && base.after.is_none_or(|after| Instant::now() >= after)
     }
 
@@ -94,7 +94,7 @@ impl Resealing {
     }
 
     /// Notes the data key of a base that was written.
-    pub(super) fn written(&self, key: Option<KeyId>) {
+    pub(super) fn written(&self, key: KeyId) {
         self.base().key = key;
     }
 
@@ -110,7 +110,7 @@ impl Resealing {
         if !keyring.has_expired(moment.ages) {
             return Ok(false);
         }
-        let mut used: BTreeSet<KeyId> = self.base().key.into_iter().collect();
+        let mut used: BTreeSet<KeyId> = [self.base().key].into();
         for journal in Part::Journal.generations(folder)?.into_iter().filter(|journal| *journal >= generation) {
             let mut reader = LogReader::open(&Part::Journal.path(folder, journal), true)?;
             while let Some(framed) = reader.batch()? {
@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn a_key_that_has_expired_makes_a_checkpoint_due() {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.want_new(true);
         keyring.rotate(mint::now()).unwrap();
-        let resealing = Resealing::new(Some(keyring.current()), keyring.known_time());
+        let resealing = Resealing::new(keyring.current(), keyring.known_time());
         assert!(resealing.is_due(&keyring));
         keyring.destroy_expired(mint::now(), &|_| false).unwrap();
         assert!(!resealing.is_due(&keyring));
@@ -161,11 +161,11 @@ mod tests {
     fn a_part_of_the_keys_that_have_expired_is_destroyed_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         for _ in 0..8 {
             keyring.rotate(mint::now()).unwrap();
         }
-        let resealing = Resealing::new(Some(keyring.current()), keyring.known_time());
+        let resealing = Resealing::new(keyring.current(), keyring.known_time());
         let destroy = |ages: Timestamp| {
             let moment = TrustedMoment { now: ages.max(mint::now()), ages };
             let has_aged = resealing.destroy_expired(folder.path(), 1, &keyring, moment).unwrap();

@@ -109,7 +109,6 @@ fn restore_into(
         && end.position != head.position
     {
         let keyring = keys::open_for(staged.path(), folder, head.store, source)?;
-        let keyring = keyring.ok_or_else(|| StoreError::corrupt(&staged.path().join(KEYS), "the file is missing"))?;
         head = cut(staged.path(), &store, head, end, &keyring)?;
         drop(store);
         (head, store) = open(staged.path(), folder, head, source)?;

@@ -11,10 +11,11 @@ use std::{
 use super::{
     base::{self, Base, StoreId},
     files::{self, Part},
+    format,
     given_up::{described, gaps, numbers},
     head::{self, Head},
     inspect::index_agrees,
-    keys, log, migrate,
+    keys, log,
     reader::LogReader,
     restore,
     scan::{FrameRun, LogScan, ScannedFrame},
@@ -93,10 +94,7 @@ pub(super) struct Rewrite {
 /// Plans the repair of a store that nobody has open. Fails if nothing can be done.
 pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, StoreError> {
     restore::check_complete(folder)?;
-    if migrate::is_old(folder) && !files::exists(&head::path(folder))? {
-        let message = format!("{} is a store of an earlier version; open it for writing first", folder.display());
-        return Err(StoreError::new(Code::StoreFormat, message));
-    }
+    format::check(folder)?;
     let mut salvage = Salvage {
         problems: Vec::new(),
         given_up: Vec::new(),
@@ -107,10 +105,10 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
     };
     let (generation, base) = salvage.base(folder)?;
     salvage.store = base.store;
-    salvage.damage(keys::read(folder, base.store)?.and_then(|(_, damage)| damage));
+    salvage.damage(keys::read(folder, base.store)?.1);
     // Without the keys, nothing that can be repaired here makes the store open.
     let keyring = keys::open(folder, base.store, source)?;
-    base.root_secret(&Part::Base.path(folder, generation), keyring.as_ref())?;
+    base.root_secret(&Part::Base.path(folder, generation), &keyring)?;
     let head = salvage.head(folder)?;
     let end = salvage.journals(folder, generation, base.tip, head)?;
     salvage.history(folder, generation, base.tip)?;

@@ -48,7 +48,7 @@ pub(super) fn read_either<T>(
     }
 }
 
-/// Like [`read_either`], and also reads the copy of an intact file. It may be missing, as in a store of an earlier version.
+/// Like [`read_either`], and also reads the copy of an intact file. It may be missing, as in a backup.
 pub(super) fn read_both<T>(
     path: &Path,
     copy: &Path,
@@ -99,7 +99,7 @@ pub(super) fn warnings(folder: &Path, store: StoreId, base: Option<Damage>) -> V
 /// The damage that was found when a store was opened. The copy of an intact base was not read.
 fn found(folder: &Path, store: StoreId, base: Option<Damage>) -> Vec<Damage> {
     // Errors would have kept the store from opening.
-    let keys = keys::read(folder, store).ok().flatten().and_then(|(_, damage)| damage);
+    let keys = keys::read(folder, store).ok().and_then(|(_, damage)| damage);
     base.into_iter().chain(keys).collect()
 }
 

@@ -60,9 +60,7 @@ pub(in crate::store) fn decode_in_place(
     last: &mut LastRecord,
 ) -> Result<Arc<Entry>, String> {
     let (key, shared) = (key.as_bytes(), |text: &[u8]| ByteString::try_from(memory.slice_ref(text)).ok());
-    // In a record of the format before, the places of the secrets are not known.
-    let is_known = keyring.is_some_and(|keyring| !keyring.is_unsealed());
-    if is_known
+    if keyring.is_some()
         && let Some(PlainRecord { spec, created_at, order, claim }) = PlainRecord::of(value)
         && let Some(created_at) = last.created_at(created_at)
         && let Some(spec) = shared(spec)
@@ -157,7 +155,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, false, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.set_root(&[6; 32]);
         keyring
     }

@@ -67,13 +67,10 @@ struct Ring {
     master: MasterKey,
     /// Oldest first. The last one encrypts.
     keys: Vec<DataKey>,
-    /// Whether files of the store may still have secrets in clear.
-    unsealed: bool,
     /// Set until somebody was told of a master key that edgewright has made or found beside the store.
     announce: Option<NewMaster>,
     lifetimes: KeyLifetimes,
-    /// None in a store of an earlier version.
-    time: Option<KnownTime>,
+    time: KnownTime,
 }
 
 /// What to tell of the master key beside a store.
@@ -112,14 +109,11 @@ pub(crate) enum NotOpened {
 struct KeysFile {
     /// In hexadecimal.
     store: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    unsealed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     announce: Option<NewMaster>,
     #[serde(default, skip_serializing_if = "KeyLifetimes::is_default")]
     lifetimes: KeyLifetimes,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    time: Option<KnownTime>,
+    time: KnownTime,
     keys: Vec<WrittenKey>,
 }
 
@@ -174,8 +168,8 @@ impl Ring {
             Ok(WrittenKey { id, created_at, retired_at, wrapped: key.wrapped(store, masters)? })
         };
         let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
-        let Self { unsealed, announce, lifetimes, time, .. } = *self;
-        let content = KeysFile { store: name_of(store), unsealed, announce, lifetimes, time, keys };
+        let Self { announce, lifetimes, time, .. } = *self;
+        let content = KeysFile { store: name_of(store), announce, lifetimes, time, keys };
         let content =
             serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut bytes = [MAGIC.as_slice(), &content].concat();
@@ -247,8 +241,8 @@ impl EncryptedKeys {
         if keys.last().is_none_or(|last| last.key.is_none()) {
             return Err(StoreError::corrupt(path, "it has no data key to encrypt with"));
         }
-        let KeysFile { unsealed, announce, lifetimes, time, .. } = self.content;
-        Ok(Keyring::new(self.store, Ring { master, keys, unsealed, announce, lifetimes, time }, save))
+        let KeysFile { announce, lifetimes, time, .. } = self.content;
+        Ok(Keyring::new(self.store, Ring { master, keys, announce, lifetimes, time }, save))
     }
 }
 
@@ -303,29 +297,26 @@ impl Keyring {
         self.change(|ring| ring.lifetimes = wanted.or(ring.lifetimes))
     }
 
-    /// What the store knows of the time. Earlier versions only knew when they had made a data key.
+    /// What the store knows of the time.
     pub(crate) fn known_time(&self) -> KnownTime {
-        let ring = self.ring.load();
-        ring.time.unwrap_or_else(|| KnownTime::at(ring.current().map_or(Timestamp::MIN, |current| current.created_at)))
+        self.ring.load().time
     }
 
     /// Saves what the store knows of the time.
     pub(crate) fn set_known_time(&self, time: KnownTime) -> Result<(), StoreError> {
-        self.change(|ring| ring.time = Some(time))
+        self.change(|ring| ring.time = time)
     }
 
-    /// Makes the first data key of a store. `unsealed` says that files of the store have secrets in clear, and `announce`
-    /// what to tell of the master key.
+    /// Makes the first data key of a store. `announce` says what to tell of the master key.
     pub(crate) fn create(
         store: StoreId,
         master: MasterKey,
-        unsealed: bool,
         announce: Option<NewMaster>,
         save: SaveKeys,
     ) -> Result<Self, StoreError> {
         let now = mint::now();
-        let (keys, lifetimes, time) = (vec![DataKey::random(now)], KeyLifetimes::default(), Some(KnownTime::at(now)));
-        let ring = Ring { master, keys, unsealed, announce, lifetimes, time };
+        let (keys, lifetimes, time) = (vec![DataKey::random(now)], KeyLifetimes::default(), KnownTime::at(now));
+        let ring = Ring { master, keys, announce, lifetimes, time };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
     }
@@ -387,16 +378,6 @@ impl Keyring {
     /// The data key that encrypts.
     pub(crate) fn current(&self) -> KeyId {
         self.ring.load().current().map_or(KeyId(0), |current| current.id)
-    }
-
-    /// Whether files of the store may still have secrets in clear.
-    pub(crate) fn is_unsealed(&self) -> bool {
-        self.ring.load().unsealed
-    }
-
-    /// Notes that no file of the store has secrets in clear any more.
-    pub(crate) fn set_sealed(&self) -> Result<(), StoreError> {
-        self.change(|ring| ring.unsealed = false)
     }
 
     /// The key of digests that are kept beside the store.

@@ -54,7 +54,7 @@ impl MemoryFile {
 }
 
 fn keyring(file: &MemoryFile, master: &MasterKey) -> Keyring {
-    Keyring::create(STORE, master.clone(), false, None, file.save()).unwrap()
+    Keyring::create(STORE, master.clone(), None, file.save()).unwrap()
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_master_key_is_announced_until_somebody_was_told() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let told = |ring: &Keyring| ring.new_master().map(|(_, new)| new);
     let at = |ring: Keyring| ring.with_new_master(Some("one.master.key".into()));
-    Keyring::create(STORE, key.clone(), false, Some(NewMaster::Created), file.save()).unwrap();
+    Keyring::create(STORE, key.clone(), Some(NewMaster::Created), file.save()).unwrap();
     for _ in 0..2 {
         // The process was killed before it told of the key.
         assert_eq!(told(&at(file.open(&key).unwrap())), Some(NewMaster::Created));
@@ -237,7 +237,7 @@ fn a_master_key_is_announced_until_somebody_was_told() {
     ring.set_announced().unwrap();
     assert_eq!((told(&ring), told(&at(file.open(&key).unwrap()))), (None, None));
     // Whoever replaces the key knows of the new one.
-    let ring = Keyring::create(STORE, key, false, Some(NewMaster::Found), file.save()).unwrap();
+    let ring = Keyring::create(STORE, key, Some(NewMaster::Found), file.save()).unwrap();
     ring.change_master(master("two")).unwrap();
     assert_eq!(told(&at(ring)), None);
 }

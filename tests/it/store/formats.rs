@@ -1,80 +1,44 @@
-//! Stores of older versions open, with everything they held; those of newer ones are refused by name.
+//! Stores of other formats are refused by name.
 
 use std::{fs, path::Path};
 
-use edgewright::{
-    Code, Store,
-    resources::{Author, Kind},
-    storage::Query,
-};
+use edgewright::{Code, Store};
 
-use super::{commit, content, small};
-use crate::cli::{REPOSITORY, copy};
-
-/// A store that `edgewright 1` has written: four revisions of two sources and the command line, a deleted edge, and a
-/// record of 150 KB.
-fn old_store(path: &Path) {
-    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), path);
+/// Checks that a store is refused because of its format, with what to do, and that nothing in its folder changes.
+fn is_refused(path: &Path, format: &str) {
+    let files = || {
+        let files = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|it| it.is_file() && !it.ends_with("lock"));
+        let mut files: Vec<_> = files.map(|file| (fs::read(&file).unwrap(), file)).collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    for opened in [Store::open(path), Store::open_to_read(path)] {
+        let error = opened.err().unwrap();
+        assert_eq!(error.code, Code::StoreFormat, "{error}");
+        assert!(error.message.contains(format) && error.message.contains("edgewright export"), "{error}");
+    }
+    assert!(files() == before);
 }
 
 #[test]
-fn a_store_of_the_first_format_is_migrated_with_its_history() {
+fn formats_that_were_never_released_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    old_store(&path);
-    let store = Store::open(&path).unwrap();
-    let snapshot = store.snapshot();
-    assert_eq!((snapshot.revision, snapshot.count(Kind::ApiKey)), (4, 1));
-    let docs: Vec<String> = snapshot.iter().filter(|it| it.is_owned_by("docs")).map(|it| it.key.to_string()).collect();
-    assert_eq!(docs.len(), 3, "{docs:?}");
-    assert_eq!(snapshot.tombstones().count(), 1);
-    let history = store.history(&Query::All, u64::MAX, 10).unwrap();
-    let authors: Vec<_> = history.iter().map(|it| (it.revision, it.author.clone())).collect();
-    let by = |source: &str| Author::source(source, None);
-    assert_eq!(authors[0], (Some(4), by("docs")));
-    assert_eq!(authors[2], (Some(2), Author::Local));
-    assert_eq!(history[3].calls.iter().filter(|call| call.starts_with("POST")).count(), 23);
-    assert_eq!(store.verify().unwrap().records, 4);
-    let expected = content(&store);
-    drop(store);
-    assert!(!path.join("db").exists() && !path.join("conf").exists() && !path.join("blobs").exists());
-    let store = Store::open(&path).unwrap();
-    assert_eq!(content(&store), expected);
-    assert_eq!(commit(&store, vec![small(1)]).unwrap().snapshot.revision, 5);
-}
-
-#[test]
-fn a_migration_that_was_interrupted_anywhere_goes_on() {
-    let whole = tempfile::tempdir().unwrap();
-    let path = whole.path().join("store");
-    old_store(&path);
-    let expected = content(&Store::open(&path).unwrap());
-    // The files in the order in which a migration writes them, and a half-written one.
-    let written = ["history.0000000000", "base.0000000001", "journal.0000000001"];
-    for kept in 0..=written.len() {
-        let folder = tempfile::tempdir().unwrap();
-        let again = folder.path().join("store");
-        old_store(&again);
-        for name in &written[..kept] {
-            fs::copy(path.join(name), again.join(name)).unwrap();
-        }
-        fs::write(again.join("base.tmp"), "half").unwrap();
-        assert_eq!(content(&Store::open(&again).unwrap()), expected, "after {kept} files");
+    let path = folder.path().join("one-tree");
+    fs::create_dir(&path).unwrap();
+    ["conf", "db"].iter().for_each(|name| fs::write(path.join(name), "of sled").unwrap());
+    is_refused(&path, "`edgewright 1`");
+    let path = folder.path().join("in-clear");
+    drop(Store::open(&path).unwrap());
+    for file in ["base.0000000001", "copy.0000000001"] {
+        let mut base = fs::read(path.join(file)).unwrap();
+        base[6] = b'2';
+        fs::write(path.join(file), base).unwrap();
     }
-    // The new store was whole, and the old files were not all gone.
-    for gone in ["db", "conf", "blobs"] {
-        let folder = tempfile::tempdir().unwrap();
-        let again = folder.path().join("store");
-        old_store(&again);
-        copy(&path, &again);
-        if again.join(gone).is_dir() {
-            fs::remove_dir_all(again.join(gone)).unwrap();
-        } else {
-            fs::remove_file(again.join(gone)).unwrap();
-        }
-        assert_eq!(content(&Store::open(&again).unwrap()), expected, "without {gone}");
-        assert!(!again.join("conf").exists());
-    }
+    is_refused(&path, "`edgewright 2`");
 }
 
 #[test]
@@ -94,7 +58,7 @@ fn a_newer_format_is_refused_by_name() {
         files.iter().for_each(|file| fs::write(path.join(file), &changed).unwrap());
         let error = Store::open(&path).err().unwrap();
         assert_eq!(error.code, Code::StoreFormat, "{files:?}: {error}");
-        assert!(error.message.contains("version of edgewright"), "{error}");
+        assert!(error.message.contains("edgewright"), "{error}");
         files.iter().for_each(|file| fs::write(path.join(file), &original).unwrap());
     }
     assert!(Store::open(&path).is_ok());

@@ -64,21 +64,6 @@ fn an_index_that_missed_a_retention_forgets_what_is_gone() {
 }
 
 #[test]
-fn retention_leaves_no_gap_after_an_empty_history() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    // A store of the first format in which nothing was ever committed.
-    let old = opened(&path);
-    old.insert("m/format", "edgewright 1").unwrap();
-    old.insert("m/root", vec![7; 32]).unwrap();
-    drop(old);
-    checkpoints(&path, 2, ONE);
-    fs::remove_dir_all(path.join("index")).unwrap();
-    assert_eq!(positions(&path), [2]);
-    assert_eq!(Store::open(&path).unwrap().statistics().oldest, 2);
-}
-
-#[test]
 fn a_command_leaves_the_checkpoint_to_the_next_one_and_the_index_to_a_server() {
     let folder = Folder::new();
     let edge = |at: usize| {

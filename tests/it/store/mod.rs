@@ -1,4 +1,4 @@
-//! The store: what every engine must do, what survives which accident, and what older versions have left.
+//! The store: what every engine must do, what survives which accident, and which formats it refuses.
 
 mod damage;
 mod engines;

@@ -8,8 +8,7 @@ use edgewright::{
     storage::{MEMORY, PastError, Retention},
 };
 
-use super::{commit, deleted, described, edge, small, small_key};
-use crate::cli::{REPOSITORY, copy};
+use super::{commit, deleted, described, edge, small};
 
 /// Everything that a state has, also in the order of lists and of what was deleted.
 fn told(state: &Snapshot) -> Vec<String> {
@@ -106,16 +105,4 @@ fn the_files_of_the_history_are_private() {
     // It has former states, with their secrets.
     let mode = fs::metadata(path.join("history.0000000001")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-}
-
-#[test]
-fn revisions_of_a_version_that_kept_no_former_states_are_refused_by_number() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &path);
-    let store = Store::open(&path).unwrap();
-    commit(&store, vec![small(1)]).unwrap();
-    assert!(store.snapshot_at(4).is_ok_and(|state| state.get(&small_key(1)).is_none()));
-    let gone = store.snapshot_at(3).unwrap_err();
-    assert_eq!(gone.to_string(), "the state of revision 3 is no longer kept; the oldest revision is 4");
 }

@@ -15,8 +15,7 @@ use edgewright::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{commit, content, small};
-use crate::cli::{CONFIG_VARIABLE, Folder, REPOSITORY, Run, beside, copy, finish};
+use crate::cli::{CONFIG_VARIABLE, Folder, Run, beside, finish};
 
 /// The files of a store.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -231,30 +230,6 @@ fn a_configuration_file_that_was_found_cannot_choose_the_key() {
 }
 
 #[test]
-fn a_store_of_the_format_before_is_encrypted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-2"), &path);
-    let token = "Zirnp3rqEUFId13vm5Ms2LsUY6D";
-    let secrets = ["hunter2-first".to_owned(), "hunter2-second".to_owned(), hash_of(&format!("ew_ak_a_{token}"))];
-    assert!(!clear_files(&path, &secrets).is_empty());
-    let before = files(&path);
-    let expected = content(&Store::open_to_read(&path).unwrap());
-    fs::remove_file(path.join("lock")).unwrap_or_default();
-    assert_eq!(files(&path), before, "a reader changes nothing");
-    for _ in 0..2 {
-        let store = Store::open(&path).unwrap();
-        assert_eq!(content(&store), expected);
-        assert_eq!(store.verify().unwrap().records, 3);
-        assert_eq!(store.history(&Query::All, u64::MAX, 9).unwrap().len(), 3);
-        assert_eq!(store.snapshot().count(Kind::ApiKey), 1);
-    }
-    assert_eq!(clear_files(&path, &secrets), [""; 0]);
-    assert_eq!(revealed(&path).iter().filter(|it| secrets[1..].contains(it)).count(), 2);
-    assert_eq!(commit(&Store::open(&path).unwrap(), vec![small(1)]).unwrap().snapshot.revision, 4);
-}
-
-#[test]
 fn a_new_master_key_replaces_the_former_one() {
     let folder = with_secret("hunter2-first");
     let key = |name: &str, digits: &str| {
@@ -396,12 +371,4 @@ fn empty_variables_of_the_master_key_count_as_unset() {
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[test]
-fn a_reading_command_that_makes_a_master_key_says_so() {
-    let folder = Folder::new();
-    copy(&Path::new(REPOSITORY).join("tests/it/data/edgewright-1"), &folder.path("store"));
-    assert!(folder.ok("history").err.contains("Created the master key"));
-    assert!(!folder.ok("history").err.contains("master key"));
 }
