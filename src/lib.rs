@@ -254,7 +254,7 @@ pub use manifest::{
 pub use model::{code::Code, diagnostic::Diagnostic};
 pub use plan::{Plan, safety::Budget};
 pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, plan, validate};
-pub use tenancy::SourceScope;
+pub use tenancy::{Adoption, SourceScope};
 
 // State.
 pub use model::snapshot::Snapshot;

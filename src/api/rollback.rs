@@ -114,11 +114,17 @@ impl RollbackJob<'_> {
         let target = target.map_err(|error| past::refused(error, "to"))?;
         if self.request.dry_run {
             let current = store.snapshot();
-            let is_blind = Sight::of(&self.admit(&current)?).of_the_past() != Sight::Everything;
+            let caller = self.admit(&current)?;
+            let is_blind = Sight::of(&caller).of_the_past() != Sight::Everything;
             let planned = match is_blind {
                 true => rollback.masked_plan(&current, &target)?,
                 false => rollback.plan(&current, &target),
             };
+            // A key that only plans does so for whoever applies it.
+            let applies = caller.scope.as_deref().is_some_and(|scope| scope.may_apply(&self.request.source));
+            if let Some(plan) = planned.plan.as_ref().filter(|_| applies) {
+                Self::admitted(&caller, plan, &planned, &current)?;
+            }
             let outcome = self.outcome(&planned, is_blind)?;
             return answer("rollback", &planned, outcome, None);
         }
@@ -161,8 +167,8 @@ impl RollbackJob<'_> {
         auth::admit_again(self.app, current, &intent, self.headers)
     }
 
-    /// Whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their consent,
-    /// and so do hostports that others serve by now (D103).
+    /// Whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their consent
+    /// and the modules that they require, and hosts that others serve by now need consent, too (D103).
     fn admitted(caller: &Caller, plan: &Plan, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
         let (Some(_), Some(tried)) = (&caller.scope, &planned.tried) else { return Ok(()) };
         let after = tried.after();

@@ -36,7 +36,7 @@ use crate::{
         fetching::Fetching,
         following::{FollowedSource, INTERVAL, SourceLocation},
     },
-    tenancy::SourceScope,
+    tenancy::{Adoption, SourceScope},
     text::printable,
 };
 use repository::{ConfiguredRepository, RepositoryAddress};
@@ -102,6 +102,8 @@ pub(super) struct SourceEntry {
 struct ScopeEntry {
     /// The kinds of resources, or `*`.
     kinds: Option<Vec<String>>,
+    /// The kinds of resources without a source that it may adopt, or `*`.
+    adopt: Option<Vec<String>>,
     /// The hosts of edges.
     hosts: Option<Vec<String>>,
     /// The roles of the owners of API keys.
@@ -214,12 +216,18 @@ impl SourceEntry {
         let mut scope = if is_repository { SourceScope::of_repository() } else { SourceScope::default() };
         let Some(entry) = &self.scope else { return Ok(scope) };
         let at = |field: &str| FieldPath::root().join("scope").join(field);
-        if let Some(names) = &entry.kinds {
+        let kinds_in = |field: &str, names: &[String]| {
             let kinds = names
                 .iter()
                 .enumerate()
-                .map(|(index, name)| kinds_named(name).map_err(|fault| fault.at(at("kinds").join(index))));
-            scope.kinds = Some(kinds.collect::<Result<Vec<_>, Fault>>()?.into_iter().flatten().collect());
+                .map(|(index, name)| kinds_named(name).map_err(|fault| fault.at(at(field).join(index))));
+            Ok::<BTreeSet<Kind>, Fault>(kinds.collect::<Result<Vec<_>, Fault>>()?.into_iter().flatten().collect())
+        };
+        if let Some(names) = &entry.kinds {
+            scope.kinds = Some(kinds_in("kinds", names)?);
+        }
+        if let Some(names) = &entry.adopt {
+            scope.adopt = Adoption::Of(kinds_in("adopt", names)?);
         }
         scope.hosts = entry.hosts.clone();
         if let Some(roles) = &entry.roles {

@@ -29,6 +29,9 @@ use crate::{
     text::printable,
 };
 
+/// How many sources can have a subscription of one name.
+const MOST_SUBSCRIPTIONS: u32 = 64;
+
 /// A reference that leads nowhere, or to several resources.
 pub(super) struct Missing {
     pub kind: &'static str,
@@ -141,7 +144,7 @@ impl<'a> KnownNames<'_, 'a> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
             // Subscriptions belong to another system: without an id, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { derived(kind, None, name, &[], 0) });
+            return Some(if name.contains('_') { Id::new(name) } else { self.subscription(name) });
         }
         match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
             Ok(found) => Some(found),
@@ -152,6 +155,19 @@ impl<'a> KnownNames<'_, 'a> {
                 None
             }
         }
+    }
+
+    /// The ID of a subscription of this source by its name: the first one with event sources of this source, or otherwise the
+    /// first one without those of others, so that each source has its own subscription of a name (D112).
+    fn subscription(self, name: &str) -> Id {
+        let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived(Kind::EventSubscription, None, name, &[], number));
+        let has = |id: &Id, is_own: bool| {
+            let key = Key::new(Kind::EventSubscription, id.clone());
+            let mut sources = self.known.snapshot.children(&key, Kind::EventSource);
+            sources.any(|entry| entry.claim.is_some() && entry.is_owned_by(self.known.source) == is_own)
+        };
+        let found = ids().find(|id| has(id, true)).or_else(|| ids().find(|id| !has(id, false)));
+        found.unwrap_or_else(|| derived(Kind::EventSubscription, None, name, &[], 0))
     }
 
     /// The id of a resource given by name, by source and name, or by id: declared in this source, or in the store. The error
@@ -199,12 +215,12 @@ impl<'a> KnownNames<'_, 'a> {
 
     /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
     /// resource by itself: whoever takes a name must not become the authority or the edge of others (D112).
-    fn in_store(self, kind: Kind, name: &str, former: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
+    fn in_store(self, kind: Kind, name: &str, targets: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
         let found = self.standing(kind, name);
         if let Some(own) = found.first().filter(|entry| entry.is_owned_by(self.known.source)) {
             return Ok(own.key.id.clone());
         }
-        let former = if found.is_empty() { Vec::new() } else { former.targets(self.known, kind) };
+        let former = if found.is_empty() { Vec::new() } else { targets.targets(self.known, kind) };
         if let Some(same) = found.iter().find(|entry| former.contains(&&entry.key.id)) {
             return Ok(same.key.id.clone());
         }
@@ -212,10 +228,12 @@ impl<'a> KnownNames<'_, 'a> {
             let entry = self.known.snapshot.get(&Key::new(kind, Id::clone(id)));
             entry.filter(|entry| !entry.is_owned_by(self.known.source) && !(self.is_desired)(&entry.key))
         };
-        match (found.as_slice(), former.iter().find_map(is_other)) {
+        // What another reference of the module still means, this one never meant.
+        let is_replaced = |entry: &&Arc<Entry>| !targets.names(entry);
+        match (found.as_slice(), former.iter().filter_map(is_other).find(is_replaced)) {
             ([], _) => Err(None),
             ([one], None) => Ok(one.key.id.clone()),
-            ([one, ..], Some(former)) => Err(Some(self.switched(name, one, former))),
+            (several, Some(former)) => Err(Some(self.switched(name, several, former))),
             (several, None) => Err(Some(self.ambiguous(kind, name, several))),
         }
     }
@@ -227,15 +245,13 @@ impl<'a> KnownNames<'_, 'a> {
         Fault::new(Code::AmbiguousReference, message).help(format!("write {}", qualified.join(" or ")))
     }
 
-    fn switched(self, name: &str, found: &Entry, former: &Entry) -> Fault {
+    fn switched(self, name: &str, found: &[&Arc<Entry>], former: &Entry) -> Fault {
         let named = |entry: &Entry| self.known.snapshot.name_of(&entry.key);
-        let (name, now, before) = (printable(name), named(found), named(former));
+        let now: Vec<String> = found.iter().map(|entry| named(entry)).collect();
+        let (name, now, before) = (printable(name), now.join(" or "), named(former));
         let message = format!("`{name}` now means {now}; so far, this reference meant {before}");
-        let either: Vec<String> =
-            [qualified(found), qualified(former).or_else(|| Some(format!("`{}`", former.key.id)))]
-                .into_iter()
-                .flatten()
-                .collect();
+        let before = qualified(former).unwrap_or_else(|| format!("`{}`", former.key.id));
+        let either: Vec<String> = std::iter::once(before).chain(found.iter().filter_map(|it| qualified(it))).collect();
         Fault::new(Code::AmbiguousReference, message).help(format!("write {}", either.join(" or ")))
     }
 
@@ -288,7 +304,7 @@ impl<'a> KnownNames<'_, 'a> {
             let Some(module) = spec.module(slot) else { continue };
             module.references(&mut |reference| {
                 let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot));
+                let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot, &*spec));
                 targets.push(found.unwrap_or_else(|fault| {
                     missing.push(Missing {
                         kind: kind.info().name,
@@ -315,17 +331,38 @@ enum FormerTargets<'d> {
     /// A route that names its edge.
     EdgeOf(&'d Declaration),
     /// A resource with a module that names others.
-    ModuleOf(&'d Declaration, &'static Slot),
+    ModuleOf(&'d Declaration, &'static Slot, &'d dyn AnyResource),
 }
 
 impl FormerTargets<'_> {
+    /// Whether the manifest refers to a resource by its name, its source and name, or its ID.
+    fn names(self, entry: &Entry) -> bool {
+        let FormerTargets::ModuleOf(_, slot, spec) = self else { return false };
+        let Some(module) = spec.module(slot) else { return false };
+        let mut is_named = false;
+        module.references(&mut |reference| {
+            let text = reference.target.id.as_str();
+            is_named |= match (&entry.claim, text.rsplit_once('/')) {
+                _ if text == entry.key.id.as_str() => true,
+                (Some(claim), Some((source, name))) => claim.source == source && claim.name == name,
+                (Some(claim), None) => claim.name == text,
+                (None, _) => false,
+            };
+        });
+        is_named
+    }
+
     /// What the version in the store refers to, as far as this source owns it.
     fn targets<'a>(self, known: &Known<'a>, kind: Kind) -> Vec<&'a Id> {
         match self {
-            FormerTargets::EdgeOf(declaration) => known.edges_of_routes(&declaration.name),
-            FormerTargets::ModuleOf(declaration, slot) => {
-                let mut named = known.named(declaration.kind, None, &declaration.name);
-                let entry = named.find(|entry| entry.is_owned_by(known.source));
+            FormerTargets::EdgeOf(declaration) => {
+                former_names(declaration).flat_map(|name| known.edges_of_routes(name)).collect()
+            }
+            FormerTargets::ModuleOf(declaration, slot, _) => {
+                let own = |name: &str| {
+                    known.named(declaration.kind, None, name).find(|entry| entry.is_owned_by(known.source))
+                };
+                let entry = former_names(declaration).find_map(own);
                 let mut found = Vec::new();
                 let Some(module) = entry.and_then(|entry| entry.spec().module(slot)) else { return found };
                 module.references(&mut |reference| {
@@ -336,6 +373,11 @@ impl FormerTargets<'_> {
             }
         }
     }
+}
+
+/// The names that a declared resource can have in the store: its own, and the one that it had before.
+fn former_names(declaration: &Declaration) -> impl Iterator<Item = &str> {
+    std::iter::once(&*declaration.name).chain(declaration.renamed_from.as_deref())
 }
 
 /// How a manifest names a resource of another source without ambiguity.

@@ -67,6 +67,7 @@ pub(super) fn apply_plan(
     places: Places,
     author: Author,
 ) -> Result<u64, ApplyError> {
+    store.has_room_for(&author).map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
     let mut tokens = TokenFiles::default();
     let attempt = Attempt { places, ..Attempt::new(author) };
     let committed = store.commit_next(attempt, |current| match current.revision == plan.base {

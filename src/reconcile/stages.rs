@@ -313,6 +313,9 @@ impl Prepared {
         if stops() {
             return keep(judged, pending, &whole).given_up();
         }
+        if let Some(refusal) = options.scope.refusal(snapshot, &plan.each_operation(), &options.source) {
+            return keep(judged.refused(refusal, snapshot), pending, &whole);
+        }
         match stage("try", || try_on(snapshot, &plan)) {
             Err(refusal) => keep(judged.refused(refusal, snapshot), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),

@@ -1,4 +1,4 @@
-//! How much of the history each owner of API keys has filled within a day. The history has a limit, so whoever could fill it
+//! How much of the history each owner of API keys and each followed source has filled within a day. The history has a limit, so whoever could fill it
 //! could push out what others have recorded (D77).
 
 use std::{
@@ -8,10 +8,10 @@ use std::{
 
 use foldhash::HashMap;
 
-use super::{Store, engine::Query, history::Retention, mint, record_head::RecordHead};
+use super::{Store, StoreError, engine::Query, history::Retention, mint, record_head::RecordHead};
 use crate::{
     background::give_way,
-    model::{id::Id, operation::Author},
+    model::{code::Code, id::Id, operation::Author},
 };
 
 /// An owner can fill one of so many parts of the history within [`DAY`].
@@ -54,8 +54,8 @@ impl Shares {
 
     /// Counts a record of an author, and what undoes it.
     pub(super) fn add(&self, author: &Author, bytes: usize) {
-        if let Some(owner) = owner_of(author) {
-            self.fill(owner, bytes as u64, self.now());
+        if let Some(holder) = holder_of(author) {
+            self.fill(&holder, bytes as u64, self.now());
         }
     }
 
@@ -90,12 +90,16 @@ impl Shares {
     }
 }
 
-/// The owner of the API key that an author has used.
-fn owner_of(author: &Author) -> Option<&Id> {
+/// Who has the share that a record of an author fills: the owner of its API key, or the source that is followed.
+fn holder_of(author: &Author) -> Option<Id> {
     match author {
-        Author::Api { owner, .. } => Some(owner),
-        Author::Source { through, .. } | Author::Rollback { through, .. } => through.as_ref().map(|(_, owner)| owner),
-        Author::Local => None,
+        Author::Api { owner, .. } => Some(owner.clone()),
+        Author::Source { through: Some((_, owner)), .. } | Author::Rollback { through: Some((_, owner)), .. } => {
+            Some(owner.clone())
+        }
+        // No owner has a blank in its ID.
+        Author::Source { source, through: None, .. } => Some(Id::new(&format!("source {source}"))),
+        Author::Rollback { through: None, .. } | Author::Local => None,
     }
 }
 
@@ -103,6 +107,16 @@ impl Store {
     /// Returns the time until an owner of API keys can record something again, if its share of the history is full.
     pub(crate) fn share_is_full(&self, owner: &Id) -> Option<Duration> {
         self.shares.wait(owner, self.shares.now())
+    }
+
+    /// Fails if the author of a change has filled its share of the history.
+    pub(crate) fn has_room_for(&self, author: &Author) -> Result<(), StoreError> {
+        let Some(wait) = holder_of(author).and_then(|holder| self.share_is_full(&holder)) else { return Ok(()) };
+        let message = format!(
+            "the source has filled its share of the history within a day; it is applied again in {} seconds",
+            wait.as_secs() + 1
+        );
+        Err(StoreError::new(Code::RateLimited, message))
     }
 
     /// Finds what earlier processes have recorded within a day, newest first, of at most [`PAGE`] records before a position.
@@ -118,7 +132,7 @@ impl Store {
             let ago = Duration::try_from(clock.duration_since(at)).unwrap_or_default();
             if ago < DAY {
                 last = Some(position);
-                found.extend(owner_of(&author).map(|owner| (owner.clone(), bytes, now.saturating_sub(ago))));
+                found.extend(holder_of(&author).map(|holder| (holder, bytes, now.saturating_sub(ago))));
             }
         }
         last
@@ -185,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn every_author_with_an_api_key_counts() {
+    fn every_author_with_an_api_key_and_every_followed_source_counts() {
         let (key, owner) = (Id::new("ak_1"), Id::new("usr_a"));
         let api = Author::Api { key: key.clone(), owner: owner.clone() };
         let through = Author::source("shop", None).through(key.clone(), owner.clone());
         let back = Author::Rollback { to: 1, source: None, rejected: Vec::new(), through: Some((key, owner.clone())) };
         for author in [api, through, back] {
-            assert_eq!(owner_of(&author), Some(&owner));
+            assert_eq!(holder_of(&author), Some(owner.clone()));
         }
-        assert_eq!(owner_of(&Author::Local), None);
-        assert_eq!(owner_of(&Author::source("shop", None)), None);
+        assert_eq!(holder_of(&Author::Local), None);
+        assert_eq!(holder_of(&Author::source("shop", None)), Some(Id::new("source shop")), "it is followed");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         operation::Claim,
         rules,
-        snapshot::{Entry, Snapshot},
+        snapshot::Snapshot,
         traffic::{host_name, host_port},
     },
     text::printable,
@@ -64,21 +64,6 @@ fn tls_hosts(edge: &HttpsEdge) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// Returns the first edge of a source that another one may not apply and that would present a certificate without a source.
-pub(crate) fn edge_behind<'s>(
-    current: &'s Snapshot,
-    certificate: &TlsCertificate,
-    may_apply: impl Fn(&str) -> bool,
-) -> Option<&'s Entry> {
-    let mut edges = current.newest_first(Kind::HttpsEdge, None, u64::MAX);
-    let found = edges.find(|entry| {
-        let is_of_others = entry.claim.as_deref().is_some_and(|claim| !may_apply(&claim.source));
-        let edge = entry.spec_as::<HttpsEdge>().filter(|_| is_of_others);
-        edge.is_some_and(|edge| tls_hosts(edge).any(|(_, host)| covers(certificate, &host)))
-    });
-    found.map(|entry| &**entry)
-}
-
 /// Returns a warning for each edge with hosts whose only certificate is of a source that the edge does not name.
 pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
     let certificates = snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX);
@@ -107,7 +92,9 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
                 let message =
                     format!("no certificate of this source covers `{host}`, but one of source `{other}` does");
                 let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("hostports").join(index));
-                let help = format!("add `certificates_from: [{other}]` to present it, or declare a certificate");
+                let help = format!(
+                    "declare a certificate; to let source `{other}` answer for it, add `certificates_from: [{other}]`"
+                );
                 found.push((wanted.key.clone(), fault.help(help)));
             }
         }

@@ -263,7 +263,8 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
     found
 }
 
-/// Returns why a source cannot declare routes that it has on edges of others, as far as these are among the keys.
+/// Returns why a source cannot have routes on edges of others as it has them, as far as these are among the keys: the edges do
+/// not consent, or require other modules.
 pub(crate) fn not_admitted<'k>(
     keys: impl Iterator<Item = &'k Key>,
     state: &Snapshot,
@@ -275,8 +276,9 @@ pub(crate) fn not_admitted<'k>(
         let Some(parent) = &key.parent else { continue };
         let Some(edge) = HostEdge::of(parent, &declared, state, source) else { continue };
         let Some(route) = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>()) else { continue };
-        let fault = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route));
-        found.extend(fault.map(|fault| (key.clone(), fault)));
+        let Some(owner) = edge.owner else { continue };
+        let faults = edge.missing_consent(owner, source, route).into_iter().chain(edge.differing(route));
+        found.extend(faults.map(|fault| (key.clone(), fault)));
     }
     found
 }

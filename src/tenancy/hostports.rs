@@ -1,5 +1,6 @@
-//! Hostports of edges: an edge cannot add one that an edge of another source has, nor one below its wildcard or with its
-//! hosts below, unless that edge delegates `/` (D103, D112).
+//! Hosts of edges: an edge cannot add a host that an edge of another source has, on whichever port, nor one below its wildcard
+//! or with its hosts below, unless that edge delegates `/` (D103, D112). Cookies and the names of certificates know no ports,
+//! so who has another port of a host has its sessions.
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -22,30 +23,44 @@ use crate::{
 /// A host in its normal form, and a port.
 type Address = (String, u16);
 
-/// An edge that has a hostport.
+/// An edge that has a host.
 #[derive(Clone, Copy)]
-struct HostportOwner<'s> {
+struct HostOwner<'s> {
     entry: &'s Entry,
-    /// Whether the hostport belongs to the source that asks, or is delegated to it.
+    /// The port that it has of the host.
+    port: u16,
+    /// Whether the host belongs to the source that asks, or is delegated to it.
     is_open: bool,
 }
 
-/// Who has which hostport, as one source sees it.
-struct ServedHostports<'s>(HashMap<Address, HostportOwner<'s>>);
+/// Who has which host, as one source sees it.
+struct HostOwners<'s>(HashMap<String, HostOwner<'s>>);
 
-impl<'s> ServedHostports<'s> {
-    /// Indexes the hostports of a state. `is_own` tells the edges of the source, or of none.
+impl<'s> HostOwners<'s> {
+    /// Indexes the hosts of a state. `is_own` tells the edges of the source, or of none.
     fn new(snapshot: &'s Snapshot, source: Option<&str>, is_own: &dyn Fn(&Entry) -> bool) -> Self {
-        let mut served: HashMap<Address, HostportOwner<'s>> = HashMap::new();
-        // Of several edges with one hostport, those of others count before the own, and the oldest one, which comes last.
+        Self::of_counted(snapshot, source, is_own, &|_, _| true)
+    }
+
+    /// Indexes the hosts of those hostports of a state that count.
+    fn of_counted(
+        snapshot: &'s Snapshot,
+        source: Option<&str>,
+        is_own: &dyn Fn(&Entry) -> bool,
+        counts: &dyn Fn(&Entry, &str) -> bool,
+    ) -> Self {
+        let mut served: HashMap<String, HostOwner<'s>> = HashMap::new();
+        // Of several edges with one host, those of others count before the own, and the oldest one, which comes last.
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             give_way();
             let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
             let delegates = |source| prefixes_of(edge, source).contains(&WHOLE);
-            let server = HostportOwner { entry, is_open: is_own(entry) || source.is_some_and(delegates) };
-            for address in edge.hostports.iter().filter_map(|text| host_port(text)) {
-                let known = served.entry(address).or_insert(server);
-                if !server.is_open {
+            let is_open = is_own(entry) || source.is_some_and(delegates);
+            let counted = edge.hostports.iter().filter(|text| counts(entry, text));
+            for (host, port) in counted.filter_map(|text| host_port(text)) {
+                let server = HostOwner { entry, port, is_open };
+                let known = served.entry(host).or_insert(server);
+                if !is_open {
                     *known = server;
                 }
             }
@@ -54,27 +69,25 @@ impl<'s> ServedHostports<'s> {
     }
 
     /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
-    fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
-        let found = |address: &Address, server: &HostportOwner<'s>| {
-            Some((server.entry, format!("{}:{}", address.0, address.1)))
-        };
-        if let Some(server) = self.0.get(added) {
-            return if server.is_open { None } else { found(added, server) };
+    fn rival(&self, (host, port): &Address) -> Option<(&'s Entry, String)> {
+        let found = |host: &str, server: &HostOwner<'s>| Some((server.entry, format!("{host}:{}", server.port)));
+        if let Some(server) = self.0.get(host) {
+            let is_same = |text: &String| host_port(text).is_some_and(|(its, on)| (&its, on) == (host, *port));
+            let has_same = server.entry.spec_as::<HttpsEdge>().is_some_and(|edge| edge.hostports.iter().any(is_same));
+            let port = if has_same { *port } else { server.port };
+            return if server.is_open { None } else { found(host, &HostOwner { port, ..*server }) };
         }
-        let (host, port) = added;
         let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
-        let mut above = above.filter_map(|(dot, _)| Some((format!("*{}", host.get(dot..)?), *port)));
+        let mut above = above.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
         // The closest wildcard has its traffic now.
-        if let Some((server, address)) = above.find_map(|address| Some((self.0.get(&address)?, address))) {
-            return if server.is_open { None } else { found(&address, server) };
+        if let Some((server, above)) = above.find_map(|above| Some((self.0.get(&above)?, above))) {
+            return if server.is_open { None } else { found(&above, server) };
         }
         let suffix = host.strip_prefix('*')?;
-        let is_below =
-            |address: &Address| address.1 == *port && address.0.len() > suffix.len() && address.0.ends_with(suffix);
-        let mut below: Vec<_> =
-            self.0.iter().filter(|(address, server)| !server.is_open && is_below(address)).collect();
-        below.sort_by_key(|(address, _)| *address);
-        below.first().and_then(|(address, server)| found(address, server))
+        let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
+        let mut below: Vec<_> = self.0.iter().filter(|(host, server)| !server.is_open && is_below(host)).collect();
+        below.sort_by_key(|(host, _)| *host);
+        below.first().and_then(|(host, server)| found(host, server))
     }
 }
 
@@ -147,7 +160,7 @@ pub(crate) fn hostport_faults<'a>(
         give_way();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
-            let served = served.get_or_insert_with(|| ServedHostports::new(snapshot, Some(source), &is_own));
+            let served = served.get_or_insert_with(|| HostOwners::new(snapshot, Some(source), &is_own));
             if let Some(rival) = served.rival(&address) {
                 found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
             }
@@ -167,10 +180,16 @@ pub(crate) fn retaken_hostports<'k>(
     let mut served = None;
     let mut found = Vec::new();
     let is_own = |entry: &Entry| entry.is_owned_by(source);
+    // What the source gets back now is no reason to have it.
+    let counts = |entry: &Entry, text: &str| {
+        let gets =
+            |edge: &HttpsEdge| added(edge, former(before, &entry.key)).iter().any(|(_, gotten, _)| *gotten == text);
+        !is_own(entry) || !entry.spec_as::<HttpsEdge>().is_some_and(gets)
+    };
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
         let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
         for (index, text, address) in added(edge, former(before, key)) {
-            let served = served.get_or_insert_with(|| ServedHostports::new(after, Some(source), &is_own));
+            let served = served.get_or_insert_with(|| HostOwners::of_counted(after, Some(source), &is_own, &counts));
             if let Some(rival) = served.rival(&address) {
                 found.push((key.clone(), fault(index, text, &rival, Some(source), "")));
             }
@@ -192,6 +211,6 @@ pub(super) fn taken(
         return None;
     }
     let is_own = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.as_str()) == source;
-    let served = ServedHostports::new(current, source, &is_own);
+    let served = HostOwners::new(current, source, &is_own);
     added.into_iter().find_map(|(index, text, address)| Some(fault(index, text, &served.rival(&address)?, source, "")))
 }

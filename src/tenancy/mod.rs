@@ -4,12 +4,14 @@
 pub(crate) mod certificates;
 pub(crate) mod delegation;
 mod hostports;
+pub(crate) mod rights;
 mod rules;
 mod source_scope;
 mod writes;
 
 pub(crate) use delegation::not_admitted;
 pub(crate) use hostports::{add_hostports, hostport_faults, retaken_hostports};
+pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub(crate) use rules::table;
-pub use source_scope::SourceScope;
+pub use source_scope::{Adoption, SourceScope};
 pub(crate) use writes::refused_write;

@@ -42,18 +42,24 @@ const fn rule(name: &'static str, way: &'static str, decider: Decider, how: &'st
 }
 
 /// Every way.
-static RULES: [Rule; 17] = [
+static RULES: [Rule; 20] = [
     rule(
         "hostport",
-        "Serve a hostport of another source's edge, one below its wildcard, or a wildcard above its hosts",
+        "Serve a host of another source's edge on any port, a host below its wildcard, or a wildcard above its hosts",
         Decider::Consent,
         "`delegates_to` of that edge with `path_prefix: /`; otherwise `NOT_DELEGATED`",
     ),
     rule(
         "hostport-without-source",
-        "Serve a hostport of an edge that no source owns",
+        "Serve a host of an edge that no source owns",
         Decider::Forbidden,
-        "Adopt the edge with `metadata.id`; an API key with a scope needs `HttpsEdge` in `kinds` for that",
+        "Adopt the edge with `metadata.id`; an API key with a scope needs `HttpsEdge` in `kinds` for that, and a repository `adopt`",
+    ),
+    rule(
+        "route-without-source",
+        "Add a route to an edge that no source owns",
+        Decider::Reserved,
+        "`HttpsEdge` in `kinds` of the scope of an API key, and in `adopt` of that of a repository",
     ),
     rule(
         "route",
@@ -75,9 +81,9 @@ static RULES: [Rule; 17] = [
     ),
     rule(
         "certificate-without-source",
-        "Create or delete a certificate without a source, which edges present for hosts without one of their own",
+        "Create, adopt, release or delete a certificate without a source, which edges present for hosts without one of their own",
         Decider::Reserved,
-        "`global` in the scope of an API key, or the right to apply the source of each such edge",
+        "`global` in the scope of an API key; a repository needs `TlsCertificate` in `adopt`",
     ),
     rule(
         "name",
@@ -101,7 +107,13 @@ static RULES: [Rule; 17] = [
         "adoption",
         "Adopt or change a resource that no source owns",
         Decider::Reserved,
-        "`kinds` in the scope of an API key, and `secrets` to adopt one with secrets",
+        "`kinds` in the scope of an API key, and `secrets` to adopt one with secrets; a repository beside other sources needs `adopt`",
+    ),
+    rule(
+        "release",
+        "Give a resource up, so that no source owns it",
+        Decider::Reserved,
+        "As for the creation of one without a source: `kinds`, and `global` for certificates",
     ),
     rule(
         "global-kind",
@@ -111,21 +123,21 @@ static RULES: [Rule; 17] = [
     ),
     rule(
         "api-key",
-        "Create an API key with more rights, or delete that of somebody else",
+        "Create an API key with more rights, or change or delete that of somebody else",
         Decider::Reserved,
-        "An API key creates no key beyond its own role and scope; a followed repository needs `ApiKey` in the `kinds` of its `scope`, the owner's role in `roles`, and a `token_folder`",
+        "An API key with a scope manages only keys of its own owner within its own role and scope; a followed repository needs `ApiKey` in the `kinds` of its `scope`, the owner's role in `roles`, and a `token_folder`, and its keys a `scope` within its own source",
     ),
     rule(
         "event-source",
         "Add an event type to a subscription that another source declares",
         Decider::Reserved,
-        "An API key with a scope needs the right to apply that source; a type that another source declares is `OWNER_CONFLICT`",
+        "By name, each source has its own subscription. By ID, an API key with a scope or a repository needs the right to apply every source that declares a type of it; a type that another source declares is `OWNER_CONFLICT`",
     ),
     rule(
         "tls-edge",
         "Configure the TLS edge of somebody else, which is a record of another system, before its owner does",
         Decider::Reserved,
-        "`TlsEdge` in the `kinds` of an API key to declare one by its ID; from then on, it belongs to that source",
+        "`TlsEdge` in the `kinds` of an API key, or in `adopt` of a repository, to declare one by its ID; from then on, it belongs to that source",
     ),
     rule(
         "module-set",
@@ -139,6 +151,12 @@ static RULES: [Rule; 17] = [
         "Bring back a state in which another source had less",
         Decider::Reserved,
         "An API key needs the right to apply every source that the rollback changes, and the consent above",
+    ),
+    rule(
+        "history",
+        "Push the records of others out of the history",
+        Decider::Forbidden,
+        "An owner of API keys, and each followed source, fills at most an eighth of the history in a day (D77)",
     ),
 ];
 

@@ -1,10 +1,13 @@
 //! What a followed source may declare (D112): whoever can merge into its repository has no more power than that.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    sync::Arc,
 };
 
+use super::{ChangeOrigin, Denied, Rights};
 use crate::{
     model::{
         Kind,
@@ -13,9 +16,11 @@ use crate::{
         fault::{Fault, Path},
         id::Id,
         key::Key,
+        key_scope::KeyScope,
         kind::{api_key::ApiKey, https_edge::HttpsEdge, owner::Role},
+        operation::Operation,
         rules,
-        snapshot::Snapshot,
+        snapshot::{Entry, Refusal, Snapshot},
         traffic::{host_name, host_port},
     },
     text::printable,
@@ -28,17 +33,37 @@ pub struct SourceScope {
     pub kinds: Option<BTreeSet<Kind>>,
     /// The hosts of its edges, such as `*.docs.example.com` for all below; none for any.
     pub hosts: Option<Vec<String>>,
+    /// What it may adopt and add to of what no source owns.
+    pub adopt: Adoption,
     /// The roles of the owners of its API keys; none for any.
     pub roles: Option<BTreeSet<Role>>,
     /// The folder of its token files; none for any place.
     pub token_folder: Option<PathBuf>,
 }
 
+/// Which resources without a source a source may adopt and add to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Adoption {
+    /// All.
+    #[default]
+    Any,
+    /// All, as long as no other source owns anything.
+    WhileAlone,
+    /// Those of these kinds.
+    Of(BTreeSet<Kind>),
+}
+
 impl SourceScope {
-    /// The scope of a repository for which nothing is configured: neither API keys nor what acts on every source.
+    /// The scope of a repository for which nothing is configured: neither API keys nor what acts on every source, and beside
+    /// other sources nothing that was made over the API.
     pub fn of_repository() -> Self {
         let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::ApiKey && !kind.facts().global);
-        Self { kinds: Some(kinds.collect()), roles: Some(BTreeSet::new()), ..Self::default() }
+        Self {
+            kinds: Some(kinds.collect()),
+            adopt: Adoption::WhileAlone,
+            roles: Some(BTreeSet::new()),
+            ..Self::default()
+        }
     }
 
     /// Returns a fault for each declared resource that is outside. The first one of a kind stands for all.
@@ -68,7 +93,45 @@ impl SourceScope {
         found
     }
 
-    /// The fault of an API key of an owner with another role, or with its token elsewhere.
+    /// Returns why the plan of a source is outside: it adopts what no source owns, or adds to what is not its own.
+    pub(crate) fn refusal<O: Borrow<Operation>>(
+        &self,
+        current: &Snapshot,
+        operations: &[O],
+        source: &str,
+    ) -> Option<Refusal> {
+        let kinds = match &self.adopt {
+            Adoption::Any => return None,
+            Adoption::WhileAlone => Vec::new(),
+            Adoption::Of(kinds) => kinds.iter().map(|kind| kind.facts().name.to_owned()).collect(),
+        };
+        // What acts on every source is in `kinds`, and the values of what it may adopt are no secret to it.
+        let scope =
+            KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global: true, ..KeyScope::default() };
+        let rights = Rights { scope: &scope, origin: ChangeOrigin::Followed };
+        let (key, denied) = rights.check(current, operations).err()?;
+        let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
+        if self.adopt == Adoption::WhileAlone && !current.iter().any(is_of_others) {
+            return None;
+        }
+        let (what, help) = match &denied {
+            Denied::Source(verb, other) => {
+                (format!("{verb} source `{}`", printable(other)), "ask that source to declare it".to_owned())
+            }
+            Denied::Unowned(verb, kind) => (
+                format!("{verb} resources of kind {kind} that no source owns"),
+                format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
+            ),
+            _ => (
+                format!("declare {key} by its ID"),
+                format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", key.kind),
+            ),
+        };
+        let fault = Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help);
+        Some(Refusal { key, faults: vec![fault] })
+    }
+
+    /// The fault of an API key of an owner with another role, with more rights than the source, or with its token elsewhere.
     fn of_key(&self, wanted: &Desired, snapshot: &Snapshot) -> Option<Fault> {
         let key = wanted.spec.as_any().downcast_ref::<ApiKey>()?;
         let role = rules::role_of(snapshot, &key.owner_id).unwrap_or_default();
@@ -77,6 +140,11 @@ impl SourceScope {
             let message = format!("this source may not declare API keys of `{owner}`, which has the role `{role}`");
             let fault = Fault::new(Code::Forbidden, message).at(Path::root().join("owner_id"));
             return Some(fault.help(format!("use another owner, or add `{role}` to `roles` in the source's `scope`")));
+        }
+        // Whoever may make admins may do everything anyway.
+        let is_limited = self.roles.as_ref().is_some_and(|roles| !roles.contains(&Role::Admin));
+        if is_limited && let Some(fault) = exceeding(key, &wanted.claim.source) {
+            return Some(fault);
         }
         // The token of a key is written once.
         let folder = self.token_folder.as_ref().filter(|_| snapshot.get(&wanted.key).is_none())?;
@@ -88,6 +156,24 @@ impl SourceScope {
         };
         (!is_inside).then(|| fault().help("use a file in that folder"))
     }
+}
+
+/// The fault of an API key that may do more than the source that declares it.
+fn exceeding(key: &ApiKey, source: &str) -> Option<Fault> {
+    let own = KeyScope { apply: vec![source.to_owned()], ..KeyScope::default() };
+    let place = Path::root().join("scope");
+    let (message, place) = match key.scope.as_deref() {
+        None => ("this source may not declare API keys without a `scope`".to_owned(), place),
+        Some(scope) => {
+            let field = own.exceeded_by(scope)?;
+            (
+                format!("this source may not declare API keys with more rights than its own: `{field}`"),
+                place.join(field),
+            )
+        }
+    };
+    let help = format!("write `scope: {{apply: [{}]}}`, or less", printable(source));
+    Some(Fault::new(Code::Forbidden, message).at(place).help(help))
 }
 
 /// The desired resources of a kind.

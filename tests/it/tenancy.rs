@@ -25,9 +25,10 @@ const AUTHORITY: &str =
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 17] = [
+const CASES: [(&str, Case); 20] = [
     ("hostport", hostport),
     ("hostport-without-source", hostport_without_source),
+    ("route-without-source", route_without_source),
     ("route", route),
     ("required-module", required_module),
     ("certificate", certificate),
@@ -36,6 +37,7 @@ const CASES: [(&str, Case); 17] = [
     ("id", id),
     ("transfer", transfer),
     ("adoption", adoption),
+    ("release", release),
     ("global-kind", global_kind),
     ("api-key", api_key),
     ("event-source", event_source),
@@ -43,7 +45,11 @@ const CASES: [(&str, Case); 17] = [
     ("module-set", module_set),
     ("deletion", deletion),
     ("rollback", rollback),
+    ("history", history),
 ];
+
+/// The scope of a repository that declares keys of editors.
+const EDITORS: &str = ", scope: {kinds: [HttpsEdge, ApiKey], roles: [editor], token_folder: tokens}";
 
 /// A server with the edge `shop` of `team-a`, and a key of `team-b`.
 struct Gateway {
@@ -98,6 +104,13 @@ impl Gateway {
         self.server.call_as(&self.b, "POST", "/reconciliations", run("team-b", files))
     }
 
+    /// The current revision.
+    fn revision(&self) -> u64 {
+        let history = self.server.call("GET", "/history", None).json;
+        // Attempts that were refused have none.
+        history["history"].as_array().unwrap().iter().find_map(|record| record["revision"].as_u64()).unwrap()
+    }
+
     fn key(&self, scope: Value) -> String {
         key(&self.server, scope).1
     }
@@ -143,14 +156,20 @@ fn no_source_changes_what_the_requests_of_another_one_meet() {
 
 fn hostport(gateway: &Gateway) {
     let words = ["NOT_DELEGATED", "HttpsEdge `shop` of source `team-a`"];
-    for theirs in
-        ["shop.example.com:443", "SHOP.example.com:443", "admin.shop.example.com:443", "*.a.shop.example.com:443"]
-    {
+    // Cookies and certificates know no ports, so another port of a host is the same host.
+    for theirs in [
+        "shop.example.com:443",
+        "SHOP.example.com:443",
+        "shop.example.com:8443",
+        "*.shop.example.com:80",
+        "admin.shop.example.com:443",
+        "*.a.shop.example.com:443",
+    ] {
         refused(&gateway.b_applies(&[edge("mine", theirs)]), 409, &words);
     }
     refused(&gateway.b_applies(&[edge("mine", "*.example.com:443")]), 409, &words);
     let made = gateway.b_applies(&[edge("mine", "b.example.com:443")]);
-    assert_eq!(made.status, 201, "another port or host: {}", made.text);
+    assert_eq!(made.status, 201, "another host: {}", made.text);
     // The same over the API, for an edge of the source and for one without.
     let own = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
     let taken = json!({"hostports": ["b.example.com:443", "x.shop.example.com:443"]});
@@ -186,6 +205,12 @@ fn hostport_without_source(gateway: &Gateway) {
     gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
 }
 
+fn route_without_source(gateway: &Gateway) {
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let spec = format!("{{edge: {}, match_type: path_prefix, match: /login/}}", made.str("/id"));
+    refused(&gateway.b_applies(&[document("HttpsEdgeRoute", "login", &spec)]), 403, &["HttpsEdge", "no source owns"]);
+}
+
 fn route(gateway: &Gateway) {
     let route = document("HttpsEdgeRoute", "login", "{edge: shop, match_type: path_prefix, match: /login/}");
     refused(&gateway.b_applies(std::slice::from_ref(&route)), 409, &["NOT_DELEGATED", "`team-a`"]);
@@ -211,6 +236,27 @@ fn required_module(gateway: &Gateway) {
     let routes = gateway.server.call("GET", &format!("/edges/https/{edge}/routes"), None);
     let path = format!("/edges/https/{edge}/routes/{}/compression", routes.str("/routes/0/id"));
     refused(&gateway.server.call_as(&gateway.b, "DELETE", &path, None), 409, &["REQUIRED_MODULE"]);
+    required_by_rollback(gateway);
+}
+
+/// A state from before an edge required a module brings back no route without it.
+fn required_by_rollback(gateway: &Gateway) {
+    let edge = |more: &str| {
+        let delegates = "delegates_to: [{source: team-b, path_prefix: /}]";
+        document("HttpsEdge", "late", &format!("{{hostports: ['late.example.com:443'], {delegates}{more}}}"))
+    };
+    gateway.apply("team-c", &[edge("")]);
+    let route = [document("HttpsEdgeRoute", "late", "{edge: late, match_type: path_prefix, match: /}")];
+    assert_eq!(gateway.b_applies(&route).status, 201);
+    let before = gateway.revision();
+    let set = document("ModuleSet", "zip", "{compression: {enabled: true}}");
+    gateway.apply("team-c", &[set, edge(", required_modules: [zip]")]);
+    assert_eq!(gateway.b_applies(&route).status, 201, "the module is added");
+    for dry_run in [true, false] {
+        let back = json!({"to": before, "source": "team-b", "max_deletes": "100%", "dry_run": dry_run});
+        let answer = gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back));
+        refused(&answer, 409, &["REQUIRED_MODULE"]);
+    }
 }
 
 fn certificate(gateway: &Gateway) {
@@ -235,13 +281,30 @@ fn certificate_without_source(gateway: &Gateway) {
         let body = json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY});
         gateway.server.call_as(&gateway.key(scope), "POST", "/tls_certificates", Some(body))
     };
-    refused(&post(json!({"kinds": ["TlsCertificate"]})), 403, &["shop", "`team-a`", "`global`"]);
-    assert_eq!(post(json!({"kinds": ["TlsCertificate"], "apply": ["team-a"]})).status, 201);
+    for scope in [json!({"kinds": ["TlsCertificate"]}), json!({"kinds": ["TlsCertificate"], "apply": ["team-b"]})] {
+        refused(&post(scope), 403, &["no source owns", "`global`"]);
+    }
     let made = post(json!({"kinds": ["TlsCertificate"], "global": true}));
     assert_eq!(made.status, 201, "{}", made.text);
     let narrow = gateway.key(json!({"kinds": ["TlsCertificate"]}));
     let path = format!("/tls_certificates/{}", made.str("/id"));
     refused(&gateway.server.call_as(&narrow, "DELETE", &path, None), 403, &["`global`"]);
+    // Neither does a source take it away from others, nor give it to them.
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {{name: mine, id: {}}}\nspec: {}\n",
+        made.str("/id"),
+        json!({"certificate_pem": SHOP_CHAIN, "private_key_pem": SHOP_KEY})
+    );
+    let mine = [json!({"name": "mine.yaml", "text": text})];
+    let adopting = gateway.key(json!({"apply": ["team-b"], "kinds": ["TlsCertificate"], "secrets": true}));
+    let adopted = gateway.server.call_as(&adopting, "POST", "/reconciliations", run("team-b", &mine));
+    refused(&adopted, 403, &["no source owns", "`global`"]);
+    let revision = gateway.revision();
+    gateway.apply("team-b", &mine);
+    assert!(gateway.presented().is_empty());
+    let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
+    assert!(gateway.presented().is_empty());
 }
 
 fn name(gateway: &Gateway) {
@@ -273,7 +336,7 @@ fn name(gateway: &Gateway) {
     let text = authority["text"].as_str().unwrap().replace("name: staff", "name: people, renamed_from: staff");
     gateway.apply("platform", &[json!({"name": "people.yaml", "text": text})]);
     let answer = gateway.server.call("POST", "/reconciliations", run("team-a", &[shop("staff")]));
-    refused(&answer, 409, &["AMBIGUOUS_REFERENCE", "`team-b/staff` or `platform/people`"]);
+    refused(&answer, 409, &["AMBIGUOUS_REFERENCE", "`platform/people` or `team-b/staff`"]);
     gateway.apply("team-a", &[shop("platform/people")]);
     assert_eq!(trusted(gateway), before);
 
@@ -326,6 +389,31 @@ fn adoption(gateway: &Gateway) {
     refused(&answer, 403, &["no source owns"]);
 }
 
+fn release(gateway: &Gateway) {
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let revision = gateway.revision();
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {}}}\nspec: {{hostports: ['free.example.com:443']}}\n",
+        made.str("/id")
+    );
+    gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
+    let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
+    refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
+}
+
+/// A share is filled in tests/it/history_shares.rs; here, each owner has its own.
+fn history(gateway: &Gateway) {
+    let own = edge("mine", "b.example.com:443");
+    assert_eq!(gateway.b_applies(&[own]).status, 201);
+    let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "team-b"));
+    let patched = |number: usize| {
+        let body = json!({"description": format!("{number}{}", "x".repeat(200))});
+        gateway.server.call_as(&gateway.b, "PATCH", &path, Some(body)).status
+    };
+    assert_eq!([1, 2].map(patched), [200; 2]);
+    gateway.apply("team-a", &[shop(", description: still recorded")]);
+}
+
 fn global_kind(gateway: &Gateway) {
     let locked = document("IpRestriction", "all", "{type: endpoints, enforced: true, ip_policy_ids: [ipp_1]}");
     refused(&gateway.b_applies(&[locked]), 403, &["IpRestriction", "`global`"]);
@@ -348,8 +436,16 @@ fn api_key(gateway: &Gateway) {
 }
 
 fn event_source(gateway: &Gateway) {
-    let subscription =
-        |event: &str| document("EventSubscription", "audit", &format!("{{sources: [{{type: {event}}}]}}"));
+    // Each source has its own subscription of a name, so one that is shared has an ID.
+    let named = |event: &str| document("EventSubscription", "audit", &format!("{{sources: [{{type: {event}}}]}}"));
+    assert_eq!(gateway.b_applies(&[named("ip_policy_created.v0")]).status, 201);
+    gateway.apply("team-a", &[shop(""), named("ip_policy_created.v0")]);
+    let answer = gateway.b_applies(&[named("ip_policy_created.v0")]);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let subscription = |event: &str| {
+        let text = named(event)["text"].as_str().unwrap().replace("name: audit", "name: shared, id: esb_1");
+        json!({"name": "shared.yaml", "text": text})
+    };
     gateway.apply("team-a", &[shop(""), subscription("ip_policy_created.v0")]);
     refused(&gateway.b_applies(&[subscription("ip_policy_updated.v0")]), 403, &["`team-a`"]);
     refused(&gateway.b_applies(&[subscription("ip_policy_created.v0")]), 409, &["OWNER_CONFLICT"]);
@@ -404,9 +500,11 @@ fn a_followed_repository_declares_what_its_scope_says() {
         folder.serve("")
     };
     folder.ok("keys create --owner usr_root --role admin");
+    folder.write("tokens/readme.txt", "tokens\n");
     for (scope, kind, spec, words) in [
         ("", "ApiKey", admin, "may not declare resources of kind ApiKey"),
         ("", "IpRestriction", "{type: endpoints, enforced: true}", "may not declare resources of kind IpRestriction"),
+        (EDITORS, "ApiKey", "{owner_id: bot_shop, token_file: ../../tokens/a.token}", "API keys without a `scope`"),
         (", scope: {kinds: ['*'], token_folder: .}", "ApiKey", admin, "`usr_root`, which has the role `admin`"),
         (", scope: {hosts: [one.example.com]}", "HttpsEdge", "{hostports: ['two.example.com:443']}", "may not serve"),
     ] {
@@ -417,12 +515,11 @@ fn a_followed_repository_declares_what_its_scope_says() {
         serve.stop();
     }
     // The token goes into the folder that the configuration names, and nowhere else.
-    let scope = ", scope: {kinds: [HttpsEdge, ApiKey], roles: [editor], token_folder: tokens}";
-    folder.write("tokens/readme.txt", "tokens\n");
-    let serve = applied(scope, "ApiKey", "{owner_id: bot_shop, token_file: ../../stolen.txt}");
+    let own = "owner_id: bot_shop, scope: {apply: [shop]}";
+    let serve = applied(EDITORS, "ApiKey", &format!("{{{own}, token_file: ../../stolen.txt}}"));
     serve.wait_for("`token_file` must be inside");
     serve.stop();
-    applied(scope, "ApiKey", "{owner_id: bot_shop, token_file: ../../tokens/shop.token}").stop();
+    applied(EDITORS, "ApiKey", &format!("{{{own}, token_file: ../../tokens/shop.token}}")).stop();
     assert!(!stolen.exists() && folder.read("tokens/shop.token").starts_with("ew_ak_"));
     // A mistake in the scope is an error at its line.
     for (scope, words) in [
@@ -435,4 +532,36 @@ fn a_followed_repository_declares_what_its_scope_says() {
         assert_eq!(run.code, 1, "{}", run.all());
         assert!(run.err.contains(words) && run.err.contains("(line 2)"), "{}", run.err);
     }
+}
+
+#[test]
+fn a_followed_repository_adopts_nothing_beside_other_sources() {
+    let folder = repository();
+    folder.write("a/edge.yaml", edge("a", "a.example.com:443")["text"].as_str().unwrap());
+    folder.ok("reconcile --source team-a a");
+    let serve = folder.serve("");
+    let made = serve.call("POST", "/edges/https", "{\"hostports\": [\"free.example.com:443\"]}").json();
+    serve.stop();
+    let id = made["id"].as_str().unwrap();
+    let edge = edge("free", "free.example.com:443")["text"].as_str().unwrap().to_owned();
+    let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: login}\nspec: {edge: EDGE, match_type: path_prefix, match: /login/}\n";
+    let type_of = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
+    let adopted = edge.replace("name: free", &format!("name: free, id: {id}"));
+    for (text, words) in [
+        (route.replace("EDGE", id), "HttpsEdge that no source owns"),
+        (type_of.to_owned(), "edgtls_0001"),
+        (adopted, "HttpsEdge that no source owns"),
+    ] {
+        folder.write("repo/edge/one.yaml", &text);
+        git(&folder, "-C repo commit -q -a -m next");
+        let serve = folder.serve("");
+        serve.wait_for(words);
+        serve.wait_for("edge/one.yaml:");
+        serve.stop();
+    }
+    let scope = ", scope: {adopt: [HttpsEdge]}";
+    folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
+    let serve = folder.serve("");
+    serve.wait_for("Applied");
+    serve.stop();
 }

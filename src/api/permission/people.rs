@@ -84,6 +84,7 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     }
     let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
     if let Some(present) = present {
+        of_owner(caller, &present.owner_id, current)?;
         within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
     }
     match operation {
@@ -101,6 +102,15 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
         }
         _ => Ok(()),
     }
+}
+
+/// Only admins change and delete keys of others.
+fn of_owner(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Fault> {
+    if owner == caller.owner.as_str() || caller.role == Role::Admin {
+        return Ok(());
+    }
+    let message = "only admins may change or delete the keys of another owner with a key that has a scope";
+    Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
 }
 
 /// Only admins create keys for others.
