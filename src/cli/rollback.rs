@@ -1,15 +1,26 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
 use super::{
-    CommandResult, output::Output, revision::revision_name, source::source_name, store_change::ChangeCommand,
-    store_or_server::StoreOrServer, target::RollbackTarget,
+    CommandResult, Failure,
+    output::Output,
+    prompt::{self, Confirmation},
+    revision::revision_name,
+    source::source_name,
+    store_change::ChangeCommand,
+    store_or_server::StoreOrServer,
+    target::RollbackTarget,
 };
-use crate::{plan::safety::Budget, reconcile::rollback::Rollback, store::commits::RevisionName};
+use crate::{
+    model::{code::Code, diagnostic::Diagnostic},
+    plan::safety::Budget,
+    reconcile::rollback::Rollback,
+    store::commits::RevisionName,
+};
 
 /// Bring back the state of an earlier revision as a new one.
 ///
-/// Shows the plan and applies it, with the same checks as `reconcile`. API keys and their owners stay as they are. A server
-/// that follows the manifests does not apply them again until they change.
+/// Shows the plan, asks on a terminal, and applies it, with the same checks as `reconcile`. API keys and their owners stay
+/// as they are. A server that follows the manifests does not apply them again until they change.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Revision to bring back, or a Git commit for the newest revision that was applied from it; `edgewright history`
@@ -19,6 +30,9 @@ pub(super) struct Args {
     /// Roll back only the resources that this source owns.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_ROLLBACK_SOURCE", value_parser = source_name)]
     source: Option<String>,
+    /// Apply the plan without asking. Nothing is asked without a terminal.
+    #[arg(long)]
+    yes: bool,
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
     dry_run: bool,
@@ -46,8 +60,19 @@ impl Args {
         let budget = self.max_deletes.unwrap_or_default();
         let target = RollbackTarget::at(&self.place, self.dry_run)?;
         let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
-        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let (dry_run, detailed_exitcode, is_confirmed) = (self.dry_run, self.detailed_exitcode, self.yes);
         let command = ChangeCommand { change: &rollback, target, output: &self.output, dry_run, detailed_exitcode };
-        command.run(None, || Ok(()))
+        command.run(None, || if is_confirmed { Ok(()) } else { confirmed(rollback.to) })
     }
+}
+
+/// Asks whether to apply the plan, if there is a terminal to ask on.
+fn confirmed(to: u64) -> Result<(), Failure> {
+    let question = format!("Type `yes` to roll back to revision {to}: ");
+    let reason = match prompt::ask(&question, "yes") {
+        Confirmation::Expected | Confirmation::NoTerminal => return Ok(()),
+        Confirmation::Other => "the rollback was not confirmed",
+        Confirmation::Unseen => "the question cannot be written to standard error",
+    };
+    Err(Diagnostic::error(Code::NotConfirmed, reason).help("type `yes`, or set --yes").into())
 }

@@ -215,6 +215,21 @@ pub(crate) fn finish(mut command: Command, input: &str) -> Run {
     }
 }
 
+/// Runs a command to its end on a terminal, where somebody types. None if the machine has no `script`.
+pub(crate) fn on_terminal(command: &Command, typed: &str) -> Option<Run> {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let line: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
+    let mut script = Command::new("script");
+    script.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => script.env(name, value),
+            None => script.env_remove(name),
+        };
+    }
+    Command::new("script").arg("--version").output().ok().map(|_| finish(script, typed))
+}
+
 /// What came of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
