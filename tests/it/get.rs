@@ -282,6 +282,11 @@ fn a_route_is_named_as_plans_show_it() {
         format!("history --resource {id}"),
         "history --resource route storefront/checkout".to_owned(),
         "history --resource edge storefront".to_owned(),
+        // A name that only one resource has needs no kind.
+        "blame storefront/checkout".to_owned(),
+        "history --resource storefront/checkout".to_owned(),
+        "blame storefront".to_owned(),
+        "history --resource checkout".to_owned(),
     ];
     for (line, run) in lines.iter().zip(everywhere(&folder, &lines)) {
         assert!(run.out.lines().count() > 1, "{line}: {}", run.all());
@@ -291,6 +296,11 @@ fn a_route_is_named_as_plans_show_it() {
     let twice = folder.run("get route storefront/checkout --edge payments");
     assert_eq!((twice.code, twice.err.contains("`--edge` cannot be combined")), (1, true), "{}", twice.all());
 
+    for command in ["blame", "history --resource"] {
+        let none = folder.run(&format!("{command} storefront/nothing"));
+        assert_eq!((none.code, none.err.contains("no resource has the id or name")), (1, true), "{}", none.all());
+    }
+
     // Who deleted an edge is asked when it is gone.
     folder.write("m/e.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: gone}\nspec: {}\n");
     folder.ok("reconcile --source other m");
@@ -299,4 +309,17 @@ fn a_route_is_named_as_plans_show_it() {
     folder.ok("reconcile --source other m --max-deletes 1");
     let told = folder.ok(&format!("history --resource {}", edge["id"].as_str().unwrap())).out;
     assert!(told.contains("DELETE /edges/https/"), "{told}");
+
+    // Two resources of one name need a kind.
+    folder.write(
+        "m/r.yaml",
+        "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {name: another}\nspec: {type: api, enforced: false}\n",
+    );
+    folder.ok("reconcile --source other m");
+    for command in ["blame", "history --resource"] {
+        let both = folder.run(&format!("{command} another"));
+        assert!(both.code == 1 && both.err.contains("several resources have the name `another`"), "{}", both.all());
+        assert!(both.err.contains("`https-edge edghts_") && both.err.contains("`ip-restriction "), "{}", both.err);
+        folder.ok(&format!("{command} edge another"));
+    }
 }

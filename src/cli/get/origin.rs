@@ -19,6 +19,7 @@ use crate::{
     model::{
         Kind,
         code::Code,
+        decode::list,
         diagnostic::{Diagnostic, Name},
         fault::Fault,
         id::Id,
@@ -34,6 +35,8 @@ use crate::{
 
 /// The most resources whose origin is shown: each is found in the history by itself.
 const MOST_WIDE: usize = 100;
+/// The most resources of one name that an error lists.
+const MOST_NAMED: usize = 5;
 
 /// A resource of a list, and its parent, which the API's response need not contain.
 pub(super) struct ListedResource {
@@ -64,11 +67,62 @@ impl GetOrigin {
         Ok(GetOrigin::Store(Box::new(store), snapshot))
     }
 
-    /// Finds the key of the one resource that `KIND NAME`, `KIND ID` or `ID` names.
+    /// Finds the key of the one resource that `KIND NAME`, `KIND ID`, `ID`, `NAME` or `PARENT/NAME` names.
     pub(crate) fn key_of(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
         match second {
             Some(wanted) => self.key_of_kind(kind_of(first)?, wanted),
-            None => self.key_of_kind(self.kind_of_id(first)?, first),
+            None => match self.kind_of_id(first) {
+                Ok(kind) => self.key_of_kind(kind, first),
+                Err(failure) if failure.has_code(Code::NotFound) => self.key_of_name(first),
+                Err(failure) => Err(failure),
+            },
+        }
+    }
+
+    /// The key of an id, if it is one of a resource without a parent. The resource need not exist.
+    pub(crate) fn key_of_id(&self, id: &str) -> Result<Option<Key>, Failure> {
+        match self.kind_of_id(id) {
+            Ok(kind) if kind.info().parent.is_none() => Ok(Some(Key::new(kind, Id::new(id)))),
+            Ok(_) => Ok(None),
+            Err(unknown) if unknown.has_code(Code::NotFound) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Finds the key of the one resource of any kind that has a name, alone or after that of its parent.
+    fn key_of_name(&self, name: &str) -> Result<Key, Failure> {
+        let (children, others): (Vec<Kind>, Vec<Kind>) = kinds().partition(|kind| kind.info().parent.is_some());
+        let others = if name.contains('/') { Vec::new() } else { others };
+        let mut found = Vec::new();
+        for group in [others, children] {
+            // Without the name of a parent, children are searched for below each: a request to a server for every parent.
+            if !found.is_empty() {
+                break;
+            }
+            for kind in group {
+                match self.keys_of_kind(kind, name) {
+                    Ok(keys) => found.extend(keys),
+                    Err(failure) if failure.has_code(Code::NotFound) => {}
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        let ways: Vec<String> = found
+            .iter()
+            .take(MOST_NAMED)
+            .map(|key| format!("{} {}", name_of(key.kind), printable(key.id.as_str())))
+            .collect();
+        match (found.pop(), found.is_empty()) {
+            (Some(key), true) => Ok(key),
+            (Some(_), false) => {
+                let message = format!("several resources have the name `{}`", printable(name));
+                let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
+                Err(Diagnostic::error(Code::DuplicateName, message).help(format!("use one of {}", list(&ways))).into())
+            }
+            (None, _) => {
+                let message = format!("no resource has the id or name `{}`", printable(name));
+                Err(Diagnostic::error(Code::NotFound, message).help(near_kind(name)).into())
+            }
         }
     }
 
@@ -82,10 +136,8 @@ impl GetOrigin {
                 return Ok(kind);
             }
         }
-        // A kind may be meant.
-        let near = kind_of(id).err().and_then(|unknown| unknown.diagnostics.into_iter().next()?.help);
         let message = format!("`{}` is neither the id of a resource nor a kind", printable(id));
-        Err(Diagnostic::error(Code::NotFound, message).help(near.unwrap_or_default()).into())
+        Err(Diagnostic::error(Code::NotFound, message).help(near_kind(id)).into())
     }
 
     /// Returns the parents to look below: those that are named, that of the id that is wanted, or all.
@@ -127,14 +179,23 @@ impl GetOrigin {
     }
 
     fn key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
-        let (parent, name) = parent_and_name(kind, wanted);
-        let parents = self.parents(kind, parent, Some(name))?;
-        let mut found = self.find(kind, &parents, name)?;
-        let (Some(listed), true) = (found.pop(), found.is_empty()) else {
+        let mut found = self.keys_of_kind(kind, wanted)?;
+        let (Some(key), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
             return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
         };
-        Ok(Key { kind, parent: listed.parent, id: Id::new(text(&listed.body, kind.info().id_parameter)) })
+        Ok(key)
+    }
+
+    /// Finds the keys of the resources of a kind that have an id or name.
+    fn keys_of_kind(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
+        let (parent, name) = parent_and_name(kind, wanted);
+        let parents = self.parents(kind, parent, Some(name))?;
+        let key = |listed: ListedResource| {
+            let id = Id::new(text(&listed.body, kind.info().id_parameter));
+            Key { kind, parent: listed.parent, id }
+        };
+        Ok(self.find(kind, &parents, name)?.into_iter().map(key).collect())
     }
 
     /// Finds a resource by id or name below any of the parents. Two sources can use one name.
@@ -210,6 +271,14 @@ impl GetOrigin {
             GetOrigin::Store(store, snapshot) => from_store(store, snapshot, kind, parent, given),
             GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
         }
+    }
+}
+
+/// The help for what is neither an id nor a name: a kind may be meant.
+fn near_kind(word: &str) -> String {
+    match kind_of(word) {
+        Ok(kind) => format!("name the resource, too, as in `{} NAME`", name_of(kind)),
+        Err(unknown) => unknown.diagnostics.into_iter().find_map(|it| it.help).unwrap_or_default(),
     }
 }
 
