@@ -177,7 +177,7 @@ pub mod storage {
     pub use crate::store::recent::{ChangeEvent, ChangedResource};
 
     // History.
-    pub use crate::store::history::{Outcome, Places, Record, Retention, Touched, Verified};
+    pub use crate::store::history::{Outcome, Places, Record, Retention, RevertedDrift, Touched, Verified};
 
     // Engines.
     pub use crate::store::{

@@ -70,6 +70,7 @@ pub(crate) struct ResourceOrigin {
 impl ResourceOrigin {
     /// Finds the origin of a resource in the history.
     pub(crate) fn of(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
+        let state = store.snapshot();
         let (key, claim) = (&entry.key, entry.claim.as_deref());
         let Provenance { changed, applied } = store.provenance(key, claim.map(|claim| claim.source.as_str()))?;
         let (set, declared_at) = applied.map_or((None, None), |(set, declared_at)| (Some(set), declared_at));
@@ -93,7 +94,7 @@ impl ResourceOrigin {
             applied_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
             changed_revision: changed.as_ref().map(|set| set.revision),
             changed_at: changed.as_ref().map(|set| set.at.to_string()).unwrap_or_default(),
-            changed_by: changed.map(|set| HistoryAuthor::of(&set.author)).unwrap_or_default(),
+            changed_by: changed.map(|set| HistoryAuthor::of(&set.author, &state)).unwrap_or_default(),
         })
     }
 }

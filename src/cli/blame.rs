@@ -1,5 +1,7 @@
 //! `edgewright blame`: who set each field of a resource (D77).
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::{
@@ -23,12 +25,13 @@ const LONGEST_VALUE: usize = 60;
 
 /// Show for each field of a resource the revision, time and author that set its value.
 ///
-/// KIND is a manifest kind in any spelling, as for `get`. Values that are older than the history are shown with the oldest
+/// KIND is a manifest kind in any spelling, as for `get`, and can be left out if no resource of another kind has the name.
+/// Numbers in brackets refer to the authors below the table. Values that are older than the history are shown with the oldest
 /// revision in it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Kind of the resource, such as `edge` or `route`, or its id alone.
-    #[arg(value_name = "KIND|ID")]
+    /// Kind of the resource, such as `edge` or `route`; or its id or name alone, such as `storefront/cart`.
+    #[arg(value_name = "KIND|ID|NAME")]
     kind: String,
     /// Id of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
     #[arg(value_name = "NAME|ID")]
@@ -59,22 +62,28 @@ fn find(origin: &GetOrigin, key: &Key) -> Result<ResourceBlame, Failure> {
     match origin {
         GetOrigin::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
         GetOrigin::Store(store, _) => match store.blame(key)? {
-            Some(blame) => Ok(ResourceBlame::of(key, blame)),
+            Some(blame) => Ok(ResourceBlame::of(key, blame, &store.snapshot())),
             // Unreachable: the resource was found in the same store.
             None => Err(Diagnostic::error(Code::NotFound, format!("{key} does not exist")).into()),
         },
     }
 }
 
+/// The fields as a table, and below it each author once, under the number that the table has.
 fn table(blame: &ResourceBlame) -> String {
-    let mut rows = vec![["FIELD", "REVISION", "TIME", "AUTHOR", "VALUE"].map(str::to_owned).to_vec()];
-    rows.extend(blame.fields.iter().map(row));
+    let mut authors: Vec<String> = Vec::new();
+    let mut rows = vec![["FIELD", "REVISION", "TIME", "BY", "VALUE"].map(str::to_owned).to_vec()];
+    rows.extend(blame.fields.iter().map(|field| row(field, &mut authors)));
     let mut out = String::new();
     write_table(&mut out, "", &rows);
+    for (number, author) in (1..).zip(&authors) {
+        let break_before = if number == 1 { "\n" } else { "" };
+        let _ = writeln!(out, "{break_before}[{number}] {author}");
+    }
     out
 }
 
-fn row(field: &FieldBlame) -> Vec<String> {
+fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
     let revision = match (field.revision, field.before_revision) {
         (Some(revision), _) => revision.to_string(),
         (None, Some(oldest)) => format!("before {oldest}"),
@@ -89,6 +98,56 @@ fn row(field: &FieldBlame) -> Vec<String> {
         value.truncate(at);
         value.push('…');
     }
-    let author = escaped(&field.author.text()).into_owned();
-    vec![escaped(&field.field).into_owned(), revision, field.created_at.clone(), author, value]
+    let by = note(escaped(&field.author_text()).into_owned(), authors);
+    vec![escaped(&field.field).into_owned(), revision, field.created_at.clone(), by, value]
+}
+
+/// The number of an author, which is added unless it is known.
+fn note(author: String, authors: &mut Vec<String>) -> String {
+    if author.is_empty() {
+        return author;
+    }
+    let at = authors.iter().position(|known| *known == author).unwrap_or_else(|| {
+        authors.push(author);
+        authors.len() - 1
+    });
+    format!("[{}]", at + 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_told_once() {
+        let field = |field: &str, by: &str, revision: Option<u64>| {
+            let before_revision = if revision.is_none() { "1" } else { "null" };
+            let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
+            format!(
+                r#"{{"field":"{field}","value":"v","revision":{revision},"before_revision":{before_revision},"created_at":"","by":"{by}","key_id":"","owner_id":"","source":"shop","commit":"","commit_author_name":"","commit_author_email":"","commit_message":"","rollback_to":null}}"#
+            )
+        };
+        let fields = [
+            field("/a", "source", Some(2)),
+            field("/b", "local", Some(3)),
+            field("/c", "source", Some(4)),
+            field("/d", "", None),
+        ];
+        let text =
+            format!(r#"{{"kind":"HttpsEdge","resource":"/edges/https/e","name":"","fields":[{}]}}"#, fields.join(","));
+        let told = table(&serde_json::from_str(&text).unwrap());
+        let words: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected = [
+            vec!["FIELD", "REVISION", "TIME", "BY", "VALUE"],
+            vec!["/a", "2", "[1]", "v"],
+            vec!["/b", "3", "[2]", "v"],
+            vec!["/c", "4", "[1]", "v"],
+            vec!["/d", "before", "1", "v"],
+            vec![],
+            vec!["[1]", "source", "`shop`"],
+            vec!["[2]", "command", "line"],
+        ];
+        assert_eq!(words, expected);
+    }
 }

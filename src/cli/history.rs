@@ -3,6 +3,7 @@
 use std::{fmt::Write, ops::ControlFlow};
 
 use clap::{ArgAction, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use super::{
     CommandResult, Exit, Failure,
@@ -13,16 +14,8 @@ use super::{
     target::{ApiClient, each_record, entry_of, record_of},
 };
 use crate::{
-    api::history::document::HistoryEntry,
-    model::{
-        code::Code,
-        diagnostic::Diagnostic,
-        id::Id,
-        json,
-        key::Key,
-        operation::{Author, key_of},
-        secret::Secrets,
-    },
+    api::history::document::{HistoryAuthor, HistoryEntry},
+    model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets, snapshot::Snapshot},
     store::{
         PastError, Store,
         commits::{CommitPrefix, RevisionName},
@@ -38,8 +31,8 @@ const BATCH: usize = 500;
 
 /// Show who changed the store, when and how, newest first.
 ///
-/// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Use
-/// `--resource` to follow one resource, and `--changes` to see each resource before and after. Reads a local store, where
+/// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
+/// begins with the revision, or `-` if the attempt made none. Use `--resource` to follow one resource, and `--changes` to see each resource before and after. Reads a local store, where
 /// secrets appear as digests, or a server with --server, which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -51,12 +44,13 @@ pub(super) struct Args {
     /// Maximum number of records to show.
     #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
     limit: usize,
-    /// Show only records with a lower number than this.
+    /// Show only records with a lower number than this, which `--format json` shows as `position`.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
     before: Option<u64>,
-    /// Show only records about this resource: its id, its kind and name such as `route storefront/cart`, or its path such
-    /// as `/edges/https/edghts_…`, which is needed for the routes of an edge that was deleted.
-    #[arg(long, value_names = ["KIND|ID|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
+    /// Show only records about this resource: its id, its name such as `storefront/cart` if no other resource has it, its
+    /// kind and name such as `route storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
+    /// routes of an edge that was deleted.
+    #[arg(long, value_names = ["KIND|ID|NAME|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
     resource: Vec<String>,
     /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
     #[arg(long, value_name = "ACTOR")]
@@ -138,7 +132,7 @@ impl Args {
         for record in records {
             lines += &match self.format {
                 Form::Text => text(&record, self.changes),
-                Form::Json => String::from_utf8_lossy(&record.to_bytes()?).into_owned() + "\n",
+                Form::Json => String::from_utf8_lossy(&json::bytes(&record, Secrets::Masked)?).into_owned() + "\n",
             };
         }
         print(lines)?;
@@ -156,14 +150,10 @@ impl Args {
         };
         let first = words.first().copied().unwrap_or_default();
         let second = words.get(1).copied();
-        if second.is_none() {
-            let kind = origin.kind_of_id(first)?;
-            // It need not exist any more: the history has who deleted it.
-            if kind.info().parent.is_none() {
-                return Ok(Some(Key::new(kind, Id::new(first)).path()));
-            }
-        }
-        Ok(Some(origin.key_of(first, second)?.path()))
+        // It need not exist any more: the history has who deleted it.
+        let by_id = if second.is_none() { origin.key_of_id(first)? } else { None };
+        let key = by_id.map_or_else(|| origin.key_of(first, second), Ok)?;
+        Ok(Some(key.path()))
     }
 
     fn filter(&self, resource: Option<String>) -> HistoryFilter {
@@ -177,27 +167,28 @@ impl Args {
         }
     }
 
-    fn of_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<Record>, Failure> {
+    fn of_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
         // The query selects the records of a resource.
         let is_sparse = HistoryFilter { resource: None, ..filter.clone() } != HistoryFilter::default();
         let batch = if is_sparse { self.limit.max(BATCH) } else { self.limit };
         let before = self.before.unwrap_or(u64::MAX);
         let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
-        let mut records = Vec::new();
+        let (mut records, state) = (Vec::new(), store.snapshot());
         store.search(&search, &|| false, &mut |record: Record| {
             if records.len() < self.limit {
-                records.push(record);
+                records.push(ShownRecord::of(record, &state));
             }
             self.unless_enough(records.len())
         })?;
         Ok(records)
     }
 
-    fn of_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<Record>, Failure> {
+    fn of_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
         let mut records = Vec::new();
         each_record(client, filter, self.before, self.limit, &mut |item| {
             if records.len() < self.limit {
-                records.push(record_of(client, item)?);
+                let key_description = item.author.key_description.clone();
+                records.push(ShownRecord { record: record_of(client, item)?, key_description });
             }
             Ok(self.unless_enough(records.len()))
         })?;
@@ -206,6 +197,21 @@ impl Args {
 
     fn unless_enough(&self, count: usize) -> ControlFlow<()> {
         if count < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// A record, with the present description of its API key.
+#[derive(Debug, Serialize)]
+struct ShownRecord {
+    #[serde(flatten)]
+    record: Record,
+    key_description: String,
+}
+
+impl ShownRecord {
+    fn of(record: Record, state: &Snapshot) -> Self {
+        let description = record.author.key().map(|key| state.key_description(key).to_owned());
+        Self { record, key_description: description.unwrap_or_default() }
     }
 }
 
@@ -225,7 +231,7 @@ fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResu
 fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
     let revision = revision_in(store, name)?;
     if let Some(record) = store.record(revision)? {
-        return Ok(HistoryEntry::of(record, ""));
+        return Ok(HistoryEntry::of(record, "", &store.snapshot()));
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
@@ -241,6 +247,9 @@ fn entry(entry: &HistoryEntry) -> String {
     let head = &entry.head;
     let revision = head.revision.unwrap_or_default();
     let mut text = format!("revision {revision}  {}  {}\n", head.created_at, escaped(&head.author.text()));
+    if !head.message.is_empty() {
+        let _ = writeln!(text, "    {}", escaped(&head.message));
+    }
     for call in &entry.calls {
         let _ = writeln!(text, "    {}", escaped(call));
     }
@@ -276,18 +285,19 @@ fn verify(place: &StoreOrServer) -> CommandResult {
 }
 
 /// A record as a headline, the calls, and the resources.
-fn text(record: &Record, changes: bool) -> String {
-    let outcome = match (record.outcome, record.revision) {
-        (history::Outcome::Applied, Some(revision)) => format!("revision {revision}"),
-        (history::Outcome::Applied, None) => "applied".to_owned(),
-        (history::Outcome::Refused, _) => "refused".to_owned(),
-        (history::Outcome::Failed, _) => "failed".to_owned(),
-        (history::Outcome::Suspended, _) => "suspended".to_owned(),
-        (history::Outcome::Resumed, _) => "resumed".to_owned(),
+fn text(shown: &ShownRecord, changes: bool) -> String {
+    let ShownRecord { record, key_description } = shown;
+    let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
+    let outcome = match record.outcome {
+        history::Outcome::Applied => "applied",
+        history::Outcome::Refused => "refused",
+        history::Outcome::Failed => "failed",
+        history::Outcome::Suspended => "suspended",
+        history::Outcome::Resumed => "resumed",
     };
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
-    let author = author(&record.author);
-    let mut text = format!("{}  {}  {outcome}{}  {}", record.position, record.at, escaped(&source), escaped(&author));
+    let author = author(&record.author, key_description);
+    let mut text = format!("{revision}  {}  {outcome}{}  {}", record.at, escaped(&source), escaped(&author));
     let mut line = |line: String| {
         text.push('\n');
         text.push_str(&escaped(&line));
@@ -307,29 +317,15 @@ fn text(record: &Record, changes: bool) -> String {
     text
 }
 
-fn author(author: &Author) -> String {
-    match author {
-        Author::Api { key, owner } => key_of(key.as_str(), owner.as_str()),
-        Author::Local => "command line".to_owned(),
-        Author::Rollback { to, source, rejected, through } => {
-            let mut text = format!("rollback to revision {to}");
-            let _ = source.as_ref().map(|source| write!(text, " of source `{source}`"));
-            for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
-                let _ = write!(text, ", leaving {commit}");
-            }
-            let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
-            text
-        }
-        Author::Source { source, commit, commit_author, commit_message, through, destroyed } => {
-            let deed = if *destroyed { "destroy of " } else { "" };
-            let mut text = format!("{deed}source `{source}`");
-            let _ = commit.as_ref().map(|commit| write!(text, " at {commit}"));
-            let _ = commit_author.as_ref().map(|who| write!(text, " by {} <{}>", who.name, who.email));
-            let _ = through.as_ref().map(|(key, owner)| write!(text, " with {}", key_of(key.as_str(), owner.as_str())));
-            let _ = commit_message.as_ref().map(|message| write!(text, ": \"{message}\""));
-            text
+/// The author, and the commits that a rollback left.
+fn author(author: &Author, key_description: &str) -> String {
+    let mut text = HistoryAuthor::with_key(author, key_description).text();
+    if let Author::Rollback { rejected, .. } = author {
+        for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
+            let _ = write!(text, ", leaving {commit}");
         }
     }
+    text
 }
 
 fn resource(touched: &Touched) -> Vec<String> {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::{
     id::Id,
     operation::{Author, key_of},
+    snapshot::Snapshot,
 };
 
 /// The fields of a resource, with secrets as digests.
@@ -83,14 +84,15 @@ pub(crate) struct ForeignWrite {
     pub at: String,
 }
 
-/// Describes who made a change.
-pub(crate) fn writer(author: &Author) -> String {
+/// Describes who made a change. `state` has the present descriptions of API keys.
+pub(crate) fn writer(author: &Author, state: &Snapshot) -> String {
+    let named = |key: &Id, owner: &Id| key_of(key.as_str(), state.key_description(key), owner.as_str());
     let with_key = |what: String, through: &Option<(Id, Id)>| match through {
-        Some((key, owner)) => format!("{what} with {}", key_of(key.as_str(), owner.as_str())),
+        Some((key, owner)) => format!("{what} with {}", named(key, owner)),
         None => what,
     };
     match author {
-        Author::Api { key, owner } => key_of(key.as_str(), owner.as_str()),
+        Author::Api { key, owner } => named(key, owner),
         Author::Local => "command line".to_owned(),
         Author::Rollback { to, through, .. } => with_key(format!("rollback to revision {to}"), through),
         Author::Source { source, through, .. } => with_key(format!("source `{source}`"), through),
@@ -159,6 +161,11 @@ impl Drift {
         };
         let others: BTreeSet<&str> = named(false).collect();
         named(true).filter(|unit| !others.contains(unit)).collect()
+    }
+
+    /// The fields that the manifests put back: only others have changed them.
+    pub(crate) fn reverted(&self) -> impl Iterator<Item = &FieldDrift> {
+        self.fields.iter().filter(|field| field.state == DriftState::Drift)
     }
 
     /// The fields that others have changed.

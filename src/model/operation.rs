@@ -262,11 +262,13 @@ pub enum Author {
 /// What the ID of a key begins with if a client had a certificate instead of an API key (D97).
 pub(crate) const CERTIFICATE: &str = "certificate:";
 
-/// Describes the key of a request, or the certificate that it had instead.
-pub(crate) fn key_of(key: &str, owner: &str) -> String {
+/// Describes the key of a request, or the certificate that it had instead. The description of the key is empty if it has
+/// none, or is gone.
+pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),
-        None => format!("API key {key} of {owner}"),
+        None if description.is_empty() => format!("API key {key} of {owner}"),
+        None => format!("\"{description}\" ({key}) of {owner}"),
     }
 }
 
@@ -311,6 +313,15 @@ impl Author {
         }
     }
 
+    /// Returns the API key of the request, or of the one that a reconciliation or rollback ran through.
+    pub(crate) fn key(&self) -> Option<&Id> {
+        match self {
+            Author::Api { key, .. } => Some(key),
+            Author::Source { through, .. } | Author::Rollback { through, .. } => through.as_ref().map(|(key, _)| key),
+            Author::Local => None,
+        }
+    }
+
     /// Sets the API key and its owner, if the reconciliation or rollback ran through the API.
     #[must_use]
     pub fn through(mut self, key: Id, owner: Id) -> Self {
@@ -327,6 +338,12 @@ impl Author {
             *commit_author = who;
         }
         self
+    }
+
+    /// Removes the author of the commit and its message.
+    #[must_use]
+    pub(crate) fn without_committer(self) -> Self {
+        self.with_commit_author(None).with_commit_message(None)
     }
 
     /// Sets the first line of the commit's message, if there is a commit.

@@ -23,6 +23,7 @@ use super::{
     fault::Fault,
     id::Id,
     key::Key,
+    kind::api_key::ApiKey,
     lazy_spec::LazySpec,
     operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
@@ -257,6 +258,12 @@ impl Snapshot {
     /// A resource.
     pub fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
         self.entries.get(key)
+    }
+
+    /// The present description of an API key; empty if it has none, or is gone.
+    pub(crate) fn key_description(&self, id: &Id) -> &str {
+        let entry = self.get(&Key::new(Kind::ApiKey, id.clone()));
+        entry.and_then(|entry| entry.spec_as::<ApiKey>()).map_or("", |key| key.description.as_str())
     }
 
     /// A child by its id alone, for addresses without the parent.

@@ -135,6 +135,11 @@ impl Plan {
         with(Effect::Replace).filter_map(|new| Some((&new.key, old.get_mut(&new.identity())?.pop()?))).collect()
     }
 
+    /// Whether all that the plan does is to put drift back (D85).
+    pub(crate) fn only_reverts_drift(&self) -> bool {
+        !self.changes.is_empty() && self.changes.iter().all(Change::only_reverts_drift)
+    }
+
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         let changes = self.changes.iter();
@@ -143,6 +148,12 @@ impl Plan {
 }
 
 impl Change {
+    fn only_reverts_drift(&self) -> bool {
+        let is_drift = |drift: &Drift| drift.fields.iter().all(|field| field.state == DriftState::Drift);
+        let is_claim = |operation: &Operation| matches!(operation, Operation::Claim { .. });
+        self.drift.as_ref().is_some_and(is_drift) && !self.operations.iter().any(is_claim)
+    }
+
     fn identity(&self) -> ChangeIdentity<'_> {
         (self.key.kind, self.key.parent.as_ref(), &self.name)
     }

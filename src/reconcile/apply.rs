@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
-    Options, Planned,
+    Options, Planned, reverted_drift,
     spans::start_stage,
     stages::about,
     token::{TokenFiles, Tokens, with_hashes},
@@ -69,7 +69,7 @@ pub(super) fn apply_plan(
 ) -> Result<u64, ApplyError> {
     store.has_room_for(&author).map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
     let mut tokens = TokenFiles::default();
-    let attempt = Attempt { places, ..Attempt::new(author) };
+    let attempt = reverted_drift::attempt(author, Some(plan), places);
     let committed = store.commit_next(attempt, |current| match current.revision == plan.base {
         true => next_state(plan, tried, current, &mut tokens),
         false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
@@ -124,7 +124,8 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
         if planned.plan.as_ref().is_none_or(Plan::is_empty) {
             return Ok((planned, None));
         }
-        let attempt = Attempt { places: planned.places(), began, ..Attempt::new(author(&snapshot)?) };
+        let attempt = reverted_drift::attempt(author(&snapshot)?, planned.plan.as_ref(), planned.places());
+        let attempt = Attempt { began, ..attempt };
         let committing = start_stage("commit");
         let committed = store.commit_next(attempt, |current| {
             if current.revision != snapshot.revision {

@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    model::{drift::DriftState, key::Key},
+    model::{drift::Drift, key::Key},
     plan::Plan,
 };
 
@@ -91,9 +91,8 @@ impl Repairs {
 /// The fields that an applied plan has put back.
 pub(super) fn put_back(plan: &Plan) -> impl Iterator<Item = (Key, String)> {
     plan.changes.iter().flat_map(|change| {
-        let fields = change.drift.iter().flat_map(|drift| drift.changed());
-        let repaired = fields.filter(|field| field.state == DriftState::Drift);
-        repaired.map(move |field| (change.key.clone(), field.field.clone()))
+        let fields = change.drift.iter().flat_map(Drift::reverted);
+        fields.map(move |field| (change.key.clone(), field.field.clone()))
     })
 }
 

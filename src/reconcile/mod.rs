@@ -27,6 +27,7 @@ mod options;
 mod paused;
 mod planned;
 pub(crate) mod remembered;
+mod reverted_drift;
 pub(crate) mod rollback;
 pub(crate) mod run;
 mod schedule;

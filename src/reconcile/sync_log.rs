@@ -3,7 +3,7 @@
 use crate::{
     model::{
         code::Code,
-        drift::{Drift, DriftState, FieldDrift},
+        drift::{Drift, FieldDrift},
         id::Id,
         operation::Author,
     },
@@ -59,7 +59,10 @@ impl<'a> SyncOrigin<'a> {
 
 /// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
-    let origin = SyncOrigin::of(author);
+    let mut origin = SyncOrigin::of(author);
+    if plan.only_reverts_drift() {
+        origin.author = None;
+    }
     let to = match author {
         Author::Rollback { to, .. } => Some(*to),
         _ => None,
@@ -91,13 +94,10 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
 
 /// What an applied plan did, as a whole.
 fn deed(to: Option<u64>, plan: &Plan) -> String {
-    let is_drift = |change: &Change| change.drift.as_ref().is_some_and(|drift| drift.state == DriftState::Drift);
     match (to, plan.summary().drift) {
         (Some(to), _) => format!("Rolled back to revision {to}"),
-        (None, 1) if plan.changes.iter().all(is_drift) => "Put back 1 drifted resource".to_owned(),
-        (None, count) if count > 0 && plan.changes.iter().all(is_drift) => {
-            format!("Put back {count} drifted resources")
-        }
+        (None, 1) if plan.only_reverts_drift() => "Put back 1 drifted resource".to_owned(),
+        (None, count) if plan.only_reverts_drift() => format!("Put back {count} drifted resources"),
         _ => "Applied".to_owned(),
     }
 }

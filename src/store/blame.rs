@@ -34,6 +34,8 @@ pub(crate) struct BlamedField {
     pub value: Value,
     /// What set it; none if that was before the oldest revision in the history.
     pub set: Option<SetBy>,
+    /// Whether that put drift back (D85).
+    pub reverts_drift: bool,
 }
 
 /// A revision that set a value.
@@ -129,8 +131,9 @@ impl FieldSearch {
         self.open.retain(|pointer, value| {
             let changed = created || was.get(pointer) != is.get(pointer);
             if changed {
+                let reverts_drift = touched.reverts_drift_of(pointer);
                 let (pointer, value, set) = (pointer.clone(), std::mem::take(value), Some(set.clone()));
-                found.push(BlamedField { pointer, value, set });
+                found.push(BlamedField { pointer, value, set, reverts_drift });
             }
             !changed
         });
@@ -139,7 +142,8 @@ impl FieldSearch {
 
     /// The fields in order, with masked secrets.
     fn finish(self) -> Vec<BlamedField> {
-        let rest = self.open.into_iter().map(|(pointer, value)| BlamedField { pointer, value, set: None });
+        let unknown = |(pointer, value)| BlamedField { pointer, value, set: None, reverts_drift: false };
+        let rest = self.open.into_iter().map(unknown);
         let mut fields: Vec<BlamedField> = self.found.into_iter().chain(rest).collect();
         fields.sort_by(|one, other| one.pointer.cmp(&other.pointer));
         fields.iter_mut().for_each(|field| masked::hide(&mut field.value));
@@ -189,7 +193,9 @@ mod tests {
     use crate::model::Kind;
 
     fn touched(before: Option<Value>, after: Option<Value>) -> Touched {
-        Touched { kind: Kind::HttpsEdge, path: "/a".into(), name: None, source: None, declared_at: None, before, after }
+        let (path, reverted_drift) = ("/a".into(), vec!["/b/x".into()]);
+        let (name, source, declared_at) = (None, None, None);
+        Touched { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, before, after }
     }
 
     fn revision(number: u64) -> SetBy {
@@ -213,6 +219,7 @@ mod tests {
             fields.into_iter().map(|field| (field.pointer, field.set.map(|set| set.revision))).collect()
         };
         let of = |pointer: &str, revision: Option<u64>| (pointer.to_owned(), revision);
+        assert!(search.found.iter().all(|field| field.reverts_drift == (field.pointer == "/b/x")));
         let cut = FieldSearch { open: search.open.clone(), found: search.found.clone() };
         let rest = [of("/b/x", Some(5)), of("/b/y", Some(4)), of("/c", Some(3))];
         assert_eq!(told(cut.finish()), [[of("/a", None)].as_slice(), &rest].concat());

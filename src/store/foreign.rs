@@ -26,6 +26,7 @@ use crate::model::{
     operation::Author,
     resource::AnyResource,
     secret::Secrets,
+    snapshot::Snapshot,
 };
 
 /// How many records of a resource are read at once: first the newest, which is usually enough, and at most this many.
@@ -72,6 +73,7 @@ impl Store {
         if keys.is_empty() {
             return Ok(found);
         }
+        let state = self.snapshot();
         if self.engine.finds_by_resource() {
             for key in keys {
                 let path = key.path();
@@ -86,7 +88,7 @@ impl Store {
                         return Ok(Search::Ends);
                     }
                     read += 1;
-                    let end = search.read(is_own, writes_to(&path, bytes, source)?);
+                    let end = search.read(is_own, writes_to(&path, bytes, source, &state)?);
                     Ok(if read < MOST_SEARCHED { end } else { Search::Ends })
                 })?;
                 if !search.writes.is_empty() {
@@ -111,7 +113,7 @@ impl Store {
             }
             for TouchedPlace { path } in &places_in(&bytes)? {
                 let Some((_, search)) = open.get_mut(path) else { continue };
-                if search.read(is_own, writes_to(path, &bytes, source)?) == Search::Ends
+                if search.read(is_own, writes_to(path, &bytes, source, &state)?) == Search::Ends
                     && let Some((key, search)) = open.remove(path)
                 {
                     found.insert(key.clone(), search.writes);
@@ -327,10 +329,16 @@ enum Received {
     No,
 }
 
-/// What a record wrote to a resource, and whether `source` received the resource by it.
-fn writes_to(path: &str, bytes: &[u8], source: &str) -> Result<Vec<(ForeignWrite, Received)>, StoreError> {
+/// What a record wrote to a resource, and whether `source` received the resource by it. `state` has the descriptions of
+/// API keys.
+fn writes_to(
+    path: &str,
+    bytes: &[u8],
+    source: &str,
+    state: &Snapshot,
+) -> Result<Vec<(ForeignWrite, Received)>, StoreError> {
     let RecordHead { revision, at, author, .. } = RecordHead::read(bytes)?;
-    let (by, at) = (writer(&author), at.to_string());
+    let (by, at) = (writer(&author, state), at.to_string());
     let touched = touched_in(bytes, path)?.into_iter();
     let write = |touched: Touched| {
         let Touched { mut before, mut after, .. } = touched;

@@ -263,7 +263,8 @@ impl Store {
         let mut head = record(position, attempt, Outcome::Applied, attempt.note.clone(), calls);
         head.revision = Some(after.revision);
         let mut record = RecordWriter::begin(&head)?;
-        let describer = Describer { before, after, places: &attempt.places, digest_key };
+        let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
+        let describer = Describer { before, after, places, reverted_drift, digest_key };
         let mut changes = written(&describer, changed, keyring, &mut record)?;
         changes.append(codec::rejections(before, after)?);
         let digest = || digest_of(&changes, digest_key);

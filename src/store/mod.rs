@@ -75,7 +75,7 @@ use folder::{FolderEngine, FolderReader, forget_runs};
 pub(crate) use folder::{on_disk, read_beside, write_beside};
 pub(crate) use group::Entered;
 use group::Queue;
-use history::{Outcome, Places, Record, RecordOutline, Retention, Verified};
+use history::{Outcome, Places, Record, RecordOutline, Retention, RevertedDrift, Verified};
 use large_records::LargeRecords;
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
@@ -144,6 +144,8 @@ pub struct Attempt {
     pub at: Timestamp,
     /// The file that declares each resource, as `file:line` or without the line.
     pub places: Places,
+    /// The fields whose drift the change puts back (D85).
+    pub reverted_drift: RevertedDrift,
     /// The clock at the start, to compute the duration.
     pub began: Instant,
     /// What the history says about the change, if it is applied.
@@ -153,8 +155,8 @@ pub struct Attempt {
 impl Attempt {
     /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
-        let (places, note) = (Places::new(), String::new());
-        Self { author, source: None, at: mint::now(), places, began: Instant::now(), note }
+        let (places, reverted_drift, note) = (Places::new(), RevertedDrift::new(), String::new());
+        Self { author, source: None, at: mint::now(), places, reverted_drift, began: Instant::now(), note }
     }
 }
 

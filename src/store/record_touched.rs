@@ -49,6 +49,8 @@ struct TouchedRest {
     #[serde(default)]
     declared_at: Option<String>,
     #[serde(default)]
+    reverted_drift: Vec<String>,
+    #[serde(default)]
     before: Option<Value>,
     #[serde(default)]
     after: Option<Value>,
@@ -132,8 +134,8 @@ impl<'de> Visitor<'de> for ResourceSeed<'_, '_> {
             return Ok(());
         }
         let rest = TouchedRest::deserialize(MapAccessDeserializer::new(fields))?;
-        let TouchedRest { name, source, declared_at, before, after } = rest;
-        (self.0.visit)(Touched { kind, path, name, source, declared_at, before, after });
+        let TouchedRest { name, source, declared_at, reverted_drift, before, after } = rest;
+        (self.0.visit)(Touched { kind, path, name, source, declared_at, reverted_drift, before, after });
         Ok(())
     }
 }
@@ -157,6 +159,7 @@ mod tests {
             name: Some("shop".into()),
             source: None,
             declared_at: None,
+            reverted_drift: vec!["/description".into()],
             before: None,
             after: Some(json!({"description": text, "path": "/edges/https/e1"})),
         }

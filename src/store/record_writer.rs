@@ -65,6 +65,7 @@ mod tests {
             name: None,
             source: None,
             declared_at: Some("a.yaml:1".into()),
+            reverted_drift: Vec::new(),
             before: None,
             after: Some(serde_json::json!({"b": 1, "a": "\"}"})),
         };

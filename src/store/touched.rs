@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::history::{Places, Touched};
+use super::history::{Places, RevertedDrift, Touched};
 use crate::model::{
     json::{self, JsonError},
     key::Key,
@@ -24,6 +24,8 @@ pub(super) struct Describer<'c> {
     pub(super) after: &'c Snapshot,
     /// The file of each resource.
     pub(super) places: &'c Places,
+    /// The fields whose drift the change puts back.
+    pub(super) reverted_drift: &'c RevertedDrift,
     /// Secrets are digests with this key.
     pub(super) digest_key: &'c [u8; 32],
 }
@@ -39,6 +41,7 @@ impl Describer<'_> {
             name: claim.map(|claim| claim.name.clone()),
             source: claim.map(|claim| claim.source.clone()),
             declared_at: self.places.get(key).cloned(),
+            reverted_drift: self.reverted_drift.get(key).cloned().unwrap_or_default(),
             before: None,
             after: None,
         };
@@ -207,12 +210,16 @@ mod tests {
                 name: claim.as_deref().map(|claim| claim.name.clone()),
                 source: claim.as_deref().map(|claim| claim.source.clone()),
                 declared_at: None,
+                reverted_drift: created.then(String::new).into_iter().collect(),
                 before: (!created).then(|| state.clone()),
                 after: created.then(|| state.clone()),
             };
+            let (whole, none) = (RevertedDrift::from([(key.clone(), vec![String::new()])]), RevertedDrift::new());
             for (created, from, to) in [(true, &before, &after), (false, &after, &before)] {
                 let expected = json::bytes(&expected(created), Secrets::Masked).unwrap();
-                let describer = Describer { before: from, after: to, places: &Places::new(), digest_key: &[1; 32] };
+                let reverted_drift = if created { &whole } else { &none };
+                let places = &Places::new();
+                let describer = Describer { before: from, after: to, places, reverted_drift, digest_key: &[1; 32] };
                 let form = to.get(&key).map(|entry| entry.lazy_spec.form_once().unwrap());
                 for form in [None, form.as_ref()] {
                     let mut written = Vec::new();

@@ -142,7 +142,8 @@ pub(super) fn changes_between(
     after: &crate::model::snapshot::Snapshot,
     changed: &BTreeSet<Key>,
 ) -> Changes {
-    let describer = Describer { before, after, places: &super::history::Places::new(), digest_key: &[0; 32] };
+    let (places, reverted_drift) = (super::history::Places::new(), super::history::RevertedDrift::new());
+    let describer = Describer { before, after, places: &places, reverted_drift: &reverted_drift, digest_key: &[0; 32] };
     written(&describer, changed, None, &mut RecordWriter::default()).unwrap_or_default()
 }
 
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, id::Id, kind::https_edge::HttpsEdge, operation::Operation, snapshot::Snapshot},
-        store::history::Places,
+        store::history::{Places, RevertedDrift},
     };
 
     fn key(number: usize) -> Key {
@@ -209,8 +210,9 @@ mod tests {
     /// Checks that resources are written together as each is by itself.
     fn assert_same(before: &Snapshot, after: &Snapshot, many: usize, changes: usize) {
         let all: BTreeSet<Key> = (0..many).map(key).collect();
-        let (places, digest_key) = (Places::new(), [1; 32]);
-        let describer = Describer { before, after, places: &places, digest_key: &digest_key };
+        let (places, reverted_drift, digest_key) = (Places::new(), RevertedDrift::new(), [1; 32]);
+        let describer =
+            Describer { before, after, places: &places, reverted_drift: &reverted_drift, digest_key: &digest_key };
         let of = |changed: &BTreeSet<Key>| {
             let mut record = RecordWriter::default();
             let changes = written(&describer, changed, None, &mut record).unwrap();

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Folder, Serve, until, within};
+use crate::{
+    cli::{Folder, Serve, until, within},
+    diff::git,
+};
 
 /// Far below the 30 seconds after which a source is looked at without an event, unless it sets another interval.
 const SOON: Duration = Duration::from_secs(20);
@@ -59,7 +62,7 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
         (&field["field"], &field["state"], &field["revision"]),
         (&json!("/description"), &json!("drift"), &json!(3))
     );
-    assert!(field["by"].as_str().unwrap().starts_with("API key ak_"), "{field}");
+    assert!(field["by"].as_str().unwrap().starts_with("\"first admin\" (ak_"), "{field}");
     assert_eq!(
         (&found["conditions"][0]["status"], &found["conditions"][0]["reason"]),
         (&json!("OutOfSync"), &json!("Drifted"))
@@ -105,7 +108,7 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
     change(&serve, "by hand");
     soon(&serve, "the repair", |edge| edge["description"] == "a");
     serve.wait_for("Put back 1 drifted resource as revision");
-    serve.wait_for("drift: /description set by API key ak_");
+    serve.wait_for("drift: /description set by \"first admin\" (ak_");
     assert!(serve.get("/metrics").body.contains("edgewright_drift_repairs_total{source=\"shop\"} 1"));
     let fought = until("the fight", || {
         if the_edge(&serve)["description"] == "a" {
@@ -139,10 +142,53 @@ fn a_plan_names_the_drift_and_who_caused_it() {
     assert_eq!(serve.stop().code, 0);
     // The command reads the same from the files of the store, where the manifests are as they were applied.
     let plan = folder.ok("plan --source shop shop");
-    assert!(plan.out.contains("\n    drift: /description set by API key ak_"), "{}", plan.out);
+    assert!(plan.out.contains("\n    drift: /description set by \"first admin\" (ak_"), "{}", plan.out);
     assert!(plan.summary().ends_with("(1 drift)"), "{}", plan.out);
     let markdown = folder.ok("plan --source shop --format markdown shop");
-    assert!(markdown.out.contains("- drift: /description set by API key ak_"), "{}", markdown.out);
+    assert!(markdown.out.contains("- drift: /description set by \"first admin\" (ak_"), "{}", markdown.out);
+}
+
+#[test]
+fn what_is_put_back_names_no_author_of_a_commit() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C shop {line}"));
+    }
+    let by_hand = || {
+        let serve = folder.serve("");
+        change(&serve, "by hand");
+        assert_eq!(serve.stop().code, 0);
+    };
+    let blamed = |field: &str| -> Value {
+        let blame: Value = serde_json::from_str(&folder.ok("blame edge one --format json").out).unwrap();
+        blame["fields"].as_array().unwrap().iter().find(|it| it["field"] == field).unwrap().clone()
+    };
+    folder.ok("reconcile --source shop shop");
+    by_hand();
+    folder.ok("reconcile --source shop shop");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.starts_with("4  ") && !told.contains("t@example.com"), "{told}");
+    let message = "\n    drift put back: /description of HttpsEdge one (set in revision 3)\n";
+    assert!(told.contains(message) && folder.ok("history show 4").out.contains(message), "{told}");
+    let blame = folder.ok("blame edge one").out;
+    assert!(blame.contains("] drift put back: source `shop` at "), "{blame}");
+    assert_eq!(blame.matches("t@example.com").count(), 1, "an author is told once: {blame}");
+
+    // Next to what the commit has changed, only the field that was put back has no author of the commit.
+    by_hand();
+    folder.write("shop/one.yaml", &edge("a", "\"two.example.com:443\""));
+    git(&folder, "-C shop commit -q -a -m second");
+    folder.ok("reconcile --source shop shop");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.starts_with("6  ") && told.contains("t@example.com"), "{told}");
+    assert!(told.contains("\n    drift put back: /description of HttpsEdge one (set in revision 5)\n"), "{told}");
+    for (field, reverts, author) in [("/description", true, ""), ("/hostports", false, "t@example.com")] {
+        let blamed = blamed(field);
+        assert_eq!((&blamed["revision"], &blamed["reverts_drift"]), (&json!(6), &json!(reverts)), "{blamed}");
+        assert_eq!(blamed["commit_author_email"], author, "{blamed}");
+    }
+    assert!(folder.ok("history verify").out.starts_with("6 records verified"));
 }
 
 #[test]
@@ -173,7 +219,7 @@ fn a_replaced_resource_tells_what_others_have_changed_of_it() {
     assert_eq!(states, [description, (json!("/type"), json!("pending"), Value::Null)], "{run:#}");
 
     folder.write("shop/one.yaml", &restriction("api"));
-    serve.wait_for("± IpRestriction office (conflict: /description set by API key ak_");
+    serve.wait_for("± IpRestriction office (conflict: /description set by \"first admin\" (ak_");
     let shown = serve.get("/ip_restrictions").json()["ip_restrictions"][0].clone();
     assert_eq!((&shown["type"], &shown["description"]), (&json!("api"), &json!("a")));
 }

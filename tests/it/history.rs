@@ -39,9 +39,10 @@ fn every_attempt_is_told_with_what_it_changed() {
     assert_eq!(told[2]["resources"][0]["after"]["description"], "second");
 
     let text = folder.ok("history --changes --limit 3").out;
-    assert!(text.contains("revision 2  source `shop`") && text.contains("HttpsEdge one (m/one.yaml:4)"), "{text}");
+    assert!(text.contains("Z  applied  source `shop`") && text.contains("HttpsEdge one (m/one.yaml:4)"), "{text}");
     assert!(text.contains("- description: \"first\"") && text.contains("+ description: \"second\""), "{text}");
-    assert!(text.contains("refused"), "{text}");
+    let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).map(|line| &line[..3]).collect();
+    assert_eq!(heads, ["3  ", "-  ", "2  "], "one number, which `rollback --to` takes: {text}");
 
     let path = told[2]["resources"][0]["path"].as_str().unwrap();
     assert_eq!(records(&folder, &format!("history --format json --resource {path}")).len(), 2);
@@ -78,6 +79,48 @@ fn a_revision_and_the_fields_of_a_resource_are_told() {
     }
     assert_eq!(folder.run("history show 3").code, 1);
     assert_eq!(folder.run("blame route nothing").code, 1);
+}
+
+#[test]
+fn a_key_is_told_by_its_description_while_it_exists() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let made = serve.call("POST", "/api_keys", r#"{"description": "CI of shop"}"#).json();
+    let (id, owner) = (made["id"].as_str().unwrap(), made["owner_id"].as_str().unwrap());
+    let body = r#"{"type": "api", "description": "a", "enforced": false}"#;
+    let answer = serve.call_as(made["token"].as_str().unwrap(), "POST", "/ip_restrictions", body);
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let path = format!("/ip_restrictions/{}", answer.json()["id"].as_str().unwrap());
+    let described = || {
+        let revision = serve.get(&format!("/history?limit=1&resource={path}")).json()["history"][0].clone();
+        let blame = serve.get(&format!("/history/blame?resource={path}")).json()["fields"][0].clone();
+        let shown = serve.get(&format!("/history/{}", revision["revision"])).json();
+        [revision, blame, shown].map(|told| {
+            assert_eq!(told["key_id"], id, "{told}");
+            told["key_description"].as_str().unwrap().to_owned()
+        })
+    };
+    assert_eq!(described(), ["CI of shop"; 3]);
+    let told = || {
+        let url = format!("--server http://{}", serve.address);
+        ["history --resource", "blame", "history --format json --resource"].map(|line| {
+            let mut command = folder.command(&format!("{line} {} {url}", path.rsplit('/').next().unwrap()));
+            command.env("EDGEWRIGHT_TOKEN", &serve.token);
+            finish(command, "").out
+        })
+    };
+    let [history, blame, json] = told();
+    let by = format!("\"CI of shop\" ({id}) of {owner}");
+    assert!(history.contains(&by) && blame.ends_with(&format!("\n[1] {by}\n")), "{history}{blame}");
+    assert!(json.contains("\"key_description\":\"CI of shop\""), "{json}");
+    assert_eq!(serve.call("DELETE", &format!("/api_keys/{id}"), "").status, 204);
+    assert_eq!(described(), [""; 3]);
+    let [history, blame, json] = told();
+    let by = format!("API key {id} of {owner}");
+    assert!(
+        history.contains(&by) && blame.contains(&by) && json.contains("\"key_description\":\"\""),
+        "{history}{blame}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, Serve, finish, until},
+    cli::{Folder, Serve, finish, on_terminal, until},
     diff::git,
     serve::{edge, shown, until_shown},
     sources::{edge as source_edge, repository, soon_shown},
@@ -40,7 +40,7 @@ fn a_rollback_is_planned_and_then_one_revision_with_the_secrets_of_then() {
     folder.write(SECRET, &first);
     assert!(folder.ok("plan storefront").out.starts_with("No changes: "), "the secret is the one of then");
     let told = folder.ok("history --limit 1").out;
-    assert!(told.contains("revision 3  rollback to revision 1"), "{told}");
+    assert!(told.starts_with("3  ") && told.contains("Z  applied  rollback to revision 1"), "{told}");
 
     let report: Value = serde_json::from_str(&folder.ok("rollback --to 2 --format json").out).unwrap();
     assert_eq!((&report["command"], &report["applied"]), (&json!("rollback"), &json!(4)));
@@ -70,6 +70,30 @@ fn a_rollback_has_the_limits_of_every_plan() {
     assert_eq!((unknown.code, unknown.err.contains("owned nothing at revision 2")), (1, true), "{}", unknown.all());
     assert_eq!(folder.run("rollback --to 1 --store none").code, 1);
     assert!(!folder.path("none").exists());
+}
+
+#[test]
+fn a_terminal_is_asked_before_a_rollback() {
+    let folder = Folder::new();
+    for count in [1, 2] {
+        folder.write("m/e.yaml", &edges(count));
+        folder.ok("reconcile m");
+    }
+    let typed = |line: &str, typed: &str| on_terminal(&folder.command(line), typed);
+    for answer in ["no\n", "\n"] {
+        let Some(refused) = typed("rollback --to 1", answer) else { return };
+        assert!(refused.code == 1 && refused.out.contains("DELETE /edges/https/"), "{}", refused.all());
+        assert!(refused.out.contains("Type `yes` to roll back to revision 1: "), "{}", refused.all());
+        assert!(refused.out.contains("ERR_EDGEWRIGHT_NOT_CONFIRMED"), "{}", refused.all());
+        assert_eq!(folder.snapshot("store").revision, 2);
+    }
+    let dry = typed("rollback --to 1 --dry-run", "").unwrap();
+    assert!(dry.code == 0 && !dry.out.contains("Type `yes`"), "{}", dry.all());
+    assert_eq!(typed("rollback --to 1", "yes\n").unwrap().code, 0);
+    assert_eq!(folder.snapshot("store").revision, 3);
+    let unasked = typed("rollback --to 2 --yes", "").unwrap();
+    assert!(unasked.code == 0 && !unasked.out.contains("Type `yes`"), "{}", unasked.all());
+    assert_eq!(folder.snapshot("store").revision, 4);
 }
 
 #[test]

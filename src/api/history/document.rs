@@ -17,6 +17,7 @@ use crate::{
         key::Key,
         operation::{Author, key_of},
         secret::Secrets,
+        snapshot::Snapshot,
     },
     store::{
         blame::Blame,
@@ -36,6 +37,9 @@ pub(crate) struct HistoryAuthor {
     pub by: String,
     /// The API key of the request, or empty.
     pub key_id: String,
+    /// The present description of the API key; empty if it has none, or is gone.
+    #[serde(default)]
+    pub key_description: String,
     /// The owner of the API key, or empty.
     pub owner_id: String,
     /// The source of the manifests, or the source that was rolled back, suspended or resumed; empty if there is none.
@@ -56,8 +60,18 @@ pub(crate) struct HistoryAuthor {
 }
 
 impl HistoryAuthor {
-    /// Describes an author.
-    pub(crate) fn of(author: &Author) -> Self {
+    /// Describes an author. `state` has the present description of the API key.
+    pub(crate) fn of(author: &Author, state: &Snapshot) -> Self {
+        let description = author.key().map(|key| state.key_description(key));
+        Self::with_key(author, description.unwrap_or_default())
+    }
+
+    /// Describes an author whose API key has a description.
+    pub(crate) fn with_key(author: &Author, description: &str) -> Self {
+        Self { key_description: description.to_owned(), ..Self::without_description(author) }
+    }
+
+    fn without_description(author: &Author) -> Self {
         let by = |by: &str, through: &Option<(Id, Id)>| {
             let (key, owner) =
                 through.as_ref().map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
@@ -84,6 +98,14 @@ impl HistoryAuthor {
         }
     }
 
+    /// Removes the author of the commit and its message.
+    fn without_committer(mut self) -> Self {
+        for text in [&mut self.commit_author_name, &mut self.commit_author_email, &mut self.commit_message] {
+            text.clear();
+        }
+        self
+    }
+
     /// Describes the author in a few words.
     pub(crate) fn text(&self) -> String {
         let mut text = match (self.by.as_str(), self.rollback_to) {
@@ -102,7 +124,7 @@ impl HistoryAuthor {
         }
         if !self.key_id.is_empty() {
             let with = if text.is_empty() { "" } else { " with " };
-            text += &format!("{with}{}", key_of(&self.key_id, &self.owner_id));
+            text += &format!("{with}{}", key_of(&self.key_id, &self.key_description, &self.owner_id));
         }
         if !self.commit_message.is_empty() {
             text += &format!(": \"{}\"", self.commit_message);
@@ -126,7 +148,8 @@ pub(crate) struct HistoryItem {
     pub milliseconds: u64,
     /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was.
     pub outcome: String,
-    /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides; or empty.
+    /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides, or the drift
+    /// that it put back; or empty.
     pub message: String,
     /// Who made it.
     #[serde(flatten)]
@@ -163,6 +186,9 @@ pub(crate) struct HistoryResource {
     pub source: String,
     /// The file and line that declare it, or empty.
     pub declared_at: String,
+    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    #[serde(default)]
+    pub reverted_drift: Vec<String>,
     /// The fields before; null if it did not exist. Of a changed resource, only the fields that differ.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub before: Option<Value>,
@@ -197,14 +223,25 @@ pub(crate) struct FieldBlame {
     pub before_revision: Option<u64>,
     /// The time of the revision, or empty.
     pub created_at: String,
+    /// Whether the revision put drift of the field back. Then it names no author of a commit.
+    #[serde(default)]
+    pub reverts_drift: bool,
     /// Who made it.
     #[serde(flatten)]
     pub author: HistoryAuthor,
 }
 
+impl FieldBlame {
+    /// Describes in a few words who set the value.
+    pub(crate) fn author_text(&self) -> String {
+        let author = self.author.text();
+        if self.reverts_drift { format!("drift put back: {author}") } else { author }
+    }
+}
+
 impl HistoryItem {
     /// Describes a record.
-    pub(crate) fn of(record: &RecordSummary, base_url: &str) -> Self {
+    pub(crate) fn of(record: &RecordSummary, base_url: &str, state: &Snapshot) -> Self {
         let outcome = match record.outcome {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
@@ -212,7 +249,7 @@ impl HistoryItem {
             Outcome::Suspended => "suspended",
             Outcome::Resumed => "resumed",
         };
-        let mut author = HistoryAuthor::of(&record.author);
+        let mut author = HistoryAuthor::of(&record.author, state);
         if let Some(source) = &record.source {
             author.source.clone_from(source);
         }
@@ -233,15 +270,15 @@ impl HistoryItem {
 
 impl HistoryEntry {
     /// Describes a record with what it changed.
-    pub(crate) fn of(record: Record, base_url: &str) -> Self {
-        let head = HistoryItem::of(&RecordSummary::of(&record), base_url);
+    pub(crate) fn of(record: Record, base_url: &str, state: &Snapshot) -> Self {
+        let head = HistoryItem::of(&RecordSummary::of(&record), base_url, state);
         let resources = record.resources.into_iter().map(HistoryResource::of).collect();
         Self { head, resources, calls: record.calls }
     }
 
     /// Describes a revision as the body of a response. Each resource is described by itself.
-    pub(crate) fn body_of(mut revision: StoredRevision, base_url: &str) -> Result<Vec<u8>, ApiError> {
-        let head = HistoryItem::of(&revision.summary, base_url);
+    pub(crate) fn body_of(mut revision: StoredRevision, base_url: &str, state: &Snapshot) -> Result<Vec<u8>, ApiError> {
+        let head = HistoryItem::of(&revision.summary, base_url, state);
         let calls = std::mem::take(&mut revision.calls);
         let without_resources = Self { head, calls, resources: Vec::new() };
         let mut body = json::bytes(&without_resources, Secrets::Masked)?;
@@ -275,6 +312,7 @@ impl HistoryResource {
             name: touched.name.unwrap_or_default(),
             source: touched.source.unwrap_or_default(),
             declared_at: touched.declared_at.unwrap_or_default(),
+            reverted_drift: touched.reverted_drift,
             before: touched.before,
             after: touched.after,
         }
@@ -283,17 +321,20 @@ impl HistoryResource {
 
 impl ResourceBlame {
     /// Describes who set the fields of a resource.
-    pub(crate) fn of(key: &Key, blame: Blame) -> Self {
+    pub(crate) fn of(key: &Key, blame: Blame, state: &Snapshot) -> Self {
         let Blame { name, fields, oldest } = blame;
         let fields = fields.into_iter().map(|field| {
             let set = field.set.as_ref();
+            let author = set.map(|set| HistoryAuthor::of(&set.author, state)).unwrap_or_default();
             FieldBlame {
                 field: field.pointer,
                 value: field.value,
                 revision: set.map(|set| set.revision),
                 before_revision: set.is_none().then_some(oldest),
                 created_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
-                author: set.map(|set| HistoryAuthor::of(&set.author)).unwrap_or_default(),
+                reverts_drift: field.reverts_drift,
+                // Whoever committed last has not changed this field.
+                author: if field.reverts_drift { author.without_committer() } else { author },
             }
         });
         let fields = fields.collect();
@@ -377,8 +418,10 @@ mod tests {
             let operations: Vec<Operation> = numbers.map(operation).collect();
             let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
             let revision = store.commit(commit).unwrap().snapshot.revision;
-            let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base);
-            let body = HistoryEntry::body_of(store.stored_revision(revision).unwrap().unwrap(), base).unwrap();
+            let state = store.snapshot();
+            let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base, &state);
+            let stored = store.stored_revision(revision).unwrap().unwrap();
+            let body = HistoryEntry::body_of(stored, base, &state).unwrap();
             assert_eq!(body, json::bytes(&whole, Secrets::Masked).unwrap());
         }
     }

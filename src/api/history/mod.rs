@@ -63,14 +63,14 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
-    let base_url = &app.site.base_url;
+    let (base_url, state) = (&app.site.base_url, app.store.snapshot());
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
     let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record: RecordSummary| {
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
-        items.push(HistoryItem::of(&record, base_url));
+        items.push(HistoryItem::of(&record, base_url, &state));
         ControlFlow::Continue(())
     })?;
     if cancel.is_cancelled() {
@@ -93,7 +93,8 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
     let place = app.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let current = app.store.snapshot().revision;
+            let state = app.store.snapshot();
+            let current = state.revision;
             let unknown = || {
                 let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
                 ApiError::of(Code::RevisionNotFound, message)
@@ -107,7 +108,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let rendered = answer::rendered(HistoryEntry::body_of(found, &app.site.base_url)?);
+            let rendered = answer::rendered(HistoryEntry::body_of(found, &app.site.base_url, &state)?);
             Ok(answer::conditional(request.headers(), &rendered))
         })
         .await
@@ -133,7 +134,7 @@ pub(super) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<R
             };
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
             let blame = app.store.blame(&key)?.ok_or_else(missing)?;
-            Ok(json_response(axum::http::StatusCode::OK, &ResourceBlame::of(&key, blame))?)
+            Ok(json_response(axum::http::StatusCode::OK, &ResourceBlame::of(&key, blame, &snapshot))?)
         })
         .await
 }

@@ -126,9 +126,9 @@ fn author_of(author: HistoryAuthor) -> Option<Author> {
 }
 
 fn touched_of(resource: HistoryResource) -> Option<Touched> {
-    let HistoryResource { kind, path, name, source, declared_at, before, after } = resource;
+    let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after } = resource;
     let (name, source, declared_at) = (given(name), given(source), given(declared_at));
-    Some(Touched { kind: named(kind)?, path, name, source, declared_at, before, after })
+    Some(Touched { kind: named(kind)?, path, name, source, declared_at, reverted_drift, before, after })
 }
 
 /// A text that is not empty.
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::Kind;
+    use crate::model::{Kind, snapshot::Snapshot};
 
     #[test]
     fn a_record_is_what_the_store_has() {
@@ -170,6 +170,7 @@ mod tests {
             name: Some("one".into()),
             source: Some("shop".into()),
             declared_at: None,
+            reverted_drift: vec!["/description".into()],
             before: None,
             after: Some(json!({"description": "first"})),
         };
@@ -197,7 +198,7 @@ mod tests {
                 resources,
                 changes: String::new(),
             };
-            let shown = serde_json::to_value(HistoryEntry::of(record.clone(), "")).unwrap();
+            let shown = serde_json::to_value(HistoryEntry::of(record.clone(), "", &Snapshot::default())).unwrap();
             let found = parsed(serde_json::from_value(shown).unwrap()).unwrap();
             assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(record).unwrap());
         }

@@ -94,6 +94,7 @@ fn history_rows() -> Vec<Row> {
             .shows("/history/0/outcome", json!("applied"))
             .shows("/history/0/changed", json!(1))
             .shows("/history/1/key_id", json!("{editor_key}"))
+            .shows("/history/1/key_description", json!("the first {editor}"))
             .shows("/next_page_uri", Value::Null)
             .call("GET /history?limit=1&resource=/ip_restrictions/{one}")
             .succeeds(200)
