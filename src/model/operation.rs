@@ -15,7 +15,7 @@ use super::{
     resource::AnyResource,
     secret::{Secret, Secrets},
 };
-use crate::text::without_tokens;
+use crate::text::{escaped, without_tokens};
 
 /// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
 pub(crate) const CONTEXT_OWNER: &str = "(context)";
@@ -268,7 +268,8 @@ pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
     match key.strip_prefix(CERTIFICATE) {
         Some(name) => format!("certificate {name} of {owner}"),
         None if description.is_empty() => format!("API key {key} of {owner}"),
-        None => format!("\"{description}\" ({key}) of {owner}"),
+        // It becomes part of messages on one line.
+        None => format!("\"{}\" ({key}) of {owner}", escaped(description)),
     }
 }
 
@@ -374,6 +375,18 @@ mod tests {
         ] {
             let author: Author = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&author).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_key_is_described_on_one_line() {
+        for (key, description, expected) in [
+            ("ak_1", "CI of shop", "\"CI of shop\" (ak_1) of bot_ci"),
+            ("ak_1", "a\nb", "\"a\\nb\" (ak_1) of bot_ci"),
+            ("ak_1", "", "API key ak_1 of bot_ci"),
+            ("certificate:uri:urn:ci", "", "certificate uri:urn:ci of bot_ci"),
+        ] {
+            assert_eq!(key_of(key, description, "bot_ci"), expected);
         }
     }
 

@@ -240,8 +240,8 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         Code::NotConfirmed,
         "NOT_CONFIRMED",
         400,
-        "`edgewright destroy` requires the name of the source, and `reconcile --store` on a terminal a `yes` to a new store.",
-        "Type what the question asks for; `edgewright destroy` also takes the name of the source with `--confirm`.",
+        "`edgewright destroy` requires the name of the source; on a terminal, `rollback` and `reconcile --store` with a new store require a `yes`.",
+        "Type what the question asks for; `destroy` also takes the name of the source with `--confirm`, and `rollback` takes `--yes`.",
     ),
     info(
         Code::NullModule,
