@@ -32,8 +32,9 @@ const BATCH: usize = 500;
 /// Show who changed the store, when and how, newest first.
 ///
 /// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
-/// begins with the revision, or `-` if the attempt made none. Use `--resource` to follow one resource, and `--changes` to see each resource before and after. Reads a local store, where
-/// secrets appear as digests, or a server with --server, which masks them.
+/// begins with the revision, or `-` if the attempt made none. Use `--resource` to follow one resource, and `--changes` to
+/// see each resource before and after. Reads a local store, where secrets appear as digests, or a server with --server,
+/// which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {

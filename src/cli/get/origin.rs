@@ -95,7 +95,7 @@ impl GetOrigin {
         let others = if name.contains('/') { Vec::new() } else { others };
         let mut found = Vec::new();
         for group in [others, children] {
-            // Without the name of a parent, children are searched for below each: a request to a server for every parent.
+            // Without the name of a parent, children are searched for below each, with a request for every parent.
             if !found.is_empty() {
                 break;
             }
