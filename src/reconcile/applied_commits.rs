@@ -1,24 +1,19 @@
 //! The commit that each source in a repository applied last, which the next one descends from (D89). It is kept beside the
 //! store: history ends, and has no record of a commit that changed nothing.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::following::SourceLocation;
+use super::{following::SourceLocation, source_entries::SourceEntries};
 use crate::{
     manifest::tree::whole_commit,
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
-    store::{Attempt, Store, StoreError, history::Outcome, read_beside, write_beside},
+    store::{Attempt, Store, StoreError, history::Outcome},
 };
 
 /// The file, beside the files of the store.
 const FILE: &str = "applied";
-/// The largest file that is read.
-const MOST_BYTES: u64 = 16 << 20;
 
 /// The commit that a source applied last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,24 +43,18 @@ impl AppliedCommit {
 /// The commits that the sources of a store applied last.
 pub(crate) struct AppliedCommits {
     store: Arc<Store>,
-    by_source: Mutex<BTreeMap<String, AppliedCommit>>,
+    by_source: SourceEntries<AppliedCommit>,
 }
 
 impl AppliedCommits {
     /// Reads the commits of a store. A file that cannot be parsed is an error: without its commits, a source could apply an
     /// earlier one.
     pub(super) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
-        let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, FILE, MOST_BYTES));
-        let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
+        let by_source = SourceEntries::open(Arc::clone(&store), FILE).map_err(|error| {
             Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
                 .help("remove the file: the sources then go on from the commits in the history")
         })?;
-        let by_source: Option<BTreeMap<String, AppliedCommit>> = by_source;
-        Ok(Self { store, by_source: Mutex::new(by_source.unwrap_or_default()) })
-    }
-
-    fn by_source(&self) -> MutexGuard<'_, BTreeMap<String, AppliedCommit>> {
-        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { store, by_source })
     }
 
     /// The commit that a source applied last from a location. None if none was, or from another repository or revision:
@@ -75,15 +64,15 @@ impl AppliedCommits {
         if whole_commit(&location.revision).is_ok() {
             return Ok(None);
         }
-        match self.by_source().get(source) {
-            Some(applied) => Ok(applied.is_of(location).then(|| applied.commit.clone())),
+        match self.by_source.get(source) {
+            Some(applied) => Ok(applied.is_of(location).then_some(applied.commit)),
             None => self.store.last_commit(source),
         }
     }
 
     /// Records the commit that a source has applied, durably.
     pub(super) fn set(&self, source: &str, location: &SourceLocation, commit: &str) -> Result<(), StoreError> {
-        self.change(source, AppliedCommit::of(location, commit))
+        self.by_source.set(source, AppliedCommit::of(location, commit))
     }
 
     /// Accepts a commit in place of the one that was applied last, durably. The history records it, and who did it.
@@ -98,28 +87,15 @@ impl AppliedCommits {
         let accepted = match location {
             Some(location) => AppliedCommit::of(location, commit),
             None => {
-                let known = self.by_source().get(source).cloned().unwrap_or_default();
+                let known = self.by_source.get(source).unwrap_or_default();
                 AppliedCommit { commit: commit.to_owned(), ..known }
             }
         };
-        self.change(source, accepted)?;
+        self.by_source.set(source, accepted)?;
         let attempt = Attempt { source: Some(source.to_owned()), ..Attempt::new(author) };
         if let Err(error) = self.store.note(attempt, Outcome::Resumed, format!("accepted commit {commit}")) {
             tracing::warn!(source, code = %error.code, "cannot record the accepted commit in the history: {error}");
         }
-        Ok(())
-    }
-
-    fn change(&self, source: &str, applied: AppliedCommit) -> Result<(), StoreError> {
-        let mut by_source = self.by_source();
-        let mut next = by_source.clone();
-        next.insert(source.to_owned(), applied);
-        if let Some(on_disk) = self.store.beside() {
-            let text =
-                serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
-            write_beside(&on_disk, FILE, &text)?;
-        }
-        *by_source = next;
         Ok(())
     }
 }

@@ -19,7 +19,8 @@ use super::{
     clock::Clock,
     drift::DriftPolicy,
     fetching::Fetching,
-    health::Health,
+    health::{Condition, Health},
+    known_condition::KnownCondition,
     status::StatusBoard,
     suspension::{Suspension, Suspensions},
 };
@@ -130,10 +131,20 @@ impl Following {
         // A loop that looks more often still has the time of the default.
         let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.location == source.location);
-        if let Some(before) = before {
-            health.take_over(&before.health, is_same_place);
+        let known = match before {
+            Some(before) => {
+                health.take_over(&before.health, is_same_place);
+                None
+            }
+            None => suspensions.conditions().get(&source.options.source),
+        };
+        if let Some(KnownCondition { status, since, .. }) = known {
+            health.recall(status, since);
         }
-        let configured = || before.and_then(|it| it.configured.clone()).unwrap_or_else(Suspension::configured);
+        let configured = || {
+            let since = || known.and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());
+            before.and_then(|it| it.configured.clone()).unwrap_or_else(|| Suspension::configured(since()))
+        };
         Self {
             source: source.options.source.clone(),
             health,
@@ -233,6 +244,21 @@ impl Following {
         }
         *logged = now;
         logged.is_some()
+    }
+
+    /// Keeps since when the source is in its state, for the next process.
+    pub(super) fn keep_condition(&self) {
+        let Condition { status, last_transition_time: since, .. } = self.health.condition();
+        let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
+        let known = KnownCondition { status, since, suspended_since };
+        let conditions = self.suspensions.conditions();
+        if conditions.get(&self.source) == Some(known) {
+            return;
+        }
+        if let Err(error) = conditions.set(&self.source, known) {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record since when the source is in its state: {error}");
+        }
     }
 
     /// Whether the manifests are in a repository.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
 
@@ -14,7 +15,7 @@ use super::clock::Clock;
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
 /// Whether the store matches the manifests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// In sync.
     Synced,
@@ -136,6 +137,8 @@ pub struct Health {
 #[derive(Debug)]
 struct HealthState {
     condition: Condition,
+    /// The status of an earlier process, and since when it had it.
+    recalled: Option<(Status, Timestamp)>,
     /// The last heartbeat.
     beat: Instant,
     /// The start of the current run.
@@ -167,6 +170,7 @@ impl Health {
         };
         let state = HealthState {
             condition,
+            recalled: None,
             beat: clock.now(),
             running_since: None,
             has_ended: false,
@@ -188,6 +192,13 @@ impl Health {
         if is_same_place {
             state.condition = before.condition.clone();
         }
+    }
+
+    /// Recalls the status that an earlier process has left, and since when: if the first run finds the same, it has been so
+    /// since then.
+    pub(super) fn recall(&self, status: Status, since: Timestamp) {
+        // A clock that was set back must not put the beginning into the future.
+        self.state().recalled = (since <= self.clock.time()).then_some((status, since));
     }
 
     /// Records that the server is ready without the source: it was added while the server was running (D91).
@@ -230,7 +241,8 @@ impl Health {
         }
         state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
         if state.condition.status != status {
-            state.condition.last_transition_time = now;
+            let recalled = state.recalled.take().filter(|(before, _)| *before == status);
+            state.condition.last_transition_time = recalled.map_or(now, |(_, since)| since);
         }
         let last_transition_time = state.condition.last_transition_time;
         state.condition =
@@ -444,5 +456,21 @@ mod tests {
         assert_eq!(first.last_transition_time, second.last_transition_time);
         assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
         assert!(health.last_success().is_none());
+    }
+
+    #[test]
+    fn a_status_that_a_restart_finds_again_began_before_it() {
+        let before = Clock::default().time() - jiff::SignedDuration::from_hours(1);
+        let since = |results: &[Reason]| {
+            let health = Health::new(SILENCE);
+            health.recall(Status::Synced, before);
+            results.iter().for_each(|reason| health.result(*reason, "why".into(), 1));
+            health.condition().last_transition_time
+        };
+        assert_eq!(since(&[Reason::InSync]), before);
+        assert_eq!(since(&[Reason::Applied, Reason::InSync]), before);
+        assert!(since(&[Reason::Invalid]) > before, "another status begins when it is found");
+        assert!(since(&[Reason::Invalid, Reason::InSync]) > before, "and ends what was before");
+        assert!(since(&[Reason::InSync, Reason::Invalid, Reason::InSync]) > before);
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod health;
 #[cfg(test)]
 mod interrupted;
 mod judging;
+mod known_condition;
 #[cfg(test)]
 mod laws;
 mod moved_again;
@@ -32,6 +33,7 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 mod schedule;
 pub(crate) mod settled;
+mod source_entries;
 pub(crate) mod spans;
 mod stages;
 pub(crate) mod status;

@@ -11,7 +11,11 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::applied_commits::AppliedCommits;
+use super::{
+    applied_commits::AppliedCommits,
+    known_condition::{self, KnownCondition},
+    source_entries::SourceEntries,
+};
 use crate::{
     model::{
         code::Code,
@@ -68,9 +72,9 @@ impl Suspension {
     }
 
     /// The suspension of a source by the configuration file.
-    pub(super) fn configured() -> Self {
+    pub(super) fn configured(since: Timestamp) -> Self {
         let reason = "`suspend` is set for the source; remove it there to resume".to_owned();
-        Self { reason, by: "configuration file".to_owned(), since: mint::now(), until: None }
+        Self { reason, by: "configuration file".to_owned(), since, until: None }
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
@@ -86,10 +90,11 @@ impl Suspension {
     }
 }
 
-/// The suspended sources of a store, and the commits that its sources go on from.
+/// The suspended sources of a store, the commits that its sources go on from, and their last conditions.
 pub(crate) struct Suspensions {
     store: Arc<Store>,
     applied: AppliedCommits,
+    conditions: SourceEntries<KnownCondition>,
     /// Read without a lock: a run looks at it inside its commit, and a change of it waits for that commit.
     by_source: ArcSwap<BTreeMap<String, Suspension>>,
     /// Held until a change is in the history, so that its order is that of the changes.
@@ -113,12 +118,18 @@ impl Suspensions {
         })?;
         let by_source: BTreeMap<String, Suspension> = by_source.unwrap_or_default();
         let applied = AppliedCommits::open(Arc::clone(&store))?;
-        Ok(Self { store, applied, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
+        let conditions = known_condition::open(Arc::clone(&store));
+        Ok(Self { store, applied, conditions, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
     }
 
     /// The commits that the sources applied last.
     pub(crate) fn applied(&self) -> &AppliedCommits {
         &self.applied
+    }
+
+    /// The conditions that the sources had last.
+    pub(super) fn conditions(&self) -> &SourceEntries<KnownCondition> {
+        &self.conditions
     }
 
     /// The suspension of a source, unless it has ended by now.

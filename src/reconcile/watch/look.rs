@@ -231,6 +231,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         // Last: whoever sees the state sees what was found.
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
+        self.following.keep_condition();
         // It may have been resumed during the run.
         self.following.note_suspension();
         if !health.is_applied() {

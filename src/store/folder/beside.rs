@@ -37,8 +37,16 @@ pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
 /// Returns whether a folder has files other than those of an interrupted creation.
 pub(super) fn holds_something_else(folder: &Path) -> bool {
     let ours = |name: &str| {
-        let beside =
-            ["remembered", "suspensions", "applied", "notifications", keys::KEYS, keys::KEYS_COPY, keys::MASTER];
+        let beside = [
+            "remembered",
+            "suspensions",
+            "applied",
+            "conditions",
+            "notifications",
+            keys::KEYS,
+            keys::KEYS_COPY,
+            keys::MASTER,
+        ];
         ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
             || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
             || ["base.", "copy.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))

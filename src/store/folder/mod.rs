@@ -19,6 +19,7 @@
 //! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
 //! | `applied` | the commits that sources applied last (D89), which are no part of the store |
+//! | `conditions` | since when sources are in their states (D83), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 
 mod base;
