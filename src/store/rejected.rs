@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use self::apart::Apart;
 use super::{
     Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commits::is_dirty, engine::Query,
+    record_summary::RecordSummary,
 };
 use crate::model::{
     code::Code,
@@ -18,9 +19,8 @@ use crate::model::{
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
-/// How many records are searched for the manifests that are in effect, and how many earlier states are compared.
-const MOST_READ: usize = 1_000;
-const MOST_TRIED: usize = 20;
+/// How many records are searched for the manifests that are in effect.
+const MOST_READ: usize = 5_000;
 /// The most manifests of a source that are remembered as left: the last ones.
 const MOST_REJECTED: usize = 16;
 
@@ -92,46 +92,32 @@ impl Store {
         }
     }
 
-    /// Returns the newest manifests of a source whose state the store has now: after a rollback, those that it brought back.
+    /// Returns the manifests that a source applied last: after a rollback, those that were in effect at the revision that it
+    /// brought back, whatever others have changed besides.
     pub(crate) fn in_effect(&self, source: &str) -> Result<Option<AppliedManifests>, StoreError> {
-        let state = self.snapshot();
-        let live = if state.rejected(source).is_empty() { None } else { Some(self.whole_digest_of(&state, source)?) };
-        let (mut before, mut read, mut tried) = (u64::MAX, 0, 0);
-        while read < MOST_READ {
-            let records = self.summaries(&Query::Reconciliations, before, RECORDS)?;
+        // Without a rollback, no other records count.
+        let is_rolled_back = !self.snapshot().rejected(source).is_empty();
+        let query = if is_rolled_back { Query::All } else { Query::Reconciliations };
+        let (mut before, mut read) = (u64::MAX, 0);
+        'batches: while read < MOST_READ {
+            let records = self.summaries(&query, before, RECORDS)?;
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             read += records.len();
-            for record in records {
-                let (Author::Source { source: of, commit, destroyed, .. }, Some(revision)) =
-                    (record.author, record.revision)
-                else {
-                    continue;
-                };
-                if of != source {
-                    continue;
-                }
-                if destroyed {
-                    // No manifests led to this state.
-                    match &live {
-                        None => return Ok(None),
-                        Some(_) => continue,
+            for RecordSummary { revision, author, at, .. } in records {
+                match (author, revision) {
+                    (Author::Source { source: of, commit, destroyed, .. }, Some(revision)) if of == source => {
+                        // After a destroy, nothing is in effect.
+                        return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at }));
                     }
-                }
-                let is_in_effect = match &live {
-                    None => true,
-                    Some(live) => match self.snapshot_at(revision) {
-                        Ok(then) if has_lost_secrets(&then, source) => false,
-                        Ok(then) => self.whole_digest_of(&then, source)? == *live,
-                        Err(PastError::Failed(error)) => return Err(error),
-                        Err(PastError::Gone { .. } | PastError::Future { .. }) => return Ok(None),
-                    },
-                };
-                tried += 1;
-                if is_in_effect {
-                    return Ok(Some(AppliedManifests { commit, revision, at: record.at }));
-                }
-                if tried == MOST_TRIED {
-                    return Ok(None);
+                    (Author::Rollback { to, source: of, .. }, Some(_))
+                        if of.as_deref().is_none_or(|of| of == source) =>
+                    {
+                        let found = self.summaries(&Query::Revision(to), u64::MAX, 1)?;
+                        let Some(brought_back) = found.first() else { return Ok(None) };
+                        before = brought_back.position + 1;
+                        continue 'batches;
+                    }
+                    _ => {}
                 }
             }
             before = oldest;
@@ -239,12 +225,8 @@ impl Store {
         }
     }
 
-    /// A keyed digest of what a source has in a state: what its manifests declare, once they are applied.
-    fn whole_digest_of(&self, state: &Snapshot, source: &str) -> Result<String, StoreError> {
-        self.digest_of(state, source, &Apart::default())
-    }
-
-    /// The same without some resources.
+    /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
+    /// applied.
     fn digest_of(&self, state: &Snapshot, source: &str, apart: &Apart) -> Result<String, StoreError> {
         let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
         for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {

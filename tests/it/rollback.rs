@@ -215,6 +215,35 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
 }
 
 #[test]
+fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let by_hand = |fields: serde_json::Value| {
+        assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &fields.to_string()).status, 200);
+    };
+    by_hand(json!({"metadata": "by hand"}));
+    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    git(&folder, "-C repo commit -qam b");
+    soon_shown(&serve, &["b"]);
+    assert_eq!(rollback(&serve, json!({"to": 3})).0, 201);
+    until_reason(&serve, "shop", "RolledBack");
+    let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"].clone();
+    let brought_back = (json!(first), json!(2));
+    let found = in_effect(&serve);
+    assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back);
+    // A rollback of the rollback leads to the same manifests, and so does a change by hand.
+    by_hand(json!({"metadata": "again"}));
+    assert_eq!(rollback(&serve, json!({"to": 5})).0, 201);
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    let found = in_effect(&serve);
+    assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back, "after a restart");
+}
+
+#[test]
 fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_resumed() {
     let folder = Folder::new();
     folder.write("m/one.yaml", &edge("first"));
