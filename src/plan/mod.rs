@@ -142,7 +142,12 @@ impl Plan {
 
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
-        let changes = self.changes.iter();
+        self.summary_of(|_| true)
+    }
+
+    /// The number of some of the changes by effect.
+    pub(crate) fn summary_of(&self, is_counted: impl Fn(&Change) -> bool) -> Summary {
+        let changes = self.changes.iter().filter(|change| is_counted(change));
         Summary::of(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
     }
 }

@@ -143,7 +143,12 @@ fn wanted(planned: &Planned, key: &Key) -> Option<Arc<dyn AnyResource>> {
     planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey).map(|desired| Arc::clone(&desired.spec))
 }
 
-/// The resources of a plan that drifted.
+/// Whether a change does nothing but put back what others have changed. If the manifests have changed as well, it is pending.
+pub(super) fn is_drift_alone(change: &Change) -> bool {
+    change.drift.as_ref().is_some_and(|drift| drift.fields.iter().all(|field| field.state == DriftState::Drift))
+}
+
+/// The resources of a plan that others have changed.
 pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
     plan.changes.iter().filter_map(|change| {
         let drift = change.drift.as_ref()?;

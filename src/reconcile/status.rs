@@ -8,7 +8,11 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Planned, drift::drifted, remembered::Recalled};
+use super::{
+    Planned,
+    drift::{drifted, is_drift_alone},
+    remembered::Recalled,
+};
 use crate::{
     model::{
         code::Code,
@@ -17,7 +21,7 @@ use crate::{
         fault::{Aim, Path as FieldPath},
         snapshot::Snapshot,
     },
-    plan::{Summary, format::json::Item},
+    plan::{Change, Summary, format::json::Item},
 };
 
 /// The most diagnostics of a status.
@@ -62,13 +66,13 @@ pub(crate) struct RunFindings {
     pub files: usize,
     /// The number of declared resources.
     pub declared: usize,
-    /// The changes that are planned and not applied.
+    /// The changes that are planned and not applied, without those of resources that only drifted.
     pub pending: Summary,
     /// The declared resources of other sources.
     pub clashes: Vec<Clash>,
-    /// The number of resources that others have changed, and that are not put back.
+    /// The number of resources that only others have changed, and that are not put back.
     pub drifted: usize,
-    /// The first of them.
+    /// The first resources that others have changed, also if the manifests have.
     pub drift: Vec<DriftedResource>,
 }
 
@@ -77,12 +81,15 @@ impl RunFindings {
     pub(super) fn of(planned: &Planned, snapshot: &Snapshot) -> Self {
         let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
         let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
+        // Each change counts once.
+        let is_pending = |change: &Change| !is_drift_alone(change);
+        let changes = || planned.plan.iter().flat_map(|plan| &plan.changes);
         Self {
             files: planned.files.len(),
             declared: planned.desired.len(),
-            pending: planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default(),
+            pending: planned.plan.as_ref().map(|plan| plan.summary_of(is_pending)).unwrap_or_default(),
             clashes: clashes(planned, snapshot),
-            drifted: planned.plan.iter().flat_map(drifted).count(),
+            drifted: changes().filter(|change| !is_pending(change)).count(),
             drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
             ..Self::listing(&all)
         }

@@ -94,6 +94,22 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
 }
 
 #[test]
+fn a_resource_of_a_suspended_source_is_drifted_or_pending_and_not_both() {
+    let (folder, serve) = source("enforce");
+    assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason": "an incident"}"#).status, 200);
+    change(&serve, "by hand");
+    let counted = |found: &Value| ["pending_change", "drifted"].map(|count| found["counts"][count].clone());
+    let found = in_status(&serve, "the drift", |found| found["counts"]["drifted"] == json!(1));
+    assert_eq!(counted(&found), [json!(0), json!(1)], "{found:#}");
+    // The manifests change another field of the same resource.
+    folder.write("shop/one.yaml", &edge("a", "\"uno.example.com:443\""));
+    let found = in_status(&serve, "the change", |found| found["counts"]["pending_change"] == json!(1));
+    assert_eq!(counted(&found), [json!(1), json!(0)], "{found:#}");
+    let drift = &found["drifted"][0]["fields"];
+    assert!(drift.to_string().contains("API key ak_"), "who changed it is still told: {found:#}");
+}
+
+#[test]
 fn drift_that_is_off_is_only_counted() {
     let (_folder, serve) = source("off");
     change(&serve, "by hand");

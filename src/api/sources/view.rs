@@ -61,7 +61,8 @@ pub(crate) struct SourceView {
     pub diagnostics: Vec<Item>,
     /// The number of diagnostics that are not listed.
     pub diagnostics_omitted: usize,
-    /// The first twenty resources that others have changed and that are not put back, with who changed them.
+    /// The first twenty resources that others have changed and that are not put back, with who changed them. One that the
+    /// manifests have changed too counts as pending.
     pub drifted: Vec<DriftedResource>,
     /// The values that the commits of the source do not have, by name; never their content.
     #[serde(default)]
@@ -80,8 +81,8 @@ pub(crate) struct SourceValueView {
 
 impl SourceValueView {
     fn of((name, changed): (String, SystemTime)) -> Self {
-        let changed_at = Timestamp::try_from(changed).map(|changed| changed.to_string()).unwrap_or_default();
-        Self { name, changed_at }
+        let changed = Timestamp::try_from(changed).and_then(|changed| Timestamp::from_second(changed.as_second()));
+        Self { name, changed_at: changed.map(|changed| changed.to_string()).unwrap_or_default() }
     }
 }
 
@@ -194,7 +195,7 @@ pub(crate) struct SourceCounts {
     pub pending_change: usize,
     /// Resources to delete.
     pub pending_delete: usize,
-    /// Resources that others have changed and that are not put back.
+    /// Resources that only others have changed and that are not put back. They are not pending.
     pub drifted: usize,
 }
 
