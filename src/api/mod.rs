@@ -85,6 +85,7 @@ use protection::RestWrites;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;
+use sources::client_revisions::ClientRevisions;
 use watch::DEFAULT_WATCHERS;
 
 /// The default name of the version header (D4).
@@ -132,6 +133,8 @@ pub struct App {
     scraped: ScrapedPages,
     /// When clients last synced each source.
     syncs: SyncTimes,
+    /// What clients last applied of each source.
+    client_revisions: ClientRevisions,
     /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
     git_hook: Option<PathBuf>,
     /// The configurations of the newest revisions for gateways.
@@ -188,6 +191,7 @@ impl App {
             inventories,
             scraped: ScrapedPages::default(),
             syncs,
+            client_revisions: ClientRevisions::default(),
             git_hook: None,
             feeds: Feeds::default(),
             guards: Guards::new(GuardSettings::default(), None),

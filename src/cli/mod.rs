@@ -1,6 +1,7 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
 mod activation;
+mod age;
 mod backup;
 mod base;
 mod blame;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
@@ -198,6 +198,29 @@ fn print_plan(content: Content<'_>) -> Result<(), Failure> {
 /// Writes text with colours, which are stripped if stdout is not a terminal.
 pub(super) fn print_coloured(text: &str) -> Result<(), Failure> {
     unless_closed(write(for_stdout(text.to_owned()).as_bytes()))
+}
+
+/// Writes the next text of an output without an end. Returns whether its reader is still there.
+pub(super) fn append(text: &str) -> Result<bool, Failure> {
+    match write(for_stdout(text.to_owned()).as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(unwritable(&error)),
+        Ok(()) => Ok(true),
+    }
+}
+
+/// Writes text in place of what a terminal shows. Returns whether the terminal is still there.
+pub(super) fn redraw(text: &str) -> Result<bool, Failure> {
+    const CLEAR: &[u8] = b"\x1b[H\x1b[2J";
+    match write(CLEAR) {
+        Err(error) => Err(unwritable(&error)),
+        Ok(()) => append(text),
+    }
+}
+
+/// Whether standard output is a terminal.
+pub(super) fn is_on_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// The text without colours if stdout is not a terminal.

@@ -1,23 +1,29 @@
 //! `edgewright status`: the sources that a server follows, and whether the store matches their manifests (D83).
 
+mod watch;
+
 use std::fmt::Write;
 
 use clap::ValueEnum;
+use jiff::Timestamp;
 use owo_colors::OwoColorize;
 
 use super::{
     CommandResult, Exit,
+    age::age,
     output::{print, print_coloured},
     target::ServerArgs,
     trace::write_table,
 };
 use crate::{
     api::sources::view::{SourceList, SourceState, SourceView, SuspensionView},
-    model::{diagnostic::Severity, json, secret::Secrets},
+    model::{diagnostic::Severity, json, operation::key_of, secret::Secrets},
     plan::format::json::Item,
     text::escaped,
 };
 
+/// The path of the list.
+const SOURCES: &str = "/sources";
 /// Where `serve` listens by default.
 const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 /// The most diagnostics of a source that are shown.
@@ -29,12 +35,16 @@ const SHORT_COMMIT: usize = 8;
 ///
 /// Asks the server at --server, of the current context, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
 /// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was looked at last.
-/// `json` is what the API returns.
+/// A source that clients apply is `NotFollowed`. `json` is what the API returns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = StatusFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
     format: StatusFormat,
+    /// Keep running, and show the sources again whenever something changes: the table on a terminal, elsewhere one line for
+    /// each source that has changed, and with `json` one document per line. Ctrl-C ends it.
+    #[arg(long, env = "EDGEWRIGHT_STATUS_WATCH")]
+    watch: bool,
     #[command(flatten)]
     pub server: ServerArgs,
 }
@@ -50,10 +60,13 @@ impl Args {
     pub(super) fn run(self) -> CommandResult {
         let url = self.server.url().unwrap_or(THIS_MACHINE);
         let client = self.server.connect(url)?;
-        let list: SourceList = client.get("/sources")?;
+        if self.watch {
+            return watch::run(&client, self.format);
+        }
+        let list: SourceList = client.get(SOURCES)?;
         match self.format {
             StatusFormat::Json => print(json::text(&list, Secrets::Masked)?)?,
-            StatusFormat::Table => print_coloured(&text(&list.sources))?,
+            StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now()))?,
         }
         let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
         let is_synced = list.sources.iter().all(is_synced);
@@ -62,7 +75,7 @@ impl Args {
 }
 
 /// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
-fn text(sources: &[SourceView]) -> String {
+fn text(sources: &[SourceView], now: Timestamp) -> String {
     if sources.is_empty() {
         return "The server follows no source.\n".to_owned();
     }
@@ -74,26 +87,21 @@ fn text(sources: &[SourceView]) -> String {
     rows.extend(sources.iter().map(row));
     let mut table = String::new();
     write_table(&mut table, "", &rows);
-    let states = [None].into_iter().chain(sources.iter().map(|source| Some(source.state)));
+    let rows = [None].into_iter().chain(sources.iter().map(Some));
     let mut out = String::new();
-    for (line, state) in table.lines().zip(states) {
-        let _ = match state.and_then(|state| Some((state, line.strip_prefix(state.as_str())?))) {
-            Some((state, rest)) => writeln!(out, "{}{rest}", coloured(state)),
+    for (line, source) in table.lines().zip(rows) {
+        let _ = match source.and_then(|source| Some((source, line.strip_prefix(state(source))?))) {
+            Some((source, rest)) => writeln!(out, "{}{rest}", coloured(source)),
             None => writeln!(out, "{}", line.bold()),
         };
     }
     let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();
     for source in sources.iter().filter(has_news) {
-        let suspension = source.suspension.as_ref().map(suspended);
         let listed = || source.diagnostics.iter().take(MOST_SHOWN);
-        let conditions = source.conditions.iter().map(|condition| {
-            // A diagnostic below has the message with its code and place.
-            let is_listed = listed().any(|item| item.message == condition.message);
-            if is_listed { condition.reason.clone() } else { condition.message.clone() }
-        });
         let reasons = match source.state {
             SourceState::Synced => counted(source.counts.warnings),
-            _ => suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; "),
+            // A diagnostic below has the message with its code and place.
+            _ => reasons(source, Some(now), |message| listed().any(|item| item.message == message)),
         };
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
         for item in listed() {
@@ -110,10 +118,42 @@ fn text(sources: &[SourceView]) -> String {
     for source in sources.iter().filter(|source| !source.values.is_empty()) {
         let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());
         for value in &source.values {
-            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), shown(value.changed_at.clone()));
+            let changed = age(&value.changed_at, now).map(|age| format!("{age} ago")).unwrap_or_default();
+            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), shown(changed));
         }
     }
     out
+}
+
+/// Why a source is not synced, or who applies it if the server does not. With `now`, it has the age of what changes by
+/// itself.
+fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: impl Fn(&str) -> bool) -> String {
+    if !source.is_followed() {
+        return applied_by_others(source, now);
+    }
+    let suspension = source.suspension.as_ref().map(suspended);
+    let conditions = source.conditions.iter().map(|condition| match is_listed(&condition.message) {
+        true => condition.reason.clone(),
+        false => condition.message.clone(),
+    });
+    suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; ")
+}
+
+/// When a source that the server does not follow was applied, and by whom.
+fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
+    let Some(applied) = &source.last_applied else { return "not followed by the server".to_owned() };
+    let age = now.and_then(|now| age(&applied.at, now)).map(|age| format!(" {age} ago")).unwrap_or_default();
+    let by =
+        source.applied_by.as_ref().map(|by| match (key_of(&by.key_id, &by.owner_id), by.key_description.as_str()) {
+            (key, "") => format!(" by {key}"),
+            (key, description) => format!(" by \"{description}\" ({key})"),
+        });
+    format!("applied{age}{}, not followed by the server", by.unwrap_or_default())
+}
+
+/// The state in the table.
+fn state(source: &SourceView) -> &'static str {
+    if source.is_followed() { source.state.as_str() } else { SourceView::NOT_FOLLOWED }
 }
 
 fn counted(warnings: usize) -> String {
@@ -135,7 +175,7 @@ const TAG: &str = "TAG";
 
 /// With all of them, a line has less than 120 characters, unless a name is long.
 static COLUMNS: [Column; 11] = [
-    ("STATE", |source| source.state.as_str().to_owned()),
+    ("STATE", |source| state(source).to_owned()),
     ("SOURCE", |source| source.name.clone()),
     ("SINCE", |source| source.since.clone()),
     ("COMMIT", |source| source.last_applied.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
@@ -163,9 +203,9 @@ pub(super) fn short(commit: &str) -> String {
     }
 }
 
-fn coloured(state: SourceState) -> String {
-    let name = state.as_str();
-    match state {
+fn coloured(source: &SourceView) -> String {
+    let name = state(source);
+    match source.state {
         SourceState::Synced => name.green().to_string(),
         SourceState::OutOfSync | SourceState::Suspended | SourceState::Drifted | SourceState::Unknown => {
             name.yellow().to_string()
@@ -194,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn source(semver: &str) -> SourceView {
+    pub(super) fn source(semver: &str) -> SourceView {
         let look =
             |commit: &str| json!({"at": "", "commit": commit.repeat(40), "tag": "v10.20.30", "revision": 12345678});
         let since = "2026-07-01T12:05:00Z";
@@ -225,6 +265,7 @@ mod tests {
         let mut view = source("");
         view.conditions.first_mut().unwrap().message = message.to_owned();
         view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
+        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH);
         let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
         assert_eq!((shown.matches(message).count(), shown.contains("\nstorefront: Invalid\n")), (1, true), "{shown}");
         view.state = SourceState::Synced;
@@ -240,7 +281,10 @@ mod tests {
     #[test]
     fn the_table_has_the_failing_commit_the_tag_and_the_drift_within_120_columns() {
         let lines = |sources: &[SourceView]| -> Vec<String> {
-            text(sources).lines().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+            text(sources, Timestamp::UNIX_EPOCH)
+                .lines()
+                .map(|line| anstream::adapter::strip_str(line).to_string())
+                .collect()
         };
         let shown = lines(&[source("^10")]);
         let words: Vec<Vec<&str>> = shown.iter().take(2).map(|line| line.split_whitespace().collect()).collect();

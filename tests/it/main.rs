@@ -92,6 +92,7 @@ mod slow_start;
 mod source_values;
 mod sources;
 mod sources_context;
+mod status;
 mod stdout;
 mod store;
 mod store_folder;

@@ -1,5 +1,6 @@
 //! `/sources`: the sources that the server follows, their status (D83), and their suspension (D84).
 
+pub(super) mod client_revisions;
 pub(crate) mod destroy;
 pub(crate) mod document;
 pub(crate) mod view;
@@ -194,10 +195,12 @@ fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     owned.retain(|source, _| only.is_none_or(|only| only == *source));
     let mut left: Vec<(&str, usize)> = owned.into_iter().collect();
     left.sort_unstable();
-    let unfollowed = left.into_iter().take(MOST_UNFOLLOWED);
-    views.extend(unfollowed.map(|(source, owned)| {
-        let sent = app.syncs.of(source);
-        SourceView::unfollowed(source, owned, snapshot.revision, sent, &app.site.base_url)
+    left.truncate(MOST_UNFOLLOWED);
+    let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
+    let applied = app.client_revisions.of(&app.store, &names);
+    views.extend(left.into_iter().map(|(source, owned)| {
+        let (last, sent) = (applied.get(source), app.syncs.of(source));
+        SourceView::unfollowed(source, owned, &snapshot, last, sent, &app.site.base_url)
     }));
     views
 }

@@ -6,8 +6,18 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::client_revisions::ClientRevision;
 use crate::{
-    model::{code::Code, diagnostic::Severity, drift::DriftedResource, key::segment},
+    model::{
+        Kind,
+        code::Code,
+        diagnostic::Severity,
+        drift::DriftedResource,
+        id::Id,
+        key::{Key, segment},
+        kind::api_key::ApiKey,
+        snapshot::Snapshot,
+    },
     plan::format::json::{Item, Spot},
     reconcile::{
         following::Following,
@@ -26,7 +36,8 @@ pub(crate) struct SourceView {
     pub uri: String,
     /// The state in one word.
     pub state: SourceState,
-    /// When the source got into this state; of a source that is not synced, when it ceased to be.
+    /// When the source got into this state; of a source that is not synced, when it ceased to be. A restart does not change
+    /// that. If nobody follows the source, when it was last applied; empty if that is not known.
     pub since: String,
     /// The conditions of the source.
     pub conditions: Vec<ConditionView>,
@@ -45,9 +56,13 @@ pub(crate) struct SourceView {
     pub interval_seconds: u64,
     /// The last look; null before the first one has finished.
     pub last_attempt: Option<LookView>,
-    /// The last look after which the store matched the manifests, from the history after a restart or a rollback; null if
-    /// there was none.
+    /// The last look after which the store matched the manifests, from the history after a restart or a rollback, and if
+    /// nobody follows the source; null if there was none.
     pub last_applied: Option<LookView>,
+    /// The API key of the client that applied `last_applied`, if nobody follows the source; null if the server or the command
+    /// line applied it.
+    #[serde(default)]
+    pub applied_by: Option<AppliedBy>,
     /// Who suspended the source, if it is suspended: it is looked at and not applied.
     pub suspension: Option<SuspensionView>,
     /// In the response to a suspension, the one that it replaces, and to a resumption, the one that it ends; null everywhere
@@ -67,6 +82,29 @@ pub(crate) struct SourceView {
     /// The values that the commits of the source do not have, by name; never their content.
     #[serde(default)]
     pub values: Vec<SourceValueView>,
+}
+
+/// The API key of a client that applied a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AppliedBy {
+    /// The ID of the key; `certificate:` and a name if the client had a certificate instead.
+    pub key_id: String,
+    /// The description of the key, or empty if it has none or was deleted.
+    pub key_description: String,
+    /// The owner of the key.
+    pub owner_id: String,
+}
+
+impl AppliedBy {
+    fn of((key, owner): &(Id, Id), snapshot: &Snapshot) -> Self {
+        let entry = snapshot.get(&Key::new(Kind::ApiKey, key.clone()));
+        let spec = entry.and_then(|entry| entry.spec_as::<ApiKey>());
+        Self {
+            key_id: key.to_string(),
+            key_description: spec.map(|spec| spec.description.clone()).unwrap_or_default(),
+            owner_id: owner.to_string(),
+        }
+    }
 }
 
 /// A value that a source takes from its folder on the server.
@@ -253,6 +291,7 @@ impl SourceView {
             interval_seconds: following.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
+            applied_by: None,
             suspension: suspension.map(SuspensionView::of),
             replaced_suspension: None,
             next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
@@ -265,15 +304,26 @@ impl SourceView {
         }
     }
 
-    /// The status of a source that owns resources and that nobody follows. `sent` is the Unix time of the last successful
-    /// sync that a client has sent.
-    pub(super) fn unfollowed(source: &str, owned: usize, revision: u64, sent: Option<i64>, base_url: &str) -> Self {
-        let since = sent.and_then(|second| Timestamp::from_second(second).ok());
-        let since = since.map(|since| since.to_string()).unwrap_or_default();
-        let by = match since.as_str() {
-            "" => String::new(),
-            since => format!("; a client last synced it at {since}"),
-        };
+    /// The status of a source that owns resources and that nobody follows. `last` is the last revision that a client applied,
+    /// and `sent` the Unix time of the last successful sync that one has sent.
+    pub(super) fn unfollowed(
+        source: &str,
+        owned: usize,
+        snapshot: &Snapshot,
+        last: Option<&ClientRevision>,
+        sent: Option<i64>,
+        base_url: &str,
+    ) -> Self {
+        let sent = sent.and_then(|second| Timestamp::from_second(second).ok());
+        let by = sent.map(|sent| format!("; a client last synced it at {sent}")).unwrap_or_default();
+        let since = last.map(|last| last.at.to_string()).unwrap_or_default();
+        let last_applied = last.map(|last| LookView {
+            at: since.clone(),
+            commit: last.commit.clone().unwrap_or_default(),
+            tag: String::new(),
+            revision: last.revision,
+        });
+        let through = last.and_then(|last| last.through.as_ref());
         let plural = if owned == 1 { "" } else { "s" };
         let message = format!(
             "the server does not follow the source, which owns {owned} resource{plural}{by}. To follow it, add it to \
@@ -285,7 +335,7 @@ impl SourceView {
             reason: Self::NOT_FOLLOWED.to_owned(),
             message,
             last_transition_time: since.clone(),
-            observed_revision: revision,
+            observed_revision: snapshot.revision,
         };
         Self {
             name: source.to_owned(),
@@ -300,7 +350,8 @@ impl SourceView {
             semver: String::new(),
             interval_seconds: 0,
             last_attempt: None,
-            last_applied: None,
+            last_applied,
+            applied_by: through.map(|through| AppliedBy::of(through, snapshot)),
             suspension: None,
             replaced_suspension: None,
             next_look_at: String::new(),
@@ -313,7 +364,7 @@ impl SourceView {
     }
 
     /// The reason of a source that nobody follows.
-    const NOT_FOLLOWED: &str = "NotFollowed";
+    pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
 
     /// Whether the server follows the source.
     pub(crate) fn is_followed(&self) -> bool {

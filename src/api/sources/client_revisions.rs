@@ -1,0 +1,155 @@
+//! The last revision of each source that clients apply, from the history. Nothing is read twice: the history is long, and
+//! dashboards ask again and again.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    model::{id::Id, operation::Author},
+    store::{Store, StoreError, engine::Query, record_summary::RecordSummary},
+};
+
+/// How many records are read at once.
+const RECORDS: usize = 100;
+/// The most times that a request reads records. The next one goes on.
+const MOST_READINGS: usize = 50;
+
+/// A revision that a source applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClientRevision {
+    /// The commit of the manifests, if they were in Git.
+    pub commit: Option<String>,
+    /// The revision.
+    pub revision: u64,
+    /// Its time.
+    pub at: Timestamp,
+    /// The API key and its owner; none for the command line.
+    pub through: Option<(Id, Id)>,
+}
+
+/// The last revision of each source in the part of the history that was read.
+#[derive(Default)]
+pub(in crate::api) struct ClientRevisions(Mutex<ReadHistory>);
+
+#[derive(Default)]
+struct ReadHistory {
+    /// The newest and the oldest record that was read; all between them were.
+    newest: u64,
+    oldest: u64,
+    /// None after a destroy.
+    by_source: HashMap<String, Option<ClientRevision>>,
+}
+
+impl ClientRevisions {
+    /// Returns the last revision of each of these sources that has one.
+    pub(super) fn of(&self, store: &Store, sources: &[&str]) -> BTreeMap<String, ClientRevision> {
+        if sources.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = read.catch_up(store, sources) {
+            tracing::warn!(code = %error.code, "cannot read from the history what sources applied last: {error}");
+        }
+        let found = sources.iter().filter_map(|source| {
+            let last = read.by_source.get(*source)?.clone()?;
+            Some(((*source).to_owned(), last))
+        });
+        found.collect()
+    }
+}
+
+impl ReadHistory {
+    /// Reads the records since the last time, and then older ones until each of the sources is found.
+    fn catch_up(&mut self, store: &Store, sources: &[&str]) -> Result<(), StoreError> {
+        let is_first = self.newest == 0;
+        let mut newer = HashMap::new();
+        let (mut newest, mut before, mut is_joined) = (self.newest, u64::MAX, false);
+        // The first time, there is nothing to join, and older records are read as far as needed.
+        let readings = if is_first { 1 } else { MOST_READINGS };
+        for _ in 0..readings {
+            let records = store.summaries(&Query::Reconciliations, before, RECORDS)?;
+            is_joined = records.len() < RECORDS;
+            for record in records {
+                if record.position <= self.newest {
+                    is_joined = true;
+                    break;
+                }
+                (newest, before) = (newest.max(record.position), record.position);
+                note(&mut newer, record);
+            }
+            if is_joined {
+                break;
+            }
+        }
+        if is_first || !is_joined {
+            // Nothing that was read before is next to what was read now.
+            self.by_source.clear();
+            self.oldest = before;
+        }
+        self.by_source.extend(newer);
+        self.newest = newest;
+        for _ in 0..MOST_READINGS {
+            if self.oldest == 0 || sources.iter().all(|source| self.by_source.contains_key(*source)) {
+                break;
+            }
+            let records = store.summaries(&Query::Reconciliations, self.oldest, RECORDS)?;
+            self.oldest = records.last().map_or(0, |record| record.position);
+            records.into_iter().for_each(|record| note(&mut self.by_source, record));
+        }
+        Ok(())
+    }
+}
+
+/// Notes a record after all newer ones.
+fn note(into: &mut HashMap<String, Option<ClientRevision>>, record: RecordSummary) {
+    if let (Author::Source { source, commit, through, destroyed, .. }, Some(revision)) =
+        (record.author, record.revision)
+    {
+        let last = ClientRevision { commit, revision, at: record.at, through };
+        into.entry(source).or_insert((!destroyed).then_some(last));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{Kind, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        store::{Commit, MEMORY, mint},
+    };
+
+    #[test]
+    fn the_last_revision_of_each_source_is_found_however_much_was_recorded_since() {
+        let store = Store::open(MEMORY).unwrap();
+        let mut count = 0;
+        let mut commit = |source: &str| {
+            count += 1;
+            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
+            let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+            let author = Author::source(source, Some(format!("commit{count}")));
+            store.commit(Commit { base: None, operations: vec![create], author, at: mint::now() }).unwrap();
+        };
+        let revisions = ClientRevisions::default();
+        let last = |source: &str| {
+            let found = revisions.of(&store, &[source]).remove(source)?;
+            assert_eq!(found.commit, Some(format!("commit{}", found.revision)));
+            Some(found.revision)
+        };
+        assert_eq!(last("old"), None);
+        commit("old");
+        commit("old");
+        (0..2 * RECORDS).for_each(|_| commit("busy"));
+        assert_eq!((last("busy"), last("old"), last("none")), (Some(202), Some(2), None));
+        (0..2 * RECORDS).for_each(|_| commit("busy"));
+        assert_eq!((last("old"), last("busy")), (Some(2), Some(402)));
+        commit("old");
+        assert_eq!((last("old"), last("busy")), (Some(403), Some(402)));
+    }
+}
