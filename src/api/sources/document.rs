@@ -22,7 +22,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "listSources",
         "List sources",
-        "Returns the sources that the server follows, with their status, in the order of the configuration. Then come the first hundred sources that own resources and that it does not follow, with the reason `NotFollowed`.",
+        "Returns the sources that the server follows, with their status, in the order of the configuration. Then come the first hundred sources that own resources and that it does not follow, with the reason `NotFollowed`, and what a client applied last.",
     )
     .ok(list)
     .conditional()
