@@ -364,7 +364,18 @@ impl ConfiguredSource {
             scope: Arc::new(scope),
             cancel,
         };
-        Ok(FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage, values })
+        Ok(FollowedSource {
+            options,
+            watched,
+            interval,
+            location,
+            is_suspended,
+            drift,
+            fetching,
+            lineage,
+            values,
+            observer: None,
+        })
     }
 
     /// Whether a fetch uses credentials of this machine: a file, a variable or the SSH agent.

@@ -38,7 +38,7 @@ use crate::{
         rules,
         secret::Secret,
     },
-    reconcile::{drift::DriftPolicy, token::write_token},
+    reconcile::{drift::DriftPolicy, following::SourceObserver, token::write_token},
     store::{Store, checkpoint::maintain_from_time_to_time, folder::note_server, mint},
     text::escaped,
 };
@@ -173,7 +173,8 @@ impl Args {
         #[cfg(feature = "otlp")]
         let exporting = self.otlp_endpoint.as_deref().map(otlp::start).transpose()?;
         let mut sources =
-            LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store));
+            LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store))
+                .observed_by(notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
         let first_looks = sources.start(self.wanted(&config))?;
         let following = sources.list();
         if following.iter().next().is_some() && !server.wait(first_looks) {

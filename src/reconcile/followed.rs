@@ -102,9 +102,19 @@ mod tests {
         let options = Options { source: name.to_owned(), ..Options::default() };
         let location = SourceLocation::default();
         let (watched, drift, interval) = (Vec::new(), DriftPolicy::Enforce, INTERVAL);
-        let (is_suspended, fetching, lineage, values) = (false, None, None, Arc::default());
-        let source =
-            FollowedSource { options, watched, interval, location, is_suspended, drift, fetching, lineage, values };
+        let (is_suspended, fetching, lineage, values, observer) = (false, None, None, Arc::default(), None);
+        let source = FollowedSource {
+            options,
+            watched,
+            interval,
+            location,
+            is_suspended,
+            drift,
+            fetching,
+            lineage,
+            values,
+            observer,
+        };
         Arc::new(Following::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
     }
 

@@ -1,6 +1,7 @@
 //! A followed source: its loop's health, and a way to control it.
 
 use std::{
+    fmt,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -37,6 +38,12 @@ pub(crate) const LONGEST_START: Duration = Duration::from_secs(10);
 /// The interval of looks without events, unless the source sets another one.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
+/// Whoever must know when a source stops or resumes being applied.
+pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
+    /// Looks at a source whose run has ended, or that was suspended or resumed.
+    fn observe(&self, following: &Following);
+}
+
 /// A source to follow.
 #[derive(Debug, Clone)]
 pub(crate) struct FollowedSource {
@@ -58,6 +65,8 @@ pub(crate) struct FollowedSource {
     pub lineage: Option<Arc<Lineage>>,
     /// The values that its commits do not have.
     pub values: Arc<SourceValues>,
+    /// Who looks at its state after each run.
+    pub observer: Option<Arc<dyn SourceObserver>>,
 }
 
 /// Where the manifests of a source are.
@@ -101,6 +110,7 @@ pub struct Following {
     lineage: Option<Arc<Lineage>>,
     /// The values that its commits do not have.
     pub(crate) values: Arc<SourceValues>,
+    observer: Option<Arc<dyn SourceObserver>>,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
     logged: Mutex<Option<Suspension>>,
@@ -155,6 +165,7 @@ impl Following {
             fetching: source.fetching.clone(),
             lineage: source.lineage.clone(),
             values: Arc::clone(&source.values),
+            observer: source.observer.clone(),
             suspensions,
             logged: Mutex::default(),
             configured: source.is_suspended.then(configured),
@@ -192,6 +203,7 @@ impl Following {
         }
         // Before the next look, because it may be replaced until then.
         self.note_suspension();
+        self.observe();
         self.look();
         Ok(before)
     }
@@ -258,6 +270,13 @@ impl Following {
         if let Err(error) = conditions.set(&self.source, known) {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record since when the source is in its state: {error}");
+        }
+    }
+
+    /// Shows the state to the observer, if there is one.
+    pub(super) fn observe(&self) {
+        if let Some(observer) = &self.observer {
+            observer.observe(self);
         }
     }
 

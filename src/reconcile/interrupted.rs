@@ -71,6 +71,7 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
         fetching: None,
         lineage: None,
         values: Arc::default(),
+        observer: None,
     }
 }
 

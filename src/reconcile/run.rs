@@ -125,7 +125,8 @@ impl RunResult {
     }
 }
 
-fn commit_of(author: &Author) -> Option<String> {
+/// The commit of the manifests, if known.
+pub(super) fn commit_of(author: &Author) -> Option<String> {
     match author {
         Author::Source { commit, .. } => commit.clone(),
         _ => None,

@@ -19,6 +19,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Severity},
         drift::DriftedResource,
         fault::{Aim, Path as FieldPath},
+        operation::CommitAuthor,
         snapshot::Snapshot,
     },
     plan::{Change, Summary, format::json::Item},
@@ -38,6 +39,8 @@ pub(crate) struct LookRecord {
     pub at: Timestamp,
     /// The commit of the manifests, if known.
     pub commit: Option<String>,
+    /// The author of the commit, if known.
+    pub commit_author: Option<CommitAuthor>,
     /// The tag of the commit, if it was chosen from a range of versions.
     pub tag: Option<String>,
     /// The revision of the store then.

@@ -138,6 +138,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         fetching: None,
         lineage: None,
         values: Arc::default(),
+        observer: None,
     };
     let store = Arc::new(Store::open("memory:").unwrap());
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).unwrap());

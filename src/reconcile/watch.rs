@@ -66,6 +66,7 @@ pub fn follow(
         fetching: None,
         lineage: None,
         values: Arc::default(),
+        observer: None,
     };
     WatchedSource::new(source)?.start(store, suspensions, None, report)
 }

@@ -134,7 +134,7 @@ impl Record {
     }
 }
 
-/// A record of a revision without the fields of its resources: those of a first commit do not belong in memory.
+/// A record of a revision without the values of its resources: those of a first commit do not belong in memory.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RecordOutline {
     /// The time at which the attempt began.
@@ -146,8 +146,9 @@ pub(crate) struct RecordOutline {
     pub resources: Vec<TouchedOutline>,
 }
 
-/// What a revision did to a resource, without its fields.
+/// What a revision did to a resource, without its values.
 #[derive(Debug, Deserialize)]
+#[serde(from = "TouchedNames")]
 pub(crate) struct TouchedOutline {
     /// Its kind.
     pub kind: Kind,
@@ -157,8 +158,36 @@ pub(crate) struct TouchedOutline {
     pub name: Option<String>,
     /// The source that owns it.
     pub source: Option<String>,
-    before: Option<IgnoredAny>,
-    after: Option<IgnoredAny>,
+    /// What happened to it.
+    pub event: Option<ChangeEvent>,
+    /// The names of the fields that differ; none of a resource that was created or deleted.
+    pub fields: Vec<String>,
+}
+
+/// What is read for a [`TouchedOutline`].
+#[derive(Deserialize)]
+struct TouchedNames {
+    kind: Kind,
+    path: String,
+    name: Option<String>,
+    source: Option<String>,
+    before: Option<BTreeMap<String, IgnoredAny>>,
+    after: Option<BTreeMap<String, IgnoredAny>>,
+}
+
+impl From<TouchedNames> for TouchedOutline {
+    fn from(touched: TouchedNames) -> Self {
+        let TouchedNames { kind, path, name, source, before, after } = touched;
+        let event = ChangeEvent::of(before.is_some(), after.is_some());
+        let fields = match (before, after) {
+            (Some(mut fields), Some(after)) => {
+                fields.extend(after);
+                fields.into_keys().collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { kind, path, name, source, event, fields }
+    }
 }
 
 impl RecordOutline {
@@ -166,13 +195,6 @@ impl RecordOutline {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         serde_json::from_slice(bytes)
             .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
-    }
-}
-
-impl TouchedOutline {
-    /// Returns what happened to the resource.
-    pub(crate) fn event(&self) -> Option<ChangeEvent> {
-        ChangeEvent::of(self.before.is_some(), self.after.is_some())
     }
 }
 

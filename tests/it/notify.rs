@@ -1,4 +1,5 @@
-//! Notifications of `serve`: signed requests and lines of files, at least once, whatever happens to either side.
+//! Notifications of `serve`: signed requests, messages of chats and lines of files, at least once, whatever happens to either
+//! side.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,11 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::cli::{CONFIG_VARIABLE, Folder, Serve, finish, until};
+use crate::{
+    cli::{CONFIG_VARIABLE, Folder, Serve, finish, until},
+    diff::git,
+    tls::authority_until,
+};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// The status of a receiver that never answers.
@@ -158,6 +163,7 @@ fn a_webhook_and_a_file_are_told_of_every_revision() {
         assert_eq!(body["data"]["actor"]["by"], "api");
         let change = &body["data"]["changes"][0];
         assert!(change["uri"].as_str().unwrap().ends_with(&path), "{change}");
+        assert!(body["text"].as_str().unwrap().starts_with("Revision "), "{body}");
         events.push(change["event"].as_str().unwrap().to_owned());
     }
     assert_eq!(events, ["created", "deleted"]);
@@ -221,6 +227,10 @@ fn a_change_by_a_command_is_told_at_the_next_start_and_no_change_twice() {
     let told = receiver.wait_for(200, 2);
     let events: Vec<_> = told.iter().map(|it| it.json()["data"]["changes"][0]["event"].clone()).collect();
     assert_eq!(events, [json!("created"), json!("updated")]);
+    let updated = told[1].json();
+    assert_eq!(updated["data"]["changes"][0]["fields"], json!(["description"]));
+    let said = "Revision 3 by source `default`: 1 updated: updated HttpsEdge one (description)";
+    assert_eq!(updated["text"], said);
 }
 
 #[test]
@@ -250,6 +260,142 @@ fn receivers_that_are_slow_or_fail_do_not_delay_commits_or_others() {
     assert!(!run.all().contains("hush"), "{}", run.all());
 }
 
+/// Commits the manifest of an edge.
+fn push(folder: &Folder, manifest: &str) {
+    folder.write("repo/one.yaml", manifest);
+    git(folder, "-C repo add .");
+    git(folder, "-C repo commit -q -m next");
+}
+
+#[test]
+fn a_refused_commit_is_told_once_to_each_chat_with_its_place_and_author() {
+    let folder = Folder::new();
+    let [hook, slack, teams] = [200, 200, 202].map(Receiver::start);
+    git(&folder, "init -q -b main repo");
+    push(&folder, &crate::serve::edge("first"));
+    folder.write("slack.url", &format!("{}\n", slack.url));
+    let config = format!(
+        "sources: [{{name: shop, repository: repo, interval: 1s}}]\nnotifications:\n  webhooks:\n\
+         \x20 - {{name: hook, url: '{}', allow_http: true, secret_file: secret, events: [source.invalid, source.recovered]}}\n\
+         \x20 - {{name: slack, url_file: slack.url, allow_http: true, format: slack, events: [source.invalid]}}\n\
+         \x20 - {{name: teams, url: '{}', allow_http: true, format: teams, sources: [shop], events: [source.invalid]}}\n",
+        hook.url, teams.url
+    );
+    let served = serve(&folder, &config);
+    push(&folder, &crate::serve::edge("second").replace("hostports", "hostprots"));
+    let told = hook.wait_for(200, 1).remove(0);
+    told.verify();
+    let body = told.json();
+    let data = &body["data"];
+    assert_eq!(
+        (&body["type"], &data["source"], &data["state"]),
+        (&json!("source.invalid"), &json!("shop"), &json!("Invalid"))
+    );
+    assert_eq!(data["commit_author"], json!({"name": "t", "email": "t@example.com"}));
+    let error = &data["errors"][0];
+    assert_eq!((&error["file"], &error["line"]), (&json!("one.yaml"), &json!(4)), "{data}");
+    assert!(error["column"].as_u64().is_some() && error["message"].as_str().unwrap().contains("hostprots"), "{data}");
+    let text = body["text"].as_str().unwrap();
+    let commit = data["commit"].as_str().unwrap();
+    let starts = format!(
+        "Source `shop` is invalid: commit {} by t is not applied: one.yaml:4:{}: ",
+        &commit[..8],
+        error["column"]
+    );
+    assert!(text.starts_with(&starts) && text.contains(error["code"].as_str().unwrap()), "{text}");
+
+    let message = slack.wait_for(200, 1).remove(0);
+    assert!(!message.headers.contains_key("webhook-signature"), "{:?}", message.headers);
+    assert_eq!(message.json()["text"], text);
+    let card = teams.wait_for(202, 1).remove(0).json();
+    assert_eq!(card["type"], "message");
+    assert_eq!(card["attachments"][0]["contentType"], "application/vnd.microsoft.card.adaptive");
+    assert_eq!(card["attachments"][0]["content"]["body"][0]["inlines"][0]["text"], text);
+
+    // Neither further syncs nor a restart tell it again.
+    std::thread::sleep(Duration::from_millis(2500));
+    let run = served.stop();
+    assert!(!run.all().contains("hush"), "{}", run.all());
+    let served = serve(&folder, &config);
+    served.wait_for("The manifests are not applied");
+    push(&folder, &crate::serve::edge("third"));
+    let told: Vec<Value> = hook.wait_for(200, 2).iter().map(Delivered::json).collect();
+    assert_eq!((&told[1]["type"], &told[1]["data"]["previous_state"]), (&json!("source.recovered"), &json!("Invalid")));
+    assert_eq!([told.len(), slack.delivered().len(), teams.delivered().len()], [2, 1, 1]);
+    // Another commit that is refused is another message, also if its error is the same.
+    for (description, count) in [("fourth", 3), ("fifth", 4)] {
+        push(&folder, &crate::serve::edge(description).replace("hostports", "hostprots"));
+        hook.wait_for(200, count);
+    }
+}
+
+/// The lines of the file `events.jsonl`, once there are so many.
+fn events(folder: &Folder, count: usize) -> Vec<Value> {
+    until("the events", || {
+        let text = std::fs::read_to_string(folder.path("events.jsonl")).unwrap_or_default();
+        let lines: Vec<Value> = text.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() >= count).then_some(lines)
+    })
+}
+
+#[test]
+fn drift_suspension_and_recovery_are_told() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &crate::serve::edge("first"));
+    let serve = serve(
+        &folder,
+        "sources: [{name: shop, path: m, interval: 1s, drift: warn}]\nnotifications:\n  files:\n\
+         \x20 - name: events\n    path: events.jsonl\n\
+         \x20   events: [source.drifted, source.suspended, source.recovered, source.failed, source.invalid]\n",
+    );
+    let edges = serve.get("/edges/https").json();
+    let path = format!("/edges/https/{}", edges["https_edges"][0]["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, r#"{"description":"by hand"}"#).status, 200);
+    let drifted = events(&folder, 1).remove(0);
+    let resource = &drifted["data"]["drifted"][0];
+    assert_eq!((&drifted["type"], &resource["name"]), (&json!("source.drifted"), &json!("one")), "{drifted}");
+    assert!(drifted["text"].as_str().unwrap().contains("HttpsEdge one by API key ak_"), "{drifted}");
+    assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason":"a fix"}"#).status, 200);
+    let suspended = events(&folder, 2).remove(1);
+    assert_eq!(
+        (&suspended["type"], &suspended["data"]["suspension"]["reason"]),
+        (&json!("source.suspended"), &json!("a fix"))
+    );
+    assert_eq!(serve.call("PATCH", &path, r#"{"description":"first"}"#).status, 200);
+    until("the sync", || (serve.get("/sources/shop").json()["conditions"][0]["reason"] == "InSync").then_some(()));
+    assert_eq!(serve.call("POST", "/sources/shop/resume", "{}").status, 200);
+    let recovered = events(&folder, 3).remove(2);
+    assert_eq!(recovered["data"]["previous_state"], "Suspended", "{recovered}");
+    let types: Vec<_> = events(&folder, 3).iter().map(|it| it["type"].clone()).collect();
+    assert_eq!(types, ["source.drifted", "source.suspended", "source.recovered"]);
+}
+
+#[test]
+fn a_certificate_that_expires_soon_is_told_once() {
+    let folder = Folder::new();
+    let config = "notifications: {files: [{name: events, path: events.jsonl, events: [certificate.expiring]}]}\n";
+    let served = serve(&folder, config);
+    let in_days = |days: i64| {
+        let then = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
+        then.to_zoned(jiff::tz::TimeZone::UTC).date()
+    };
+    create(&served, "/certificate_authorities", &json!({"ca_pem": authority_until(in_days(40))}));
+    let id = create(&served, "/certificate_authorities", &json!({"ca_pem": authority_until(in_days(6))}));
+    let told = events(&folder, 1).remove(0);
+    let data = &told["data"];
+    assert_eq!(
+        (&data["kind"], &data["id"], &data["days_left"]),
+        (&json!("CertificateAuthority"), &json!(id), &json!(5))
+    );
+    assert_eq!(told["type"], "certificate.expiring");
+    restriction(&served);
+    std::thread::sleep(Duration::from_millis(1200));
+    served.stop();
+    let _served = serve(&folder, config);
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(events(&folder, 1).len(), 1);
+}
+
 #[test]
 fn a_target_that_cannot_work_is_an_error_at_the_start() {
     let folder = Folder::new();
@@ -260,6 +406,13 @@ fn a_target_that_cannot_work_is_an_error_at_the_start() {
         (webhook("url: 'https://a.example', secret_file: short"), "24 to 64 bytes in base64"),
         (webhook("url: 'https://a.example', secret_file: none"), "cannot read `none`"),
         (webhook("url: 'https://a.example', secret_file: short, event: [created]"), "did you mean `events`?"),
+        (
+            webhook("url: 'https://a.example', secret_file: short, events: [source.invald]"),
+            "did you mean `source.invalid`?",
+        ),
+        (webhook("url: 'https://a.example', format: slak"), "did you mean `slack`?"),
+        (webhook("url_file: none, format: teams"), "cannot read `none`"),
+        (webhook("url_file: short, format: teams"), "`short`: `url` "),
         ("notifications: {files: [{name: a, path: .}]}\n".to_owned(), "is not a regular file"),
         ("notifications: {files: [{name: a, path: x}, {name: a, path: y}]}\n".to_owned(), "duplicate name `a`"),
     ] {

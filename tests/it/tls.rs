@@ -68,6 +68,14 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
+/// The PEM of an authority that expires at the beginning of a day.
+pub(crate) fn authority_until(day: jiff::civil::Date) -> String {
+    let mut params = params("soon");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_after = date_time_ymd(day.year().into(), day.month().unsigned_abs(), day.day().unsigned_abs());
+    params.self_signed(&TestKey::new()).unwrap().pem()
+}
+
 /// An authority that signs certificates.
 pub(crate) struct Authority {
     certificate: Certificate,

@@ -32,7 +32,7 @@ pub(super) struct Inventory {
 }
 
 /// The end of a certificate's validity.
-pub(super) struct Expiry {
+pub(in crate::api) struct Expiry {
     /// The Unix time.
     pub second: i64,
     /// The ID of the certificate or authority.
@@ -66,7 +66,7 @@ impl Inventory {
 }
 
 /// The expiry of a certificate: of the leaf of a chain, as `not_after` of the resource.
-fn expiry(entry: &Entry) -> Option<Expiry> {
+pub(in crate::api) fn expiry(entry: &Entry) -> Option<Expiry> {
     let not_after = match entry.key.kind {
         Kind::TlsCertificate => &entry.spec_as::<TlsCertificate>()?.certificate_pem.read().facts().ok()?.not_after,
         Kind::CertificateAuthority => &entry.spec_as::<CertificateAuthority>()?.ca_pem.read().facts()?.not_after,

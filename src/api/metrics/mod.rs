@@ -1,7 +1,7 @@
 //! `/metrics`, in the Prometheus text format (D24, D33, D87).
 
 mod exposition;
-mod inventory;
+pub(super) mod inventory;
 mod pages;
 mod process;
 mod scrape;

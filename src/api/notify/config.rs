@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, path::PathBuf};
 use axum::http::Uri;
 use serde::Deserialize;
 
-use super::super::change::{ChangeFilter, kind_named};
+use super::{
+    super::change::kind_named,
+    events::{EventFilter, EventType},
+};
 use crate::{
     model::{
         code::Code,
@@ -13,7 +16,6 @@ use crate::{
         id::is_name,
     },
     reconcile::check_source,
-    store::recent::ChangeEvent,
     text::printable,
 };
 
@@ -24,9 +26,9 @@ const MOST_TARGETS: usize = 32;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NotificationConfig {
-    /// Webhooks to send changes to.
+    /// Webhooks to send notifications to.
     webhooks: Vec<WebhookConfig>,
-    /// Files to append changes to.
+    /// Files to append notifications to.
     files: Vec<ChangeFileConfig>,
 }
 
@@ -35,11 +37,13 @@ pub(crate) struct NotificationConfig {
 struct WebhookConfig {
     name: String,
     url: String,
+    url_file: PathBuf,
+    format: WebhookFormat,
     secret_file: PathBuf,
     allow_http: bool,
     kinds: Vec<String>,
     sources: Vec<String>,
-    events: Vec<ChangeEvent>,
+    events: Vec<EventType>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -49,7 +53,34 @@ struct ChangeFileConfig {
     path: PathBuf,
     kinds: Vec<String>,
     sources: Vec<String>,
-    events: Vec<ChangeEvent>,
+    events: Vec<EventType>,
+}
+
+/// The form of a webhook's requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WebhookFormat {
+    /// The notification, signed as Standard Webhooks specifies.
+    #[default]
+    Json,
+    /// The message of an incoming webhook of Slack.
+    Slack,
+    /// The card of an incoming webhook of Microsoft Teams.
+    Teams,
+}
+
+/// Where the URL of a webhook is. It can contain a token, so no message shows it.
+#[derive(Debug, Clone)]
+pub(crate) enum WebhookUrl {
+    /// In the configuration file.
+    Given(String),
+    /// In a file of its own.
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// Whether the URL can be unencrypted.
+        allow_http: bool,
+    },
 }
 
 /// A target of notifications.
@@ -57,8 +88,8 @@ struct ChangeFileConfig {
 pub(crate) struct NotificationTarget {
     /// Its name, under which its cursor is kept.
     pub name: String,
-    /// The changes that it is told of.
-    pub filter: ChangeFilter,
+    /// What it is told of.
+    pub filter: EventFilter,
     /// Where they go.
     pub sink: NotificationSink,
 }
@@ -66,12 +97,14 @@ pub(crate) struct NotificationTarget {
 /// Where notifications go.
 #[derive(Debug, Clone)]
 pub(crate) enum NotificationSink {
-    /// A URL, with the file of the secret that signs requests. The URL can contain a token, so no message shows it.
+    /// A URL.
     Webhook {
         /// The URL.
-        url: String,
-        /// The file with the secret.
-        secret_file: PathBuf,
+        url: WebhookUrl,
+        /// The form of its requests.
+        format: WebhookFormat,
+        /// The file with the secret that signs requests, if any.
+        secret_file: Option<PathBuf>,
     },
     /// A file, one JSON object a line.
     File(PathBuf),
@@ -84,10 +117,14 @@ impl NotificationConfig {
         for (number, webhook) in self.webhooks.into_iter().enumerate() {
             let at = Path::root().join("webhooks").join(number);
             let under = |fault: Fault| beneath(fault, &at);
-            check_url(&webhook.url, webhook.allow_http).map_err(under)?;
-            required("secret_file", webhook.secret_file.as_os_str().is_empty()).map_err(under)?;
+            let WebhookConfig { url, url_file, format, secret_file, allow_http, .. } = webhook;
+            let url = webhook_url(url, url_file, allow_http).map_err(under)?;
+            let secret_file = Some(secret_file).filter(|file| !file.as_os_str().is_empty());
+            if format == WebhookFormat::Json {
+                required("secret_file", secret_file.is_none()).map_err(under)?;
+            }
             let filter = filter(&webhook.kinds, webhook.sources, webhook.events).map_err(under)?;
-            let sink = NotificationSink::Webhook { url: webhook.url, secret_file: webhook.secret_file };
+            let sink = NotificationSink::Webhook { url, format, secret_file };
             add(&mut targets, NotificationTarget { name: webhook.name, filter, sink }).map_err(under)?;
         }
         for (number, file) in self.files.into_iter().enumerate() {
@@ -133,8 +170,21 @@ fn add(targets: &mut Vec<NotificationTarget>, target: NotificationTarget) -> Res
     Ok(())
 }
 
-fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
-    required("url", url.is_empty())?;
+fn webhook_url(url: String, url_file: PathBuf, allow_http: bool) -> Result<WebhookUrl, Fault> {
+    match (url.is_empty(), url_file.as_os_str().is_empty()) {
+        (true, true) => Err(field(Code::Required, "url", "`url` or `url_file` is required")
+            .help("set `url_file` to a file with the URL")),
+        (false, false) => {
+            Err(field(Code::NotAllowed, "url_file", "`url` and `url_file` cannot be combined")
+                .help("remove one of them"))
+        }
+        (true, false) => Ok(WebhookUrl::InFile { path: url_file, allow_http }),
+        (false, true) => check_url(&url, allow_http).map(|()| WebhookUrl::Given(url)),
+    }
+}
+
+/// Checks a URL. The fault does not contain it.
+pub(super) fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
     let invalid = |message: &str| Err(field(Code::InvalidFormat, "url", message));
     let Ok(uri) = url.parse::<Uri>() else { return invalid("`url` is not a URL") };
     let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
@@ -152,7 +202,7 @@ fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
     }
 }
 
-fn filter(kinds: &[String], sources: Vec<String>, events: Vec<ChangeEvent>) -> Result<ChangeFilter, Fault> {
+fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>) -> Result<EventFilter, Fault> {
     let mut found = BTreeSet::new();
     for (number, name) in kinds.iter().enumerate() {
         let kind = kind_named(name, Code::UnknownKind);
@@ -162,14 +212,14 @@ fn filter(kinds: &[String], sources: Vec<String>, events: Vec<ChangeEvent>) -> R
         let at = Path::root().join("sources").join(number);
         check_source(source).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(at))?;
     }
-    Ok(ChangeFilter { kinds: found, sources: sources.into_iter().collect(), events: events.into_iter().collect() })
+    Ok(EventFilter::new(found, sources.into_iter().collect(), events.into_iter().collect()))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::Kind;
+    use crate::{model::Kind, store::recent::ChangeEvent};
 
     fn parsed(text: &str) -> Result<Vec<NotificationTarget>, Fault> {
         serde_yaml::from_str::<NotificationConfig>(text).unwrap().targets()
@@ -184,9 +234,11 @@ mod tests {
         let targets = targets.unwrap();
         let [chat, audit] = targets.as_slice() else { unreachable!("{targets:?}") };
         assert_eq!((chat.name.as_str(), audit.name.as_str()), ("chat", "audit"));
-        assert!(chat.filter.selects(Kind::TlsEdge, None, ChangeEvent::Deleted));
-        assert!(!chat.filter.selects(Kind::TlsEdge, None, ChangeEvent::Created));
-        assert!(audit.filter.selects(Kind::TlsEdge, Some("shop"), ChangeEvent::Created));
+        let selects = |target: &NotificationTarget, source: Option<&str>, event: ChangeEvent| {
+            target.filter.changes().unwrap().selects(Kind::TlsEdge, source, event)
+        };
+        assert!(selects(chat, None, ChangeEvent::Deleted) && !selects(chat, None, ChangeEvent::Created));
+        assert!(selects(audit, Some("shop"), ChangeEvent::Created));
         assert!(matches!(&audit.sink, NotificationSink::File(path) if path.ends_with("changes.jsonl")));
     }
 
@@ -199,6 +251,8 @@ mod tests {
             (webhook("url: 'https://me:pw@a.example'"), "/webhooks/0/url", Code::InvalidFormat),
             (webhook("url: 'https://a.example', kinds: [TlsEdges]"), "/webhooks/0/kinds/0", Code::UnknownKind),
             ("webhooks: [{name: a, url: 'https://a.example'}]".into(), "/webhooks/0/secret_file", Code::Required),
+            ("webhooks: [{name: a, format: slack}]".into(), "/webhooks/0/url", Code::Required),
+            (webhook("url: 'https://a.example', url_file: u"), "/webhooks/0/url_file", Code::NotAllowed),
             ("files: [{path: x}]".into(), "/files/0/name", Code::Required),
             ("files: [{name: A, path: x}]".into(), "/files/0/name", Code::InvalidName),
             ("files: [{name: a, path: x}, {name: a, path: y}]".into(), "/files/1/name", Code::DuplicateName),
@@ -207,5 +261,24 @@ mod tests {
             assert_eq!((fault.path.to_string().as_str(), fault.code), (path, code), "{text}");
         }
         assert!(parsed(&webhook("url: 'http://a.example', allow_http: true")).is_ok());
+    }
+
+    #[test]
+    fn a_chat_needs_no_secret_and_its_url_can_be_in_a_file() {
+        let text = "webhooks: [{name: a, format: slack, url: 'https://a.example/x', events: [source.invalid]},\n\
+                    {name: b, format: teams, url_file: url}]";
+        let targets = parsed(text).unwrap();
+        let forms = targets.iter().map(|target| match &target.sink {
+            NotificationSink::Webhook { format, secret_file: None, url: WebhookUrl::Given(_) } => {
+                Some((*format, false))
+            }
+            NotificationSink::Webhook { format, secret_file: None, url: WebhookUrl::InFile { .. } } => {
+                Some((*format, true))
+            }
+            _ => None,
+        });
+        let expected = [Some((WebhookFormat::Slack, false)), Some((WebhookFormat::Teams, true))];
+        assert!(forms.eq(expected), "{targets:?}");
+        assert!(targets.first().unwrap().filter.changes().is_none());
     }
 }

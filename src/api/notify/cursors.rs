@@ -25,6 +25,9 @@ pub(super) struct Cursor {
     /// The notifications about the revision after that one that it has received.
     #[serde(default)]
     pub(super) parts: usize,
+    /// The last event of a source or certificate of which it has been told.
+    #[serde(default)]
+    pub(super) transition: u64,
 }
 
 /// The cursors of all targets.
@@ -34,14 +37,21 @@ pub(super) struct Cursors {
 }
 
 impl Cursors {
-    /// Reads the cursors, and adds those of new targets: they are told of what comes after the current revision.
-    /// Cursors of targets that are no longer configured are kept, because they may be configured again.
-    pub(super) fn open<'n>(store: &Store, names: impl Iterator<Item = &'n str>) -> Result<Self, StoreError> {
+    /// Reads the cursors, and adds those of new targets: they are told of what comes after the current revision and after
+    /// `transition`, the last event of a source or certificate. Cursors of targets that are no longer configured are kept, because they may be configured again.
+    pub(super) fn open<'n>(
+        store: &Store,
+        transition: u64,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Self, StoreError> {
         let current = store.snapshot().revision;
         let on_disk = store.on_disk(current);
         let mut cursors = on_disk.as_ref().map(read).transpose()?.unwrap_or_default();
         for name in names {
-            let cursor = cursors.entry(name.to_owned()).or_insert(Cursor { revision: current, parts: 0 });
+            let newest = Cursor { revision: current, parts: 0, transition };
+            let cursor = cursors.entry(name.to_owned()).or_insert(newest);
+            // The file of the events may have been removed.
+            cursor.transition = cursor.transition.min(transition);
             if cursor.revision > current {
                 tracing::warn!(
                     to = name,
@@ -49,7 +59,7 @@ impl Cursors {
                      continue after the current revision",
                     cursor.revision
                 );
-                *cursor = Cursor { revision: current, parts: 0 };
+                *cursor = Cursor { revision: current, parts: 0, ..*cursor };
             }
         }
         let cursors = Self { on_disk, cursors: Mutex::new(cursors) };
@@ -64,6 +74,12 @@ impl Cursors {
     /// The cursor of a target.
     pub(super) fn get(&self, name: &str) -> Cursor {
         self.lock().get(name).copied().unwrap_or_default()
+    }
+
+    /// The last event of a source or certificate of which all of these targets have been told.
+    pub(super) fn least_transition(&self, names: &[String]) -> u64 {
+        let cursors = self.lock();
+        names.iter().filter_map(|name| cursors.get(name)).map(|cursor| cursor.transition).min().unwrap_or_default()
     }
 
     /// Moves the cursor of a target. If it cannot be written, the target is told again after a restart.
@@ -109,15 +125,17 @@ mod tests {
     fn a_cursor_survives_a_restart_and_a_damaged_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), names.iter().copied());
+        let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), 3, names.iter().copied());
         let cursors = open(&["a", "b"]).unwrap();
-        assert_eq!(cursors.get("a"), Cursor::default());
+        assert_eq!(cursors.get("a"), Cursor { revision: 0, parts: 0, transition: 3 });
         // A later revision than that of the store is one of another store.
-        cursors.advance("a", Cursor { revision: 0, parts: 2 }).unwrap();
-        cursors.advance("b", Cursor { revision: 7, parts: 0 }).unwrap();
-        assert_eq!(open(&["a"]).unwrap().get("b"), Cursor { revision: 7, parts: 0 });
+        cursors.advance("a", Cursor { revision: 0, parts: 2, transition: 1 }).unwrap();
+        cursors.advance("b", Cursor { revision: 7, parts: 0, transition: 9 }).unwrap();
+        assert_eq!(open(&["a"]).unwrap().get("b"), Cursor { revision: 7, parts: 0, transition: 9 });
         let cursors = open(&["a", "b"]).unwrap();
-        assert_eq!((cursors.get("a"), cursors.get("b")), (Cursor { revision: 0, parts: 2 }, Cursor::default()));
+        assert_eq!(cursors.get("a"), Cursor { revision: 0, parts: 2, transition: 1 });
+        assert_eq!(cursors.get("b"), Cursor { revision: 0, parts: 0, transition: 3 });
+        assert_eq!(cursors.least_transition(&["a".into(), "b".into()]), 1);
         fs::write(path.join(FILE), "{").unwrap();
         assert_eq!(open(&["a"]).err().unwrap().code, Code::StoreCorrupt);
     }

@@ -1,4 +1,4 @@
-//! The content of notifications.
+//! The content of notifications: a JSON object, and one line for people.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,14 +6,17 @@ use serde::Serialize;
 use super::{
     super::change::{ChangeFilter, actor},
     cursors::Cursor,
+    events::EventType,
+    transitions::Transition,
 };
 use crate::{
     model::{
         Kind,
+        drift::writer,
         id::Id,
         json::{self, JsonError},
         key::Key,
-        operation::Author,
+        operation::{Author, CommitAuthor},
         secret::Secrets,
     },
     store::{
@@ -21,10 +24,17 @@ use crate::{
         history::{RecordOutline, TouchedOutline},
         recent::ChangeEvent,
     },
+    text::{escaped, without_tokens},
 };
 
 /// The most changes in a notification. A revision with more has several.
 const MOST_CHANGES: usize = 500;
+/// The most changes that a text names.
+const NAMED_CHANGES: usize = 5;
+/// The most characters of a text: a chat cuts longer ones.
+const MOST_CHARACTERS: usize = 2000;
+/// The characters of a commit in a text.
+const COMMIT_CHARACTERS: usize = 8;
 
 /// A notification. Its id depends only on what it is about and whom it tells, so it stays the same in each attempt.
 #[derive(Debug)]
@@ -32,6 +42,8 @@ pub(super) struct Notification {
     pub(super) id: Id,
     /// JSON on one line.
     pub(super) body: Vec<u8>,
+    /// The same on one line for people.
+    pub(super) text: String,
     /// The cursor of the target after it was delivered.
     pub(super) after: Cursor,
 }
@@ -41,6 +53,7 @@ struct NotificationBody<'a, D> {
     id: &'a Id,
     r#type: &'static str,
     timestamp: Timestamp,
+    text: &'a str,
     data: D,
 }
 
@@ -63,6 +76,7 @@ struct NotifiedChange {
     source: Option<String>,
     name: Option<String>,
     uri: String,
+    fields: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -85,15 +99,16 @@ impl Recipient<'_> {
     }
 }
 
-/// Returns the notifications about a revision; none if the filter selects no change. `hash` is that of its record: after
+/// Returns the notifications about the revision after a cursor; none if the filter selects no change. `hash` is that of its record: after
 /// a restored backup, another revision can have the same number.
 pub(super) fn of_revision(
     recipient: &Recipient<'_>,
     filter: &ChangeFilter,
     base_url: &str,
-    revision: u64,
+    before: Cursor,
     (hash, outline): (Hash, RecordOutline),
 ) -> Result<Vec<Notification>, JsonError> {
+    let revision = before.revision + 1;
     let RecordOutline { at, author, resources } = outline;
     let changes: Vec<NotifiedChange> =
         resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url)).collect();
@@ -101,14 +116,16 @@ pub(super) fn of_revision(
     let parts = changes.len().div_ceil(MOST_CHANGES);
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
         let id = recipient.id(&hash, part as u64);
+        let text = revision_text(revision, &author, changes, (part, parts));
         let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
-        let envelope = NotificationBody { id: &id, r#type: "revision.applied", timestamp: at, data };
-        let body = json::bytes(&envelope, Secrets::Masked)?;
+        let r#type = EventType::RevisionApplied.as_str();
+        let body =
+            json::bytes(&NotificationBody { id: &id, r#type, timestamp: at, text: &text, data }, Secrets::Masked)?;
         let after = match part == parts {
-            true => Cursor { revision, parts: 0 },
-            false => Cursor { revision: revision - 1, parts: part },
+            true => Cursor { revision, parts: 0, ..before },
+            false => Cursor { parts: part, ..before },
         };
-        Ok(Notification { id, body, after })
+        Ok(Notification { id, body, text, after })
     });
     notifications.collect()
 }
@@ -116,19 +133,89 @@ pub(super) fn of_revision(
 /// Returns the notification about revisions whose records are no longer kept.
 pub(super) fn of_gap(
     recipient: &Recipient<'_>,
-    from_revision: u64,
+    before: Cursor,
     to_revision: u64,
     now: Timestamp,
 ) -> Result<Notification, JsonError> {
+    let from_revision = before.revision + 1;
     let id = recipient.id(&from_revision.to_le_bytes(), to_revision);
+    let text = format!("The history no longer has revisions {from_revision} to {to_revision}");
     let data = GapData { from_revision, to_revision };
-    let body = json::bytes(&NotificationBody { id: &id, r#type: "gap", timestamp: now, data }, Secrets::Masked)?;
-    Ok(Notification { id, body, after: Cursor { revision: to_revision, parts: 0 } })
+    let envelope = NotificationBody { id: &id, r#type: "gap", timestamp: now, text: &text, data };
+    let body = json::bytes(&envelope, Secrets::Masked)?;
+    Ok(Notification { id, body, text, after: Cursor { revision: to_revision, parts: 0, ..before } })
+}
+
+/// Returns the notification about an event of a source or certificate.
+pub(super) fn of_transition(
+    recipient: &Recipient<'_>,
+    before: Cursor,
+    transition: Transition,
+) -> Result<Notification, JsonError> {
+    let Transition { number, r#type, at, text, data, .. } = transition;
+    // After a lost file, another event can have the same number.
+    let id = recipient.id(format!("{} {at} {text}", r#type.as_str()).as_bytes(), number);
+    let envelope = NotificationBody { id: &id, r#type: r#type.as_str(), timestamp: at, text: &text, data };
+    let body = json::bytes(&envelope, Secrets::Masked)?;
+    Ok(Notification { id, body, text, after: Cursor { transition: number, ..before } })
+}
+
+/// Puts a text on one line of limited length.
+pub(super) fn line(text: &str) -> String {
+    let text = without_tokens(text);
+    let text = escaped(&text);
+    let mut line: String = text.chars().take(MOST_CHARACTERS).collect();
+    if line.len() < text.len() {
+        line.push('…');
+    }
+    line
+}
+
+/// A commit and its author, for a text.
+pub(super) fn commit_text(commit: &str, author: Option<&CommitAuthor>) -> String {
+    let short: String = commit.chars().take(COMMIT_CHARACTERS).collect();
+    let who = author.map(|who| if who.name.is_empty() { who.email.as_str() } else { who.name.as_str() });
+    match who.filter(|who| !who.is_empty()) {
+        Some(who) => format!("commit {short} by {who}"),
+        None => format!("commit {short}"),
+    }
+}
+
+/// What a part of a revision did.
+fn revision_text(revision: u64, author: &Author, changes: &[NotifiedChange], (part, parts): (usize, usize)) -> String {
+    let commit = match author {
+        Author::Source { commit: Some(commit), commit_author, .. } => {
+            format!(" ({})", commit_text(commit, commit_author.as_ref()))
+        }
+        _ => String::new(),
+    };
+    let part = if parts > 1 { format!(", part {part} of {parts}") } else { String::new() };
+    let count = |event: ChangeEvent| match changes.iter().filter(|change| change.event == event).count() {
+        0 => None,
+        count => Some(format!("{count} {}", event.as_str())),
+    };
+    let counts = [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted].into_iter().filter_map(count);
+    let counts: Vec<String> = counts.collect();
+    let mut named: Vec<String> = changes.iter().take(NAMED_CHANGES).map(NotifiedChange::text).collect();
+    if changes.len() > NAMED_CHANGES {
+        named.push(format!("and {} more", changes.len() - NAMED_CHANGES));
+    }
+    let (writer, counts, named) = (writer(author), counts.join(", "), named.join("; "));
+    line(&format!("Revision {revision} by {writer}{commit}{part}: {counts}: {named}"))
+}
+
+impl NotifiedChange {
+    fn text(&self) -> String {
+        let Self { event, kind, id, name, fields, .. } = self;
+        let name = name.as_deref().unwrap_or(id.as_str());
+        let fields = if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
+        format!("{} {kind} {name}{fields}", event.as_str())
+    }
 }
 
 fn change(touched: TouchedOutline, author: &Author, filter: &ChangeFilter, base_url: &str) -> Option<NotifiedChange> {
-    let event = touched.event()?;
-    let TouchedOutline { kind, path, name, source, .. } = touched;
+    let TouchedOutline { kind, path, name, source, event, fields } = touched;
+    let event = event?;
     // A record of an earlier version does not name the source.
     let source = source.or_else(|| match author {
         Author::Source { source, .. } if name.is_some() => Some(source.clone()),
@@ -138,7 +225,7 @@ fn change(touched: TouchedOutline, author: &Author, filter: &ChangeFilter, base_
         return None;
     }
     let Key { parent, id, .. } = Key::at_path(kind, &path)?;
-    Some(NotifiedChange { event, kind, id, parent, source, name, uri: format!("{base_url}{path}") })
+    Some(NotifiedChange { event, kind, id, parent, source, name, uri: format!("{base_url}{path}"), fields })
 }
 
 #[cfg(test)]
@@ -160,14 +247,16 @@ mod tests {
     }
 
     fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
-        of_revision(&RECIPIENT, filter, "https://edge.example", 7, ([1; 32], outline(resources))).unwrap()
+        let before = Cursor { revision: 6, parts: 0, transition: 4 };
+        of_revision(&RECIPIENT, filter, "https://edge.example", before, ([1; 32], outline(resources))).unwrap()
     }
 
     #[test]
-    fn a_notification_names_what_changed_without_its_fields() {
+    fn a_notification_names_what_changed_without_its_values() {
         let resources = json!([
             {"kind": "Owner", "path": "/owners/usr_1", "after": {}},
-            {"kind": "HttpsEdge", "path": "/edges/https/edghts_1", "name": "shop", "before": {"a": 1}, "after": {"a": 2}},
+            {"kind": "HttpsEdge", "path": "/edges/https/edghts_1", "name": "shop", "before": {"a": 1},
+             "after": {"a": 2, "b": "hush"}},
             {"kind": "HttpsEdgeRoute", "path": "/edges/https/edghts_1/routes/edghtsrt_1", "before": {"x": "secret"}},
         ]);
         let made = notifications(resources.clone(), &ChangeFilter::default());
@@ -176,6 +265,8 @@ mod tests {
             "id": made[0].id.as_str(),
             "type": "revision.applied",
             "timestamp": "2026-01-02T03:04:05Z",
+            "text": "Revision 7 by source `shop` (commit 4f2a): 1 updated, 1 deleted: updated HttpsEdge shop (a, b); \
+                     deleted HttpsEdgeRoute edghtsrt_1",
             "data": {
                 "revision": 7,
                 "time": "2026-01-02T03:04:05Z",
@@ -184,15 +275,15 @@ mod tests {
                 "parts": 1,
                 "changes": [
                     {"event": "updated", "kind": "HttpsEdge", "id": "edghts_1", "parent": null, "source": "shop",
-                     "name": "shop", "uri": "https://edge.example/edges/https/edghts_1"},
+                     "name": "shop", "uri": "https://edge.example/edges/https/edghts_1", "fields": ["a", "b"]},
                     {"event": "deleted", "kind": "HttpsEdgeRoute", "id": "edghtsrt_1", "parent": "edghts_1",
                      "source": null, "name": null,
-                     "uri": "https://edge.example/edges/https/edghts_1/routes/edghtsrt_1"},
+                     "uri": "https://edge.example/edges/https/edghts_1/routes/edghtsrt_1", "fields": []},
                 ],
             },
         });
         assert_eq!((made.len(), body), (1, expected));
-        assert_eq!(made[0].after, Cursor { revision: 7, parts: 0 });
+        assert_eq!(made[0].after, Cursor { revision: 7, parts: 0, transition: 4 });
         let none = ChangeFilter { kinds: [Kind::TlsEdge].into(), ..ChangeFilter::default() };
         assert!(notifications(resources, &none).is_empty());
     }
@@ -203,7 +294,7 @@ mod tests {
         let resources: Value = (0..=2 * MOST_CHANGES).map(edge).collect();
         let made = notifications(resources.clone(), &ChangeFilter::default());
         let after: Vec<Cursor> = made.iter().map(|it| it.after).collect();
-        let cursor = |revision, parts| Cursor { revision, parts };
+        let cursor = |revision, parts| Cursor { revision, parts, transition: 4 };
         assert_eq!(after, [cursor(6, 1), cursor(6, 2), cursor(7, 0)]);
         let ids = |made: &[Notification]| made.iter().map(|it| it.id.clone()).collect::<Vec<_>>();
         let unique: std::collections::BTreeSet<Id> = ids(&made).into_iter().collect();
@@ -213,9 +304,10 @@ mod tests {
 
     #[test]
     fn a_gap_names_the_revisions() {
-        let gap = of_gap(&RECIPIENT, 3, 9, Timestamp::UNIX_EPOCH).unwrap();
+        let before = Cursor { revision: 2, parts: 0, transition: 4 };
+        let gap = of_gap(&RECIPIENT, before, 9, Timestamp::UNIX_EPOCH).unwrap();
         let body: Value = serde_json::from_slice(&gap.body).unwrap();
         assert_eq!((&body["type"], &body["data"]), (&json!("gap"), &json!({"from_revision": 3, "to_revision": 9})));
-        assert_eq!(gap.after, Cursor { revision: 9, parts: 0 });
+        assert_eq!(gap.after, Cursor { revision: 9, parts: 0, transition: 4 });
     }
 }

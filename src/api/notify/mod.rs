@@ -1,31 +1,43 @@
-//! Notifications: tells webhooks and files of every change, at least once (D81).
+//! Notifications: tells webhooks and files of every change, and of sources and certificates that need somebody, at least
+//! once (D81).
 //!
-//! The history is the outbox. Each target has a durable cursor into it and a thread of its own, so that one that is slow
-//! or fails delays neither commits nor other targets.
+//! The history is the outbox of changes, and the log of transitions that of the rest. Each target has a durable cursor into
+//! both and a thread of its own, so that one that is slow or fails delays neither commits nor other targets.
 
+mod certificates;
+mod chat;
 pub(crate) mod config;
 mod cursors;
+pub(crate) mod events;
 mod message;
 mod sink;
+mod sources;
 #[cfg(test)]
 mod tests;
+mod transitions;
 
 use std::{
+    cell::OnceCell,
     collections::VecDeque,
+    fmt,
     sync::{Arc, Condvar, Mutex, PoisonError, mpsc},
     time::{Duration, Instant},
 };
 
 use ureq::Agent;
 
+use super::change::ChangeFilter;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
-    store::{Store, mint},
+    reconcile::following::{Following, SourceObserver},
+    store::{Store, StoreError, mint},
     text::escaped,
 };
 use config::NotificationTarget;
 use cursors::{Cursor, Cursors};
 use message::{Notification, Recipient};
+use sources::SourceNow;
+use transitions::TransitionLog;
 
 /// The metric of delivered notifications.
 pub(super) const SENT: &str = "edgewright_notifications_sent_total";
@@ -34,6 +46,8 @@ pub(super) const FAILED: &str = "edgewright_notifications_failed_total";
 
 /// How often a thread without work checks whether it must end.
 const IDLE: Duration = Duration::from_millis(500);
+/// How often the certificates are looked at without a revision.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(3600);
 /// The wait after the first failure. It doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait after a failure.
@@ -54,6 +68,7 @@ pub(crate) struct Notifier {
 pub(crate) struct Outbox {
     store: Arc<Store>,
     cursors: Cursors,
+    transitions: TransitionLog,
     /// The names of the targets.
     names: Vec<String>,
     /// The URL before the path of every resource.
@@ -86,7 +101,46 @@ impl StopSignal {
     }
 }
 
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl SourceObserver for Outbox {
+    fn observe(&self, following: &Following) {
+        let now = OnceCell::new();
+        let now = || now.get_or_init(|| SourceNow::of(following));
+        self.transitions.note_source(
+            &following.source,
+            self.store.snapshot().revision,
+            || now().sight(),
+            |r#type, told| now().describe(r#type, told, &self.base_url),
+        );
+    }
+}
+
 impl Outbox {
+    /// Looks at the certificates after each revision, and from time to time, until the end.
+    fn watch_certificates(&self) {
+        let mut last: Option<(u64, Instant)> = None;
+        while !self.stop.is_set() {
+            let snapshot = self.store.snapshot();
+            let revision = snapshot.revision;
+            if last.is_none_or(|(seen, at)| seen != revision || at.elapsed() >= CERTIFICATE_INTERVAL) {
+                match certificates::expiring(&snapshot, mint::now(), &self.base_url) {
+                    Ok(found) => self.transitions.note_certificates(revision, found),
+                    Err(error) => {
+                        tracing::warn!("cannot describe expiring certificates: {}", escaped(&error.to_string()));
+                    }
+                }
+                last = Some((revision, Instant::now()));
+            }
+            drop(snapshot);
+            self.stop.wait(IDLE);
+        }
+    }
+
     /// How many revisions each target has not been told of.
     pub(super) fn lags(&self) -> impl Iterator<Item = (&str, u64)> {
         let newest = self.store.snapshot().revision;
@@ -109,11 +163,14 @@ impl Notifier {
                 Diagnostic::error(Code::Unreadable, format!("cannot notify `{}`: {reason}", target.name))
             })?;
         }
-        let cursors = Cursors::open(store, targets.iter().map(|target| target.name.as_str()))
-            .map_err(|error| Diagnostic::error(error.code, error.message))?;
+        let damaged = |error: StoreError| Diagnostic::error(error.code, error.message);
+        let transitions = TransitionLog::open(store).map_err(damaged)?;
+        let names = targets.iter().map(|target| target.name.as_str());
+        let cursors = Cursors::open(store, transitions.last(), names).map_err(damaged)?;
         let outbox = Arc::new(Outbox {
             store: Arc::clone(store),
             cursors,
+            transitions,
             names: targets.iter().map(|target| target.name.clone()).collect(),
             base_url: base_url.to_owned(),
             scope: blake3::derive_key("edgewright 2026 notifications", &store.root_secret()),
@@ -121,21 +178,29 @@ impl Notifier {
         });
         let mut notifier = Self { outbox, ended: Vec::new() };
         for target in targets {
-            let (alive, ended) = mpsc::channel();
             let delivery = Delivery::new(Arc::clone(&notifier.outbox), target);
-            let run = move || {
-                delivery.run();
-                drop(alive);
-            };
-            std::thread::Builder::new().name("notify".into()).spawn(run).map_err(|error| {
-                Diagnostic::error(Code::Internal, format!("cannot start a thread for notifications: {error}"))
-            })?;
-            notifier.ended.push(ended);
+            notifier.spawn(move || delivery.run())?;
         }
+        let outbox = notifier.outbox();
+        notifier.spawn(move || outbox.watch_certificates())?;
         Ok(Some(notifier))
     }
 
-    /// What is to be delivered, for the metrics.
+    /// Starts a thread, which ends with the notifier.
+    fn spawn(&mut self, run: impl FnOnce() + Send + 'static) -> Result<(), Diagnostic> {
+        let (alive, ended) = mpsc::channel();
+        let run = move || {
+            run();
+            drop(alive);
+        };
+        std::thread::Builder::new().name("notify".into()).spawn(run).map_err(|error| {
+            Diagnostic::error(Code::Internal, format!("cannot start a thread for notifications: {error}"))
+        })?;
+        self.ended.push(ended);
+        Ok(())
+    }
+
+    /// What is to be delivered, for the metrics and for what happens to sources.
     pub(crate) fn outbox(&self) -> Arc<Outbox> {
         Arc::clone(&self.outbox)
     }
@@ -155,11 +220,13 @@ impl Drop for Notifier {
 struct Delivery {
     outbox: Arc<Outbox>,
     target: NotificationTarget,
+    /// The changes that the target is told of, if any.
+    changes: Option<ChangeFilter>,
     agent: Agent,
     cursor: Cursor,
-    /// The notifications about the next revision.
+    /// The notifications about the next revision or event.
     pending: VecDeque<Notification>,
-    /// The revisions that were passed since the cursor was written.
+    /// The revisions and events that were passed since the cursor was written.
     unsaved: usize,
     sent: metrics::Counter,
     failed: metrics::Counter,
@@ -173,7 +240,8 @@ impl Delivery {
         // A series that is missing would look like a target that nobody has configured.
         sent.increment(0);
         failed.increment(0);
-        Self { outbox, target, agent: sink::agent(), cursor, pending: VecDeque::new(), unsaved: 0, sent, failed }
+        let (changes, agent, pending) = (target.filter.changes(), sink::agent(), VecDeque::new());
+        Self { outbox, target, changes, agent, cursor, pending, unsaved: 0, sent, failed }
     }
 
     fn run(mut self) {
@@ -215,36 +283,79 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Reads the history up to the next revision with a selected change.
+    /// Reads up to the next revision with a selected change, or the next selected event.
     fn fill(&mut self) -> Result<(), String> {
         let outbox = Arc::clone(&self.outbox);
-        let name = self.target.name.clone();
-        let recipient = Recipient { store: &outbox.scope, name: &name };
         let newest = outbox.store.snapshot().revision;
-        while self.cursor.revision < newest && !outbox.stop.is_set() {
-            let revision = self.cursor.revision + 1;
-            let Some(found) = outbox.store.outline(revision).map_err(|error| error.to_string())? else {
-                let last = self.last_missing(revision, newest)?;
-                let gap = message::of_gap(&recipient, revision, last, mint::now());
-                self.pending.push_back(gap.map_err(|error| error.to_string())?);
-                return Ok(());
-            };
-            let made = message::of_revision(&recipient, &self.target.filter, &outbox.base_url, revision, found);
-            let made = made.map_err(|error| error.to_string())?;
-            self.pending = made.into_iter().skip(self.cursor.parts).collect();
+        while !outbox.stop.is_set() {
+            self.fill_transition(&outbox)?;
             if !self.pending.is_empty() {
                 return Ok(());
             }
-            self.cursor = Cursor { revision, parts: 0 };
-            self.unsaved += 1;
-            if self.unsaved >= SAVE_EVERY {
-                self.save();
+            if self.cursor.revision >= newest {
+                break;
+            }
+            self.fill_revision(&outbox, newest)?;
+            if !self.pending.is_empty() {
+                return Ok(());
             }
         }
         if self.unsaved > 0 {
             self.save();
         }
         Ok(())
+    }
+
+    /// Reads the events up to the next selected one. An event follows the revision that the store had then.
+    fn fill_transition(&mut self, outbox: &Outbox) -> Result<(), String> {
+        while let Some(transition) = outbox.transitions.after(self.cursor.transition) {
+            // After a backup was restored, the store may not have that revision.
+            if transition.revision > self.cursor.revision && self.cursor.revision < outbox.store.snapshot().revision {
+                return Ok(());
+            }
+            if self.target.filter.selects(&transition) {
+                let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
+                let made = message::of_transition(&recipient, self.cursor, transition);
+                self.pending.push_back(made.map_err(|error| error.to_string())?);
+                return Ok(());
+            }
+            self.cursor.transition = transition.number;
+            self.pass();
+        }
+        Ok(())
+    }
+
+    /// Reads the next revision, if the target is told of revisions.
+    fn fill_revision(&mut self, outbox: &Outbox, newest: u64) -> Result<(), String> {
+        let Some(changes) = &self.changes else {
+            self.cursor = Cursor { revision: newest, parts: 0, ..self.cursor };
+            self.pass();
+            return Ok(());
+        };
+        let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
+        let revision = self.cursor.revision + 1;
+        let Some(found) = outbox.store.outline(revision).map_err(|error| error.to_string())? else {
+            let last = self.last_missing(revision, newest)?;
+            let gap = message::of_gap(&recipient, self.cursor, last, mint::now());
+            self.pending.push_back(gap.map_err(|error| error.to_string())?);
+            return Ok(());
+        };
+        let made = message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, found);
+        let made = made.map_err(|error| error.to_string())?;
+        self.pending = made.into_iter().skip(self.cursor.parts).collect();
+        if self.pending.is_empty() {
+            self.cursor = Cursor { revision, parts: 0, ..self.cursor };
+            self.pass();
+        }
+        Ok(())
+    }
+
+    /// Counts a revision or event that the target is not told of.
+    fn pass(&mut self) {
+        self.unsaved += 1;
+        if self.unsaved >= SAVE_EVERY {
+            self.save();
+        }
     }
 
     /// Returns the last revision whose record is no longer kept, from the first such one on. Records are removed oldest
@@ -268,6 +379,7 @@ impl Delivery {
             let recipient = self.target.name.as_str();
             tracing::warn!(recipient, "a restart repeats notifications: {}", escaped(&error));
         }
+        self.outbox.transitions.forget(self.outbox.cursors.least_transition(&self.outbox.names));
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a notification reaches its target: as a signed request (Standard Webhooks), or as a line of a file.
 
 use std::{
+    borrow::Cow,
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::OpenOptionsExt,
@@ -14,8 +15,15 @@ use ring::hmac;
 use ureq::Agent;
 use zeroize::Zeroizing;
 
-use super::{config::NotificationSink, message::Notification};
-use crate::api::outgoing;
+use super::{
+    chat,
+    config::{NotificationSink, WebhookFormat, WebhookUrl, check_url},
+    message::Notification,
+};
+use crate::{
+    api::outgoing,
+    model::{id::Id, json::JsonError},
+};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -26,7 +34,7 @@ const SECRET_PREFIX: &str = "whsec_";
 /// The bytes of a secret, as Standard Webhooks limits them.
 const LEAST_SECRET_BYTES: usize = 24;
 const MOST_SECRET_BYTES: usize = 64;
-/// The most bytes of the file of a secret.
+/// The most bytes of the file of a secret or URL.
 const MOST_SECRET_FILE: u64 = 4096;
 
 /// Creates the client for webhooks.
@@ -38,7 +46,10 @@ impl NotificationSink {
     /// Checks what can be checked without sending anything.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
-            NotificationSink::Webhook { secret_file, .. } => signing_key(secret_file).map(|_| ()),
+            NotificationSink::Webhook { url, secret_file, .. } => {
+                url.read()?;
+                secret_file.as_deref().map(signing_key).transpose().map(drop)
+            }
             NotificationSink::File(path) => match fs::metadata(path) {
                 Ok(found) if !found.is_file() => Err(format!("`{}` is not a regular file", path.display())),
                 _ => Ok(()),
@@ -49,24 +60,48 @@ impl NotificationSink {
     /// Delivers a notification. The error does not contain the URL or the secret.
     pub(super) fn deliver(&self, agent: &Agent, notification: &Notification) -> Result<(), String> {
         match self {
-            NotificationSink::Webhook { url, secret_file } => send(agent, url, secret_file, notification),
+            NotificationSink::Webhook { url, format, secret_file } => {
+                let body: Result<Cow<'_, [u8]>, JsonError> = match format {
+                    WebhookFormat::Json => Ok(Cow::Borrowed(notification.body.as_slice())),
+                    WebhookFormat::Slack => chat::slack(&notification.text).map(Cow::Owned),
+                    WebhookFormat::Teams => chat::teams(&notification.text).map(Cow::Owned),
+                };
+                let body = body.map_err(|error| error.to_string())?;
+                send(agent, url, secret_file.as_deref(), &notification.id, &body)
+            }
             NotificationSink::File(path) => append(path, &notification.body)
                 .map_err(|error| format!("cannot write to `{}`: {error}", path.display())),
         }
     }
 }
 
-fn send(agent: &Agent, url: &str, secret_file: &Path, notification: &Notification) -> Result<(), String> {
-    // Read for each attempt, so that a secret can be replaced while the server runs.
-    let key = signing_key(secret_file)?;
-    let (id, seconds) = (notification.id.as_str(), Timestamp::now().as_second());
-    let request = agent
-        .post(url)
-        .header("Content-Type", "application/json")
-        .header("webhook-id", id)
-        .header("webhook-timestamp", seconds.to_string())
-        .header("webhook-signature", signature(&key, id, seconds, &notification.body));
-    let response = request.send(notification.body.as_slice()).map_err(|error| outgoing::reason_without_url(&error))?;
+impl WebhookUrl {
+    /// The URL. The error does not contain it.
+    fn read(&self) -> Result<Cow<'_, str>, String> {
+        let (path, allow_http) = match self {
+            WebhookUrl::Given(url) => return Ok(Cow::Borrowed(url)),
+            WebhookUrl::InFile { path, allow_http } => (path, *allow_http),
+        };
+        let url = read_short(path)?.trim().to_owned();
+        match check_url(&url, allow_http) {
+            Ok(()) => Ok(Cow::Owned(url)),
+            Err(fault) => Err(format!("`{}`: {}", path.display(), fault.message)),
+        }
+    }
+}
+
+fn send(agent: &Agent, url: &WebhookUrl, secret_file: Option<&Path>, id: &Id, body: &[u8]) -> Result<(), String> {
+    // Both are read for each attempt, so that they can be replaced while the server runs.
+    let (url, key) = (url.read()?, secret_file.map(signing_key).transpose()?);
+    let mut request = agent.post(&*url).header("Content-Type", "application/json");
+    if let Some(key) = key {
+        let (id, seconds) = (id.as_str(), Timestamp::now().as_second());
+        request = request
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds.to_string())
+            .header("webhook-signature", signature(&key, id, seconds, body));
+    }
+    let response = request.send(body).map_err(|error| outgoing::reason_without_url(&error))?;
     match response.status().as_u16() {
         200..=299 => Ok(()),
         status => Err(format!("the webhook responded with status {status}")),
@@ -83,15 +118,21 @@ fn signature(key: &hmac::Key, id: &str, seconds: i64, body: &[u8]) -> String {
 
 /// Reads the key of a webhook: `whsec_` and base64.
 fn signing_key(path: &Path) -> Result<hmac::Key, String> {
-    let mut text = Zeroizing::new(String::new());
-    let read = File::open(path).and_then(|file| file.take(MOST_SECRET_FILE).read_to_string(&mut text));
-    read.map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+    let text = read_short(path)?;
     parsed_key(text.trim()).ok_or_else(|| {
         format!(
             "`{}` must contain `{SECRET_PREFIX}` and {LEAST_SECRET_BYTES} to {MOST_SECRET_BYTES} bytes in base64",
             path.display()
         )
     })
+}
+
+/// Reads a file with a secret.
+fn read_short(path: &Path) -> Result<Zeroizing<String>, String> {
+    let mut text = Zeroizing::new(String::new());
+    let read = File::open(path).and_then(|file| file.take(MOST_SECRET_FILE).read_to_string(&mut text));
+    read.map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+    Ok(text)
 }
 
 fn parsed_key(text: &str) -> Option<hmac::Key> {

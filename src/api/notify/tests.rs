@@ -7,7 +7,12 @@ use std::{fs, path::Path};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{super::change::ChangeFilter, config::NotificationSink, *};
+use super::{
+    config::NotificationSink,
+    events::{EventFilter, EventType},
+    transitions::{NewTransition, SourceSight, ToldState},
+    *,
+};
 use crate::{
     model::{
         Kind,
@@ -32,7 +37,7 @@ fn commit(store: &Store) {
 
 fn target(path: &Path) -> NotificationTarget {
     let sink = NotificationSink::File(path.to_owned());
-    NotificationTarget { name: "audit".into(), filter: ChangeFilter::default(), sink }
+    NotificationTarget { name: "audit".into(), filter: EventFilter::default(), sink }
 }
 
 /// The lines of a file, once it has so many.
@@ -120,13 +125,15 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     let store = Arc::new(Store::on(Arc::new(Forgetful::default()), Retention::default()).unwrap());
     commit(&store);
     // The target's cursor is after revision 1.
-    let cursors = Cursors::open(&store, ["audit"].into_iter()).unwrap();
+    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
+    let transitions = TransitionLog::open(&store).unwrap();
     for _ in 0..6 {
         commit(&store);
     }
     let outbox = Outbox {
         store,
         cursors,
+        transitions,
         names: vec!["audit".into()],
         base_url: String::new(),
         scope: [0; 32],
@@ -138,6 +145,49 @@ fn revisions_that_are_no_longer_kept_are_told_as_a_gap() {
     assert_eq!(told[0]["type"], "gap");
     assert_eq!(told[0]["data"], serde_json::json!({"from_revision": 2, "to_revision": 5}));
     assert_eq!(revisions(&told[1..]), [6, 7]);
+}
+
+#[test]
+fn an_event_follows_the_revision_of_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("changes.jsonl");
+    let store = Arc::new(Store::open("memory:").unwrap());
+    let transitions = TransitionLog::open(&store).unwrap();
+    let cursors = Cursors::open(&store, 0, ["audit"].into_iter()).unwrap();
+    commit(&store);
+    let told = |news: &str| ToldState {
+        r#type: EventType::SourceInvalid,
+        state: "Invalid".into(),
+        news: [news.to_owned()].into(),
+    };
+    for news in ["a", "b"] {
+        transitions.note_source(
+            "shop",
+            store.snapshot().revision,
+            || SourceSight::Troubled(told(news)),
+            |r#type, _| {
+                let (source, data) = (Some("shop".to_owned()), Value::Null);
+                Ok(NewTransition { r#type, source, kind: None, text: news.to_owned(), data })
+            },
+        );
+        commit(&store);
+    }
+    let outbox = Outbox {
+        store,
+        cursors,
+        transitions,
+        names: vec!["audit".into()],
+        base_url: String::new(),
+        scope: [0; 32],
+        stop: StopSignal::default(),
+    };
+    let outbox = Arc::new(outbox);
+    let mut delivery = Delivery::new(Arc::clone(&outbox), target(&log));
+    while delivery.step().unwrap() {}
+    let types: Vec<Value> = lines(&log, 5).into_iter().map(|line| line["type"].clone()).collect();
+    let (revision, invalid) = ("revision.applied", "source.invalid");
+    assert_eq!(types, [revision, invalid, revision, invalid, revision]);
+    assert!(outbox.transitions.after(0).is_none(), "all targets were told");
 }
 
 #[test]

@@ -373,7 +373,8 @@ impl SourceView {
 }
 
 impl SourceState {
-    fn of(condition: &Condition) -> Self {
+    /// The state of a source that is not suspended.
+    pub(crate) fn of(condition: &Condition) -> Self {
         match (condition.status, condition.reason) {
             (Status::Unknown, _) => SourceState::Unknown,
             (Status::Synced, _) => SourceState::Synced,

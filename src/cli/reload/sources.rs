@@ -18,7 +18,7 @@ use crate::{
     reconcile::{
         drift::DriftPolicy,
         followed::FollowedList,
-        following::{Following, Handle, LONGEST_START},
+        following::{FollowedSource, Following, Handle, LONGEST_START, SourceObserver},
         health::Reason,
         suspension::Suspensions,
         watch::WatchedSource,
@@ -54,6 +54,8 @@ pub(in crate::cli) struct LiveSources<'a> {
     mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, Handle)>,
     list: FollowedList,
+    /// Who looks at the states of the sources.
+    observer: Option<Arc<dyn SourceObserver>>,
 }
 
 impl<'a> LiveSources<'a> {
@@ -66,7 +68,14 @@ impl<'a> LiveSources<'a> {
         store: Arc<Store>,
     ) -> Self {
         let (running, list) = (Vec::new(), FollowedList::default());
-        Self { loading, ownership, drift, format, store, suspensions: None, mirrors: None, running, list }
+        let (suspensions, mirrors, observer) = (None, None, None);
+        Self { loading, ownership, drift, format, store, suspensions, mirrors, running, list, observer }
+    }
+
+    /// Shows the states of the sources to an observer.
+    pub(in crate::cli) fn observed_by(mut self, observer: Option<Arc<dyn SourceObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// The list for the API. It changes with the sources.
@@ -222,6 +231,7 @@ impl<'a> LiveSources<'a> {
 
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
         let followed = source.clone().followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
+        let followed = FollowedSource { observer: self.observer.clone(), ..followed };
         WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
     }
 

@@ -14,7 +14,7 @@ use super::{
         measure,
         news::digest,
         remembered::{recall, remember},
-        run::{OnDrift, RunReport, RunResult, run_once, run_suspended},
+        run::{OnDrift, RunReport, RunResult, commit_of, run_once, run_suspended},
         settled::Settled,
         spans::SyncSpan,
         status::{LookRecord, RunFindings},
@@ -52,9 +52,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             measure("in_sync", began);
             self.following.health.unchanged();
             // The commit may be another one that changes no manifest.
-            let (commit, revision) = (self.options.tree.commit(), self.store.snapshot().revision);
-            self.following.note_applied(commit.as_deref());
-            self.following.status.confirm(self.look_record(commit, revision), true);
+            let look = self.look_record(&self.options.author(), self.store.snapshot().revision);
+            self.following.note_applied(look.commit.as_deref());
+            self.following.status.confirm(look, true);
             return None;
         }
         if self.reported.is_none()
@@ -180,7 +180,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Whether the source is suspended.
     fn check_suspension(&self) -> bool {
         self.following.end_suspension();
-        self.following.note_suspension()
+        let is_suspended = self.following.note_suspension();
+        self.following.observe();
+        is_suspended
     }
 
     /// The result of a run that was remembered by an earlier process and still holds.
@@ -223,7 +225,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let (reason, message) = outcome.condition();
         let now = digest(&outcome, commit.as_deref());
-        let look = self.look_record(commit, snapshot.revision);
+        let look = self.look_record(&author, snapshot.revision);
         self.following.status.record(look, findings, is_synced);
         if !is_synced && !matches!(outcome, RunReport::Partly(_)) {
             self.find_applied(&snapshot);
@@ -234,6 +236,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         self.following.keep_condition();
         // It may have been resumed during the run.
         self.following.note_suspension();
+        self.following.observe();
         if !health.is_applied() {
             let source = self.options.source.as_str();
             let owned = snapshot.iter().any(|it| it.claim.as_deref().is_some_and(|claim| claim.source == source));
@@ -252,8 +255,14 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 }
 
 impl<F> Loop<F> {
-    fn look_record(&self, commit: Option<String>, revision: u64) -> LookRecord {
-        LookRecord { at: self.clock.time(), commit, tag: self.options.tree.tag(), revision }
+    /// A look that has ended now, at manifests of an author.
+    fn look_record(&self, author: &Author, revision: u64) -> LookRecord {
+        let commit_author = match author {
+            Author::Source { commit_author, .. } => commit_author.clone(),
+            _ => None,
+        };
+        let (at, tag) = (self.clock.time(), self.options.tree.tag());
+        LookRecord { at, commit: commit_of(author), commit_author, tag, revision }
     }
 
     /// Finds in the history which manifests are in effect, if no look of this process has found that, or after a rollback.
@@ -265,8 +274,13 @@ impl<F> Loop<F> {
         }
         match self.store.in_effect(source) {
             Ok(found) => {
-                let look =
-                    found.map(|it| LookRecord { at: it.at, commit: it.commit, tag: None, revision: it.revision });
+                let look = found.map(|it| LookRecord {
+                    at: it.at,
+                    commit: it.commit,
+                    commit_author: None,
+                    tag: None,
+                    revision: it.revision,
+                });
                 status.set_applied(look);
                 self.searched = Some(snapshot.revision);
             }

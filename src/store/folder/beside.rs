@@ -1,5 +1,5 @@
-//! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, and the
-//! commits that sources applied last.
+//! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, the
+//! commits that sources applied last, and notifications.
 
 use std::{fs, io, io::Read, path::Path};
 
@@ -43,6 +43,7 @@ pub(super) fn holds_something_else(folder: &Path) -> bool {
             "applied",
             "conditions",
             "notifications",
+            "transitions",
             keys::KEYS,
             keys::KEYS_COPY,
             keys::MASTER,

@@ -20,6 +20,7 @@
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
 //! | `applied` | the commits that sources applied last (D89), which are no part of the store |
 //! | `conditions` | since when sources are in their states (D83), which are no part of the store |
+//! | `notifications`, `transitions` | what targets were notified of, and events that are due (D81), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 
 mod base;
