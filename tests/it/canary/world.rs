@@ -284,7 +284,7 @@ fn no_log_metric_or_notification_tells_a_secret() {
         let folder = world();
         folder.write("hook.secret", &format!("whsec_{SIGNING_SECRET}\n"));
         let config = format!(
-            "notifications:\n  webhooks:\n    - {{name: hook, url: 'http://127.0.0.1:9/x?token={token_in_url}', \
+            "notifications:\n  webhooks:\n    - {{name: hook, url: 'http://127.0.0.1:9/{token_in_url}?token={token_in_url}', \
              allow_http: true, secret_file: hook.secret}}\n  files: [{{name: notes, path: notes.jsonl}}]\n"
         );
         folder.write("named.yaml", &config);
@@ -339,7 +339,10 @@ fn no_log_metric_or_notification_tells_a_secret() {
             let failed = metrics.lines().find_map(|line| line.strip_prefix(FAILED)?.trim().parse::<f64>().ok());
             failed.filter(|count| *count > 0.0)
         });
-        until("a notification", || folder.path("notes.jsonl").exists().then_some(()));
+        until("a notification", || {
+            let notes = fs::read_to_string(folder.path("notes.jsonl")).unwrap_or_default();
+            (notes.contains("source.invalid") && notes.contains("source.recovered")).then_some(())
+        });
         ask("store rekey");
         assert!(ask("security-log show").contains("authentication_failed"));
         let told = needles.told_in(&serve.get("/metrics").body);
@@ -349,6 +352,6 @@ fn no_log_metric_or_notification_tells_a_secret() {
         assert!(said.contains("TRACE"), "the log was not at trace");
         assert_eq!(needles.told_in(&said).or(token.told_in(&said)), None, "{form}");
         assert_eq!(telling_files(&folder, &needles), Vec::<String>::new());
-        store_is_searched(&folder, &needles, &["security.log", "notifications", "keys"]);
+        store_is_searched(&folder, &needles, &["security.log", "notifications", "transitions", "keys"]);
     }
 }
