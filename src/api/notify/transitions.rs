@@ -84,7 +84,7 @@ pub(super) struct ExpiringCertificate {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct LogState {
+struct TransitionState {
     /// The number of the last event.
     last: u64,
     /// What was told of the sources that are not in sync.
@@ -98,7 +98,7 @@ struct LogState {
 /// The events of sources and certificates.
 pub(super) struct TransitionLog {
     on_disk: Option<OnDisk>,
-    state: Mutex<LogState>,
+    state: Mutex<TransitionState>,
 }
 
 impl TransitionLog {
@@ -109,7 +109,7 @@ impl TransitionLog {
         Ok(Self { on_disk, state: Mutex::new(state) })
     }
 
-    fn state(&self) -> MutexGuard<'_, LogState> {
+    fn state(&self) -> MutexGuard<'_, TransitionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,7 +197,7 @@ impl TransitionLog {
     }
 
     /// Writes the file. If that fails, targets are told nevertheless, and again after a restart.
-    fn save(&self, state: &mut LogState) {
+    fn save(&self, state: &mut TransitionState) {
         let Some(on_disk) = &self.on_disk else { return };
         let written = state.bytes().and_then(|bytes| write_beside(on_disk, FILE, &bytes));
         if let Err(error) = written {
@@ -206,7 +206,7 @@ impl TransitionLog {
     }
 }
 
-impl LogState {
+impl TransitionState {
     fn add(&mut self, new: NewTransition, revision: u64) {
         self.last += 1;
         let NewTransition { r#type, source, kind, text, data } = new;
@@ -243,7 +243,7 @@ impl LogState {
 }
 
 /// Reads the file. One that is damaged is an error: without it, targets would be told again.
-fn read(on_disk: &OnDisk) -> Result<LogState, StoreError> {
+fn read(on_disk: &OnDisk) -> Result<TransitionState, StoreError> {
     let path = on_disk.folder.join(FILE);
     let damaged = || {
         let message =
@@ -253,7 +253,7 @@ fn read(on_disk: &OnDisk) -> Result<LogState, StoreError> {
     match read_beside(on_disk, FILE, MOST_BYTES as u64) {
         Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged()),
         None if path.symlink_metadata().is_ok() => Err(damaged()),
-        None => Ok(LogState::default()),
+        None => Ok(TransitionState::default()),
     }
 }
 
