@@ -74,6 +74,20 @@ pub enum Secrets<'a> {
     Digested(&'a [u8; 32]),
 }
 
+/// How the digest of a secret begins; see [`Secrets::Digested`].
+const DIGEST: &str = "(secret ";
+
+/// Replaces the digests of secrets in a value from the history, and unknown values, by [`MASK`], so that comparing values
+/// tells nothing about secrets.
+pub(crate) fn without_digests(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) if text.starts_with(DIGEST) || text.as_str() == "(unknown)" => MASK.clone_into(text),
+        serde_json::Value::Array(items) => items.iter_mut().for_each(without_digests),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(without_digests),
+        _ => {}
+    }
+}
+
 impl<'a> Secrets<'a> {
     /// Returns the places to note, if any.
     pub(super) fn places(self) -> Option<&'a SecretPlaces> {
@@ -96,7 +110,7 @@ impl<'a> Secrets<'a> {
             Secrets::Masked | Secrets::Planned | Secrets::Revealed | Secrets::Located(_) => MASK.into(),
             Secrets::Digested(key) => {
                 let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
-                format!("(secret {digest:.16})").into()
+                format!("{DIGEST}{digest:.16})").into()
             }
             Secrets::Before(review) => {
                 review.known().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));

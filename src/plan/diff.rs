@@ -403,8 +403,8 @@ impl Planner<'_> {
     }
 }
 
-/// The name prefixed with the parent's name.
-fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, key: &Key, claim: &Claim) -> String {
+/// The name in the manifests, prefixed with the parent's name.
+pub(crate) fn full_name(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, key: &Key, claim: &Claim) -> String {
     let Some(parent) = key.parent_key() else { return claim.name.clone() };
     let declared = desired.get(&parent).map(|parent| parent.claim.name.as_str());
     let known = || snapshot.get(&parent).and_then(|entry| entry.claim.as_deref()).map(|claim| claim.name.as_str());

@@ -16,7 +16,7 @@ mod yaml;
 use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
 pub(crate) use destroy::destroy;
-pub(crate) use diff::diff;
+pub(crate) use diff::{diff, full_name};
 pub(crate) use revert::revert;
 
 use schemars::JsonSchema;

@@ -5,16 +5,18 @@ use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 use super::{
     Planned,
     stages::{about, try_on},
+    unseen::Sees,
 };
 use crate::{
     background::give_way,
     model::{
         Kind,
         diagnostic::Diagnostic,
-        drift::{Drift, DriftState, DriftedResource},
+        drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite},
         key::Key,
         operation::Operation,
         resource::AnyResource,
+        secret::without_digests,
         snapshot::Snapshot,
     },
     plan::{Change, Effect, Plan},
@@ -82,8 +84,14 @@ impl HeldChanges {
 }
 
 /// Looks up what others have changed of the resources that a plan changes, and adds it to the plan. Does not change what
-/// the plan does.
-pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &mut Planned) -> Result<(), StoreError> {
+/// the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
+pub(crate) fn tell(
+    store: &Store,
+    source: &str,
+    snapshot: &Snapshot,
+    planned: &mut Planned,
+    sees: Option<&Sees>,
+) -> Result<(), StoreError> {
     let Some(plan) = &planned.plan else { return Ok(()) };
     let replaced = plan.replaced();
     // What others have changed is in the history of the resource that goes.
@@ -109,8 +117,18 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
         let key = written(change);
         let Some(writes) = writes.get(&key) else { continue };
         let Some(wanted) = wanted(planned, &change.key) else { continue };
-        let live = snapshot.get(&key).map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
-        let drift = Drift::of(source, live.as_ref(), &store.digested(wanted.as_ref())?, writes);
+        let entry = snapshot.get(&key);
+        let mut live = entry.map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
+        let mut declared = store.digested(wanted.as_ref())?;
+        // Nobody can ask the store whose the secrets of a deleted resource were.
+        let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
+            true => Drift::of(source, live.as_ref(), &declared, writes),
+            false => {
+                live.iter_mut().for_each(hide_secrets);
+                hide_secrets(&mut declared);
+                Drift::of(source, live.as_ref(), &declared, &without_secrets(writes))
+            }
+        };
         let drift = if change.effect == Effect::Replace { drift.map(Drift::of_replaced) } else { drift };
         found.extend(drift.map(|drift| (at, drift)));
     }
@@ -122,6 +140,20 @@ pub(crate) fn tell(store: &Store, source: &str, snapshot: &Snapshot, planned: &m
         }
     }
     Ok(())
+}
+
+/// Replaces the digests of secrets, which would tell whether a guess in a manifest is right.
+fn hide_secrets(fields: &mut DriftFields) {
+    fields.values_mut().for_each(without_digests);
+}
+
+/// The same writes without the digests of secrets.
+fn without_secrets(writes: &[ForeignWrite]) -> Vec<ForeignWrite> {
+    let mut writes = writes.to_vec();
+    for write in &mut writes {
+        write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
+    }
+    writes
 }
 
 /// Whether a change may put something back: the source owns the resource, or the resource does not exist.

@@ -155,7 +155,7 @@ pub(super) fn run_suspended(store: &Store, prepared: &Prepared, settled: impl Fn
     let began = Instant::now();
     let snapshot = store.snapshot();
     let mut planned = prepared.plan(&snapshot);
-    if let Err(error) = tell(store, &prepared.options.source, &snapshot, &mut planned) {
+    if let Err(error) = tell(store, &prepared.options.source, &snapshot, &mut planned, None) {
         untold(prepared, &error);
     }
     let findings = RunFindings::of(&planned, &snapshot);
@@ -215,7 +215,7 @@ fn look(
     let mut findings = RunFindings::default();
     let mut held = HeldChanges::default();
     let mut accept = |snapshot: &Snapshot, mut planned: Planned| {
-        match tell(store, &prepared.options.source, snapshot, &mut planned) {
+        match tell(store, &prepared.options.source, snapshot, &mut planned, None) {
             Ok(()) => {}
             // What is not put back must be known; all else can be applied without.
             Err(error) if on_drift == OnDrift::PutBack => untold(prepared, &error),

@@ -188,6 +188,11 @@ impl Prepared {
         Self { sees: Some(sees), ..self }
     }
 
+    /// The resources whose secrets the reader of the plans sees, if not all.
+    pub(crate) fn sees(&self) -> Option<&Sees> {
+        self.sees.as_ref()
+    }
+
     /// The same manifests for a reader who sees no secrets at all.
     pub(crate) fn masked(&self) -> Self {
         let (options, loaded, clock) = (self.options.clone(), Arc::clone(&self.loaded), self.clock.clone());

@@ -18,6 +18,7 @@ use crate::{
         secret::{MASK, Secrets},
         snapshot::{Entry, Snapshot},
     },
+    plan::full_name,
     text::printable,
 };
 
@@ -41,18 +42,20 @@ const NAMED: usize = 5;
 /// The warning that a plan does not compare secrets that its reader does not see, if there are any. An immutable secret goes
 /// with its resource, so there is nothing to compare.
 pub(super) fn uncompared(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, sees: &Sees) -> Option<Diagnostic> {
-    let entries = desired.keys().filter(|key| key.kind.info().fixed.is_empty()).filter_map(|key| snapshot.get(key));
-    let unseen: Vec<(&Arc<Entry>, usize)> = entries
-        .filter(|entry| !sees(entry))
-        .map(|entry| (entry, secrets_of(entry)))
+    let mutable = desired.values().filter(|wanted| wanted.key.kind.info().fixed.is_empty());
+    let unseen: Vec<(&Desired, usize)> = mutable
+        .filter_map(|wanted| Some((wanted, snapshot.get(&wanted.key)?)))
+        .filter(|(_, entry)| !sees(entry))
+        .map(|(wanted, entry)| (wanted, secrets_of(entry)))
         .filter(|(_, count)| *count > 0)
         .collect();
     if unseen.is_empty() {
         return None;
     }
-    let named = unseen.iter().take(NAMED).map(|(entry, count)| {
+    let named = unseen.iter().take(NAMED).map(|(wanted, count)| {
         let fields = if *count == 1 { "secret field" } else { "secret fields" };
-        format!("{count} {fields} of {} {}", entry.key.kind, printable(&snapshot.full_name(entry)))
+        let name = full_name(snapshot, desired, &wanted.key, &wanted.claim);
+        format!("{count} {fields} of {} {}", wanted.key.kind, printable(&name))
     });
     let named = named.collect::<Vec<_>>().join(", ");
     let more = unseen.len().saturating_sub(NAMED);

@@ -327,6 +327,57 @@ fn what_a_planner_reviewed_is_applied_with_another_key() {
 }
 
 #[test]
+fn everybody_is_told_of_drift_and_only_that_of_secrets_is_not_compared() {
+    let server = start();
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let changed = json!({
+        "description": "by hand", "metadata": "by hand",
+        "webhook_verification": {"provider": "github", "secret": "by-hand-secret"},
+    });
+    let patched = server.call("PATCH", &route_of(&server, "shop"), Some(changed));
+    assert_eq!(patched.status, 200, "{}", patched.text);
+    let plan = |token: &str, secret: &str, description: &str| {
+        let body = reconciliation("shop", &manifest("shop", secret, description), true);
+        server.call_as(token, "POST", "/reconciliations", body)
+    };
+    let told = |answer: &Answer| {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let fields = answer.json["plan"]["changes"][0]["drift"]["fields"].as_array().cloned().unwrap_or_default();
+        let told = fields.iter().map(|it| format!("{} {}", it["state"], it["field"]).replace('"', ""));
+        told.collect::<Vec<_>>().join(", ")
+    };
+    // The metadata that only others have set is drift, and so is the description unless the manifest changes it, too.
+    for (description, state) in [("first", "drift"), ("second", "conflict")] {
+        let right = plan(&planner, "by-hand-secret", description);
+        assert_eq!(told(&right), format!("{state} /description, drift /metadata"), "{}", right.text);
+        for guess in ["shop-secret-1", "shop-secret-3"] {
+            assert_eq!(plan(&planner, guess, description).text, right.text, "{description}");
+        }
+    }
+    let all = plan(&server.admin, "shop-secret-1", "first");
+    let expected = "drift /description, drift /metadata, drift /webhook_verification/secret";
+    assert_eq!(told(&all), expected, "{}", all.text);
+}
+
+#[test]
+fn what_is_not_compared_has_the_name_of_its_manifest_before_it_is_adopted() {
+    let server = Server::start();
+    let edge = server.call("POST", "/edges/https", Some(json!({"hostports": ["hook.example.com:443"]})));
+    let edge = edge.str("/id").to_owned();
+    let route = json!({
+        "match_type": "path_prefix", "match": "/", "backend": {"backend_id": "bkd_1"},
+        "webhook_verification": {"provider": "github", "secret": "hook-secret-1"},
+    });
+    let route = server.call("POST", &format!("/edges/https/{edge}/routes"), Some(route)).str("/id").to_owned();
+    let text =
+        manifest("hook", "hook-secret-1", "first").replace("{name: hook}", &format!("{{name: hook, id: {edge}}}"));
+    let text = text.replace("- name: hook\n", &format!("- name: all\n      id: {route}\n"));
+    let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
+    let planned = server.call_as(&planner, "POST", "/reconciliations", reconciliation("shop", &text, true));
+    assert!(planned.text.contains("1 secret field of HttpsEdgeRoute hook/all"), "{}", planned.text);
+}
+
+#[test]
 fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
     let folder = Folder::new();
     let serve = folder.serve("");

@@ -307,10 +307,7 @@ impl<'a> ReconciliationJob<'a> {
                 }
             };
             let mut planned = prepared.plan(&snapshot);
-            // What others have changed is told by comparing with secrets.
-            if !is_blind {
-                tell_drift(&store, &self.options.source, &snapshot, &mut planned);
-            }
+            tell_drift(&store, &prepared, &snapshot, &mut planned);
             self.admit(&snapshot, &planned)?;
             if Sight::of(&self.caller) != sight {
                 return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
@@ -326,10 +323,9 @@ impl<'a> ReconciliationJob<'a> {
         }
         let author = self.author();
         let mut tokens = std::mem::take(&mut self.tokens);
-        let source = self.options.source.clone();
         let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
         let accept = |snapshot: &Snapshot, mut planned: Planned| {
-            tell_drift(&store, &source, snapshot, &mut planned);
+            tell_drift(&store, &prepared, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
             if masked.is_some() {
                 tell_unreviewed(&mut planned);
@@ -466,8 +462,9 @@ pub(super) fn is_followed(app: &App, source: &str) -> bool {
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
-fn tell_drift(store: &Store, source: &str, snapshot: &Snapshot, planned: &mut Planned) {
-    if let Err(error) = drift::tell(store, source, snapshot, planned) {
+fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut Planned) {
+    let source = prepared.options.source.as_str();
+    if let Err(error) = drift::tell(store, source, snapshot, planned, prepared.sees()) {
         tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
     }
 }

@@ -127,7 +127,7 @@ impl Local {
         let mut planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
         // A plan is right without it, and a damaged history is reported by `history verify`.
         if let Some(store) = &self.store
-            && let Err(error) = drift::tell(store, &self.options.source, &snapshot, &mut planned)
+            && let Err(error) = drift::tell(store, &self.options.source, &snapshot, &mut planned, None)
         {
             say(&format!("Drift is not shown: {error}"));
         }

@@ -16,7 +16,7 @@ fn told(store: &Store, world: &Estate) -> Planned {
     let (desired, origins) = (Arc::new(world.clone()), Arc::default());
     let (diagnostics, left_out, files) = (Vec::new(), Vec::new(), Vec::new());
     let mut planned = Planned { diagnostics, plan: Some(plan), desired, left_out, files, origins, tried };
-    tell(store, SOURCE, &snapshot, &mut planned).unwrap();
+    tell(store, SOURCE, &snapshot, &mut planned, None).unwrap();
     planned
 }
 
