@@ -34,14 +34,21 @@ plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     if [ -z "${APPROVED:-}" ]; then
-        # Faults are told by the run that applies. What opens in the plan of now opens in the same plan of the review.
+        # What opens in the plan of now opens in the same plan of the review. Without a plan, nobody knows what opens.
         rm -f "$report"
-        in_context plan "$folder" --source "$source" --format markdown --output "$report" || true
-        if grep -q ERR_EDGEWRIGHT_OPENS_ACCESS "$report" 2>/dev/null; then
+        in_context plan "$folder" --source "$source" --format markdown --output "$report" || {
+            status=$?
+            echo "The plan of source '$source' failed. Nothing was applied." >&2
+            exit "$status"
+        }
+        opens=0
+        grep -q ERR_EDGEWRIGHT_OPENS_ACCESS "$report" || opens=$?
+        if [ "$opens" = 0 ]; then
             summarize "$report"
             echo "The plan of source '$source' opens access. Nothing was applied. Apply it with a run that asks for approval." >&2
             exit 5
         fi
+        [ "$opens" = 1 ] || fail "cannot read $report"
     fi
     status=0
     in_context reconcile "$folder" --source "$source" --plan "$plan" || status=$?

@@ -197,6 +197,26 @@ fn a_plan_that_opens_access_needs_an_approval() {
 }
 
 #[test]
+fn nothing_is_applied_if_nobody_knows_what_the_plan_opens() {
+    let estate = Estate::new();
+    estate.declare("shop", "second");
+    estate.ok("plan.sh shop manifests/shop");
+    // The server answers the apply, and has not answered the plan before it.
+    let program = estate.here.path("bin/edgewright");
+    fs::remove_file(&program).unwrap();
+    let script = format!("#!/bin/sh\n[ \"$1\" != plan ] || exit 1\nexec '{PROGRAM}' \"$@\"\n");
+    estate.here.write("bin/edgewright", &script);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = estate.run("apply.sh shop manifests/shop");
+    assert!(
+        run.code == 1 && run.err.contains("The plan of source 'shop' failed. Nothing was applied."),
+        "{}",
+        run.all()
+    );
+    assert_eq!(estate.shown(), set(&["first"]));
+}
+
+#[test]
 fn a_job_that_is_run_again_has_nothing_to_do() {
     let estate = Estate::new();
     estate.declare("shop", "second");
