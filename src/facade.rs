@@ -130,7 +130,7 @@ pub mod report {
 
     // Plans.
     pub use crate::plan::{
-        Change, Effect, Summary,
+        Change, Effect, Opening, Summary,
         outline::{Call, Outline, OutlinedChange},
     };
 

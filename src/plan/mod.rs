@@ -17,6 +17,7 @@ use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
+pub use openings::Opening;
 pub(crate) use revert::revert;
 
 use schemars::JsonSchema;
@@ -45,6 +46,8 @@ pub struct Plan {
     pub refusals: Vec<Diagnostic>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
     pub untold: usize,
+    /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
+    pub taken_over: Vec<Opening>,
 }
 
 /// What identifies a resource to a person, independent of its id: kind, parent and name.

@@ -1,4 +1,7 @@
-//! What a plan opens: resources that lose what restricts access to them. Nobody must have to find that among other changes.
+//! What a plan opens: resources that lose what restricts access to them, and routes that take requests from others with less
+//! that restricts access. Nobody must have to find that among other changes.
+
+mod taken_over;
 
 use std::{
     collections::BTreeMap,
@@ -12,6 +15,7 @@ use crate::{
         module::{AnyModule, Slot},
         operation::Operation,
         resource::AnyResource,
+        snapshot::Snapshot,
     },
     text::printable,
 };
@@ -19,12 +23,15 @@ use crate::{
 /// What restricts access, by its sort: a login that takes the place of another one opens nothing.
 type Protections = BTreeMap<&'static str, &'static str>;
 
-/// A resource that stays and loses what restricts access to it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Opening {
+/// A resource that loses what restricts access to it, or whose requests another one takes with less of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The resource that has the requests once the plan is applied.
     pub key: Key,
     /// The kind, and the name in the manifests.
     name: String,
+    /// The kind and name of the other resource that takes the requests, if one does.
+    taker: Option<String>,
     /// The modules that no longer restrict access; none if the resource itself did.
     lost: Vec<&'static str>,
     /// Those that still do.
@@ -34,7 +41,12 @@ pub(crate) struct Opening {
 impl Plan {
     /// What the plan opens, in execution order.
     pub(crate) fn openings(&self) -> Vec<Opening> {
-        self.changes.iter().filter_map(Change::opening).collect()
+        self.changes.iter().filter_map(Change::opening).chain(self.taken_over.iter().cloned()).collect()
+    }
+
+    /// Notes what the plan opens because other routes take requests, from the states before and after it.
+    pub(crate) fn note_taken_over(&mut self, before: &Snapshot, after: &Snapshot) {
+        self.taken_over = taken_over::taken_over(self, before, after);
     }
 }
 
@@ -43,13 +55,14 @@ impl Change {
         let before = self.before.as_deref()?;
         let opening = |lost, left| {
             let name = format!("{} {}", self.key.kind, printable(&self.name));
-            Opening { key: self.key.clone(), name, lost, left }
+            Opening { key: self.key.clone(), name, taker: None, lost, left }
         };
         if before.slots().is_empty() {
             return (is_enforced(before) && !self.keeps_enforcing()).then(|| opening(Vec::new(), Vec::new()));
         }
-        // Without the resource, there is no traffic.
-        if matches!(self.effect, Effect::Delete | Effect::Replaced) {
+        // Who takes its requests is another question. What is implicit is another system's, and goes on without its modules.
+        let goes = matches!(self.effect, Effect::Delete | Effect::Replaced);
+        if goes && !self.key.kind.info().implicit {
             return None;
         }
         let had = protections(before.modules());
@@ -93,7 +106,14 @@ fn protections<'m>(modules: impl Iterator<Item = (&'static Slot, &'m dyn AnyModu
 impl Display for Opening {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let quoted = |modules: &[&str]| modules.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let Self { name, lost, left, .. } = self;
+        let Self { name, taker, lost, left, .. } = self;
+        if let Some(taker) = taker {
+            write!(f, "this opens access: {taker} takes requests of {name} without {}", quoted(lost))?;
+            return match left.as_slice() {
+                [] => f.write_str(", and has nothing else that restricts it"),
+                left => write!(f, "; {} stays", quoted(left)),
+            };
+        }
         match (lost.as_slice(), left.as_slice()) {
             ([], _) => write!(f, "this opens access: {name} no longer restricts anything"),
             (lost, []) => {

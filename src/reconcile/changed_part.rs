@@ -81,7 +81,7 @@ pub(super) fn plan_part(
             .changes
             .iter()
             .all(|change| matches!(change.effect, Effect::Change | Effect::Protect) && is_of_edge(change.key.kind));
-    if !is_usual || try_on(&snapshot, &plan).is_err() {
+    if !is_usual || try_on(&snapshot, &mut plan).is_err() {
         return None;
     }
     plan.unchanged = whole.unchanged.checked_sub(plan.changes.len())?;

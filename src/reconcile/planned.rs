@@ -57,7 +57,7 @@ pub struct Planned {
 impl Planned {
     /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
     pub(super) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
-        let tried = try_on(current, &plan).unwrap_or_else(|refusal| {
+        let tried = try_on(current, &mut plan).unwrap_or_else(|refusal| {
             let refused = refusal.faults.iter().map(|fault| {
                 let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
                 Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)

@@ -310,7 +310,7 @@ impl Prepared {
         let only = may_differ.as_ref().filter(|_| !faulty);
         let desired = &judged.resolved.desired;
         let owner = options.key_owner.as_ref();
-        let plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
+        let mut plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
         // Only the next run on a followed source asks for them.
         let is_kept = !faulty && self.memory.is_some();
         let pending = is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
@@ -321,7 +321,7 @@ impl Prepared {
         if let Some(refusal) = options.scope.refusal(snapshot, &plan.each_operation(), &options.source) {
             return keep(judged.refused(refusal, snapshot), pending, &whole);
         }
-        match stage("try", || try_on(snapshot, &plan)) {
+        match stage("try", || try_on(snapshot, &mut plan)) {
             Err(refusal) => keep(judged.refused(refusal, snapshot), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
             Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) },
@@ -392,12 +392,15 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels, now: T
     judged
 }
 
-/// Tries a plan on the Snapshot, to report now what a commit would refuse.
-pub(super) fn try_on(snapshot: &Snapshot, plan: &Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+/// Tries a plan on the Snapshot, to report now what a commit would refuse and what the plan opens.
+pub(super) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+    plan.taken_over.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
-    Tried::new(snapshot, &plan.each_operation()).map(|tried| Some(Arc::new(tried)))
+    let tried = Tried::new(snapshot, &plan.each_operation())?;
+    plan.note_taken_over(snapshot, tried.after());
+    Ok(Some(Arc::new(tried)))
 }
 
 impl Judged {

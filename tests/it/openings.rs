@@ -72,6 +72,73 @@ fn every_format_and_the_log_say_what_is_opened() {
     assert!(back.all().contains("opens access"), "{}", back.all());
 }
 
+/// The manifest of an edge with routes: name, match and modules.
+fn edge(name: &str, routes: &[(&str, &str, &str)]) -> String {
+    let head = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  hostports: ['shop.example.com:443']\n  \
+         routes:\n"
+    );
+    let route = |(name, matched, modules): &(&str, &str, &str)| {
+        format!(
+            "    - name: {name}\n      match_type: path_prefix\n      match: {matched}\n      backend: {{backend_id: bkd_shop}}\n{modules}"
+        )
+    };
+    head + &routes.iter().map(route).collect::<String>()
+}
+
+#[test]
+fn requests_that_change_hands_are_told_if_less_restricts_them() {
+    let folder = Folder::new();
+    let plan = |before: &str, after: &str| {
+        folder.write("m/shop.yaml", before);
+        folder.ok("reconcile m --max-deletes 100%");
+        folder.write("m/shop.yaml", after);
+        let run = folder.run("plan m --max-deletes 100%");
+        assert_eq!(run.code, 0, "{}", run.all());
+        run.all().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let all = ("all", "/", "");
+    let guarded = ("admin", "/admin/", RESTRICTED);
+    let before = edge("shop", &[all, guarded]);
+    let of_route =
+        "takes requests of HttpsEdgeRoute shop/admin without `ip_restriction`, and has nothing else that restricts it";
+    for (what, after, taker) in [
+        ("another name", edge("shop", &[all, ("intern", "/admin/", "")]), "shop/intern"),
+        ("gone", edge("shop", &[all]), "shop/all"),
+        ("another match", edge("shop", &[all, ("admin", "/intern/", RESTRICTED)]), "shop/all"),
+        ("another edge", edge("market", &[all]), "market/all"),
+    ] {
+        let told = plan(&before, &after);
+        assert!(told.contains(&format!("this opens access: HttpsEdgeRoute {taker} {of_route}")), "{what}: {told}");
+        assert_eq!(told.matches("this opens access").count(), 1, "{what}: {told}");
+    }
+    for (what, after) in [
+        ("another name", edge("shop", &[all, ("intern", "/admin/", RESTRICTED)])),
+        ("as restricted", edge("shop", &[("all", "/", RESTRICTED)])),
+        ("nobody", edge("shop", &[("other", "/other/", "")])),
+        ("another edge", edge("market", &[all, guarded])),
+        ("an exception", edge("shop", &[all, guarded, ("health", "/admin/health/", "")])),
+    ] {
+        let told = plan(&before, &after);
+        assert!(!told.contains("opens access"), "{what}: {told}");
+    }
+}
+
+#[test]
+fn a_tls_edge_without_its_manifest_is_open() {
+    let folder = Folder::new();
+    folder.write(
+        "m/a.yaml",
+        "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_mail1}\nspec:\n  \
+         backend: {backend_id: bkd_mail}\n  ip_restriction: {enabled: true, ip_policy_ids: [ipp_office]}\n",
+    );
+    folder.write("m/b.yaml", &manifest(""));
+    folder.ok("reconcile m");
+    std::fs::remove_file(folder.path("m/a.yaml")).unwrap();
+    let told = folder.run("plan m --max-deletes 100%").all();
+    assert!(told.contains("this opens access: TlsEdge mail loses `ip_restriction`"), "{told}");
+}
+
 fn restricts(folder: &Folder) -> bool {
     folder.run("export").out.contains("ip_restriction")
 }

@@ -11,8 +11,8 @@ use crate::reconcile::{
 /// Plans a world, and tells drift.
 fn told(store: &Store, world: &Estate) -> Planned {
     let snapshot = store.snapshot();
-    let plan = planned(&snapshot, world);
-    let tried = try_on(&snapshot, &plan).unwrap();
+    let mut plan = planned(&snapshot, world);
+    let tried = try_on(&snapshot, &mut plan).unwrap();
     let (desired, origins) = (Arc::new(world.clone()), Arc::default());
     let (diagnostics, left_out, files) = (Vec::new(), Vec::new(), Vec::new());
     let mut planned = Planned { diagnostics, plan: Some(plan), desired, left_out, files, origins, tried };

@@ -282,7 +282,7 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::OpensAccess,
         "OPENS_ACCESS",
         409,
-        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource.",
+        "The plan removes or disables a login, an IP restriction, mutual TLS or another module that restricts access to a resource, or leaves its requests to a route with less of that.",
         "Apply the plan if that is meant. In CI, let somebody approve such a plan.",
     ),
     info(

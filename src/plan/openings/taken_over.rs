@@ -1,0 +1,199 @@
+//! The requests of routes that go or get another match, and of edges that lose hostports: another route may take them, with
+//! less that restricts access.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::{Opening, Plan, Protections, protections};
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        resource::AnyResource,
+        snapshot::{Entry, Snapshot},
+        traffic::host_port,
+    },
+    routing::{
+        is_blind, rank_host,
+        selector::Selector,
+        table::{KnownRoute, RouteTable},
+    },
+    text::printable,
+};
+
+/// Returns what other routes open because they take requests, from the states before and after a plan.
+pub(super) fn taken_over(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
+    let routes = given_up(plan, before, after);
+    if routes.is_empty() {
+        return Vec::new();
+    }
+    let (mut then, mut now) = (Traffic::new(before), Traffic::new(after));
+    let mut told = BTreeSet::new();
+    let mut found = Vec::new();
+    for entry in routes.into_values() {
+        give_way();
+        let Some(edge) = entry.key.parent_key().and_then(|key| before.get(&key)) else { continue };
+        let Some(taker) = taker(entry, edge, &mut then, &mut now) else { continue };
+        let has = both(taker.edge, taker.route);
+        let opening = |from: &Entry, to: &Entry, had: Protections| {
+            let lost: Vec<&str> =
+                had.iter().filter(|(sort, _)| !has.contains_key(*sort)).map(|(_, module)| *module).collect();
+            let name = |state: &Snapshot, it: &Entry| format!("{} {}", it.key.kind, printable(&state.full_name(it)));
+            let (name, taker) = (name(before, from), Some(name(after, to)));
+            (!lost.is_empty()).then(|| Opening {
+                key: to.key.clone(),
+                name,
+                taker,
+                lost,
+                left: has.values().copied().collect(),
+            })
+        };
+        found.extend(opening(entry, taker.route, of(entry)));
+        // Once for all routes of an edge. What the same edge loses is told at that edge.
+        if taker.edge.key != edge.key && !told.contains(&(&edge.key, &taker.edge.key)) {
+            let lost = opening(edge, taker.edge, of(edge));
+            if lost.is_some() {
+                told.insert((&edge.key, &taker.edge.key));
+            }
+            found.extend(lost);
+        }
+    }
+    found
+}
+
+/// The restricted routes whose requests a plan may leave to others.
+fn given_up<'s>(plan: &Plan, before: &'s Snapshot, after: &Snapshot) -> BTreeMap<&'s Key, &'s Arc<Entry>> {
+    let mut found = BTreeMap::new();
+    for change in plan.changes.iter().filter(|change| change.before.is_some()) {
+        give_way();
+        let Some(entry) = before.get(&change.key) else { continue };
+        match change.key.kind {
+            Kind::HttpsEdgeRoute if has_other_match(entry, after) => {
+                found.insert(&entry.key, entry);
+            }
+            Kind::HttpsEdge if loses_hostports(entry, after) => {
+                found.extend(before.children(&entry.key, Kind::HttpsEdgeRoute).map(|route| (&route.key, route)));
+            }
+            _ => {}
+        }
+    }
+    found.retain(|_, route| {
+        let edge = route.key.parent_key().and_then(|key| before.get(&key));
+        edge.is_some_and(|edge| !both(edge, route).is_empty())
+    });
+    found
+}
+
+fn has_other_match(route: &Entry, after: &Snapshot) -> bool {
+    let Some(then) = route.spec_as::<HttpsEdgeRoute>() else { return false };
+    let now = after.get(&route.key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>());
+    now.is_none_or(|now| now.match_type != then.match_type || now.r#match != then.r#match)
+}
+
+fn loses_hostports(edge: &Entry, after: &Snapshot) -> bool {
+    let Some(then) = edge.spec_as::<HttpsEdge>() else { return false };
+    let now = after.get(&edge.key).and_then(|entry| entry.spec_as::<HttpsEdge>());
+    now.is_none_or(|now| then.hostports.iter().any(|hostport| !now.hostports.contains(hostport)))
+}
+
+/// What restricts the requests of a route.
+fn both(edge: &Entry, route: &Entry) -> Protections {
+    let mut all = of(edge);
+    all.append(&mut of(route));
+    all
+}
+
+fn of(entry: &Entry) -> Protections {
+    let spec: &dyn AnyResource = entry.spec().as_ref();
+    protections(spec.modules())
+}
+
+/// A route that takes requests, and its edge.
+struct Taker<'s> {
+    edge: &'s Arc<Entry>,
+    route: &'s Arc<Entry>,
+}
+
+/// The other route that takes requests of a route, if there is one.
+fn taker<'s>(
+    route: &Arc<Entry>,
+    edge: &Arc<Entry>,
+    then: &mut Traffic<'_>,
+    now: &mut Traffic<'s>,
+) -> Option<Taker<'s>> {
+    let selector = Selector::of(route.spec_as::<HttpsEdgeRoute>()?)?;
+    let path = selector.probe();
+    let hostports = edge.spec_as::<HttpsEdge>()?.hostports.iter().filter_map(|text| host_port(text));
+    let mut requests = hostports.filter_map(|(pattern, port)| Some((host_of(&selector, &pattern, port)?, port)));
+    requests.find_map(|(host, port)| {
+        let had = then.taker(&host, port, &path)?;
+        let has = now.taker(&host, port, &path)?;
+        (had.route.key == route.key && has.route.key != route.key).then_some(has)
+    })
+}
+
+/// A host that both a match and a hostport cover.
+fn host_of(selector: &Selector<'_>, hostport: &str, port: u16) -> Option<String> {
+    let example = |pattern: &str| match pattern.strip_prefix('*') {
+        Some(suffix) => format!("any{suffix}"),
+        None => pattern.to_owned(),
+    };
+    let fits = |host: &String| rank_host(host, hostport).is_some() && selector.rank_address(host, port).is_some();
+    [example(&selector.host), example(hostport)].into_iter().find(fits)
+}
+
+/// Which edge and route have a request in a state.
+struct Traffic<'s> {
+    state: &'s Snapshot,
+    edges: HashMap<(String, u16), &'s Arc<Entry>>,
+    /// The routes of the edges that were asked for.
+    tables: HashMap<&'s Key, RouteTable<'s>>,
+}
+
+impl<'s> Traffic<'s> {
+    fn new(state: &'s Snapshot) -> Self {
+        let mut edges: HashMap<(String, u16), &'s Arc<Entry>> = HashMap::new();
+        for entry in state.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+            give_way();
+            let Some(edge) = entry.spec_as::<HttpsEdge>() else { continue };
+            for address in edge.hostports.iter().filter_map(|text| host_port(text)) {
+                let known = edges.entry(address).or_insert(entry);
+                // Of two edges with one hostport, the lower ID has it.
+                if entry.key < known.key {
+                    *known = entry;
+                }
+            }
+        }
+        Self { state, edges, tables: HashMap::new() }
+    }
+
+    /// The edge with the closest hostport.
+    fn edge(&self, host: &str, port: u16) -> Option<&'s Arc<Entry>> {
+        let wildcards = host.match_indices('.').filter(|(dot, _)| *dot > 0);
+        let wildcards = wildcards.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
+        let mut names = std::iter::once(host.to_owned()).chain(wildcards);
+        names.find_map(|name| self.edges.get(&(name, port)).copied())
+    }
+
+    fn taker(&mut self, host: &str, port: u16, path: &str) -> Option<Taker<'s>> {
+        let edge = self.edge(host, port)?;
+        let state = self.state;
+        let table = self.tables.entry(&edge.key).or_insert_with(|| table(state, edge));
+        let (key, _) = table.taker(host, port, path)?;
+        Some(Taker { edge, route: state.get(key)? })
+    }
+}
+
+fn table<'s>(state: &'s Snapshot, edge: &'s Entry) -> RouteTable<'s> {
+    let routes = state.children(&edge.key, Kind::HttpsEdgeRoute);
+    let mut routes: Vec<KnownRoute<'s>> =
+        routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?))).collect();
+    routes.sort_by(|one, other| one.0.cmp(other.0));
+    RouteTable::new(edge.spec_as::<HttpsEdge>().is_some_and(is_blind), routes)
+}
