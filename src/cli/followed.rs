@@ -66,6 +66,9 @@ pub(super) struct SourceEntry {
     interval: Option<Value>,
     prune: Option<bool>,
     isolate: Option<bool>,
+    /// Whether resources whose stated ID does not exist are created under it: to build a lost store again.
+    #[serde(default)]
+    recreate_ids: bool,
     /// What the source may declare.
     scope: Option<ScopeEntry>,
     /// Whether to look without applying.
@@ -134,6 +137,7 @@ pub(super) struct ConfiguredSource {
     interval: Duration,
     prune: Option<bool>,
     isolate: Option<bool>,
+    recreate_ids: bool,
     is_suspended: bool,
     drift: Option<DriftPolicy>,
     budget: Option<Budget>,
@@ -189,7 +193,7 @@ impl SourceEntry {
         })?;
         let mut lints = lints.clone();
         lints.levels.extend(own.levels);
-        let (name, prune, isolate) = (self.name, self.prune, self.isolate);
+        let (name, prune, isolate, recreate_ids) = (self.name, self.prune, self.isolate, self.recreate_ids);
         let is_suspended = self.suspend.unwrap_or_default();
         Ok(ConfiguredSource {
             name,
@@ -200,6 +204,7 @@ impl SourceEntry {
             interval,
             prune,
             isolate,
+            recreate_ids,
             is_suspended,
             drift,
             budget,
@@ -275,6 +280,7 @@ impl ConfiguredSource {
             interval: INTERVAL,
             prune: None,
             isolate: None,
+            recreate_ids: false,
             is_suspended: false,
             budget: None,
             lints,
@@ -301,6 +307,7 @@ impl ConfiguredSource {
             interval,
             prune,
             isolate,
+            recreate_ids,
             is_suspended,
             budget,
             lints,
@@ -356,8 +363,7 @@ impl ConfiguredSource {
             source: name,
             prune: prune.unwrap_or(defaults.prune),
             isolate: isolate.unwrap_or(defaults.isolate),
-            // Somebody may have deleted one by hand.
-            recreate_ids: true,
+            recreate_ids,
             budget: budget.unwrap_or(defaults.budget),
             lints,
             key_owner: None,

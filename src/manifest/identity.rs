@@ -271,22 +271,31 @@ impl<'k, 'a> Chooser<'k, 'a> {
             }
             let Some(id) = &it.declaration.id else { continue };
             let key = it.keyed(Id::new(id));
+            if let Some(other) = self.elsewhere(it, &key) {
+                self.faults.insert(index, misplaced(known.snapshot, it, other));
+                continue;
+            }
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
                 Some(entry) if !it.fits(entry) => {
-                    self.faults.insert(index, unfit(known.snapshot, it, entry));
+                    self.faults.insert(index, unfit(known, it, entry));
                 }
                 Some(entry) => self.take_entry(index, entry.as_ref()),
                 None => {
                     let help = match self.is_misnamed(it) {
                         true => format!("remove or correct the ID: `{}` already exists with another ID", it.name()),
-                        // A rebuilt store gets the previously adopted ids. What is implicit is known by its ID alone.
-                        false if known.recreate_ids || it.declaration.kind.info().implicit => {
+                        // A rebuilt store gets the previously adopted ids, and what was deleted by hand is put back. What is
+                        // implicit is known by its ID alone.
+                        false if known.recreate_ids
+                            || known.snapshot.tombstone(&key).is_some()
+                            || it.declaration.kind.info().implicit =>
+                        {
                             self.take(index, key.id);
                             continue;
                         }
                         false => {
-                            "remove or correct the ID; to build a lost store again with its IDs, use `--recreate-ids`"
+                            "remove or correct the ID; to build a lost store again with its IDs, use `--recreate-ids`, or \
+                             `recreate_ids: true` of a followed source"
                                 .to_owned()
                         }
                     };
@@ -296,6 +305,13 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 }
             }
         }
+    }
+
+    /// The resource with a stated ID below another parent.
+    fn elsewhere(&self, it: &Wanted<'_>, key: &Key) -> Option<&'k Arc<Entry>> {
+        let known: &'k Known<'a> = self.known;
+        key.parent.as_ref().filter(|_| known.snapshot.get(key).is_none())?;
+        known.snapshot.find_child(it.declaration.kind, &key.id)
     }
 
     /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
@@ -425,6 +441,15 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let ids = self.ids.into_iter().zip(wanted);
         (ids.map(|(id, it)| id.unwrap_or_else(|| it.derived(0))).collect(), specials)
     }
+}
+
+/// The error of a stated ID that a resource has below another parent, which cannot change.
+fn misplaced(snapshot: &Snapshot, it: &Wanted<'_>, other: &Entry) -> Diagnostic {
+    let parent = other.key.parent_key().map(|key| snapshot.name_of(&key)).unwrap_or_default();
+    let message = format!("cannot adopt {} {}: it belongs to {parent}", other.key.kind, other.key.id);
+    let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
+    let help = "declare it there, or remove `metadata.id` to create another one here".to_owned();
+    it.declaration.head().diagnostic(fault.help(help))
 }
 
 fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {

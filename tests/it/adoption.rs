@@ -1,6 +1,10 @@
 //! Import of what exists: adoption by `metadata.id`, and certificates whose PEM is written in another way (D27, D28).
 
-use crate::cli::{Folder, Run, finish};
+use crate::{
+    cli::{Folder, Run, finish, until},
+    reload::replace,
+    sources::{in_state, status},
+};
 
 const CERTIFICATE: &str = include_str!("data/wildcard.pem");
 const KEY: &str = include_str!("data/wildcard.key.pem");
@@ -128,4 +132,96 @@ fn an_id_that_is_not_there_is_created_on_request_only() {
     assert!(through("").all().contains("cannot adopt HttpsEdge edghts_docs1"));
     let applied = through("--recreate-ids");
     assert_eq!(applied.code, 0, "{}", applied.all());
+}
+
+#[test]
+fn a_followed_source_has_the_same_rule_for_an_id_that_is_not_there() {
+    let edge = |metadata: &str, host: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{{metadata}}}\nspec: {{hostports: ['{host}:443']}}\n"
+        )
+    };
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("name: one", "one.example.com"));
+    let config = |more: &str| format!("sources:\n- {{name: shop, path: shop, interval: 1s{more}}}\n");
+    folder.write("edgewright.config.yaml", &config(""));
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    folder.write("shop/two.yaml", &edge("name: two, id: edghts_two1", "two.example.com"));
+    until("the error", || status(&serve, "shop").to_string().contains("edghts_two1: not found").then_some(()));
+    assert_eq!(serve.get("/edges/https/edghts_two1").status, 404);
+    replace(&folder, &config(", recreate_ids: true"));
+    until("the edge", || (serve.get("/edges/https/edghts_two1").status == 200).then_some(()));
+    // What somebody deletes is put back without the option, which nobody needs any longer.
+    replace(&folder, &config(""));
+    in_state(&serve, "shop", "Synced");
+    assert_eq!(serve.call("DELETE", "/edges/https/edghts_two1", "").status, 204);
+    until("the edge", || (serve.get("/edges/https/edghts_two1").status == 200).then_some(()));
+}
+
+#[test]
+fn an_id_of_a_route_on_another_edge_is_an_error_that_says_where_it_is() {
+    let folder = Folder::new();
+    let edge = |name: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: ['{name}.example.com:443']}}\n"
+        )
+    };
+    let route = |metadata: &str, edge: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: cart{metadata}}}\nspec:\n  edge: {edge}\n  \
+             match_type: path_prefix\n  match: /\n  backend: {{backend_id: bkd_1}}\n"
+        )
+    };
+    folder.write("m/edges.yaml", &format!("{}---\n{}", edge("one"), edge("two")));
+    folder.write("m/route.yaml", &route("", "one"));
+    folder.ok("reconcile m");
+    let listed = folder.ok("get HttpsEdgeRoute").out;
+    let id = listed.split_whitespace().find(|word| word.starts_with("edghtsrt_")).unwrap().to_owned();
+    folder.write("m/route.yaml", &route(&format!(", id: {id}"), "two"));
+    for line in ["plan m", "plan --recreate-ids m", "reconcile --recreate-ids m"] {
+        let run = folder.run(line);
+        let said = format!("cannot adopt HttpsEdgeRoute {id}: it belongs to HttpsEdge one of source");
+        assert!(run.code == 3 && run.all().contains(&said), "{line}: {}", run.all());
+    }
+    folder.write("m/route.yaml", &route(&format!(", id: {id}"), "one"));
+    assert!(folder.ok("plan m").out.contains("No changes"));
+}
+
+#[test]
+fn an_unowned_certificate_is_adopted_before_it_is_replaced() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let pem = include_str!("../../examples/storefront/certs/shop.chain.pem");
+    let key = include_str!("../../examples/storefront/certs/shop.key.pem");
+    let made = serve.call(
+        "POST",
+        "/tls_certificates",
+        &serde_json::json!({"certificate_pem": pem, "private_key_pem": key}).to_string(),
+    );
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    serve.stop();
+    folder.write("m/a/certificate.pem", CERTIFICATE);
+    folder.write("m/a/key.pem", KEY);
+    folder.write("m/b/certificate.pem", pem);
+    folder.write("m/b/key.pem", key);
+    let declare = |metadata: &str, of: &str| {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {{name: shop{metadata}}}\nspec:\n  \
+             certificate_pem: {{from_file: {of}/certificate.pem}}\n  private_key_pem: {{from_file: {of}/key.pem}}\n"
+        );
+        folder.write("m/a.yaml", &text);
+    };
+    declare(&format!(", id: {id}"), "a");
+    let refused = folder.run("plan m");
+    let help = format!("if you remove it now, {id} stays beside the new one");
+    let said = refused.all().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(refused.code == 3 && said.contains(&help) && said.contains("use its `certificate_pem`"), "{said}");
+    // What the help says.
+    declare(&format!(", id: {id}"), "b");
+    folder.ok("reconcile m");
+    declare("", "a");
+    folder.ok("reconcile m --max-deletes 100%");
+    let listed = folder.ok("get TlsCertificate").out;
+    assert!(!listed.contains(&id) && listed.matches("cert_").count() == 1, "{listed}");
 }

@@ -1,6 +1,6 @@
 //! Immutable content, and whether a resource of the store has that of a declared one.
 
-use super::Wanted;
+use super::{Known, Wanted};
 use crate::{
     model::{
         code::Code,
@@ -10,7 +10,7 @@ use crate::{
         kind::api_key::ApiKey,
         resource::AnyResource,
         secret::{Secrets, is_unknown},
-        snapshot::{Entry, Snapshot},
+        snapshot::Entry,
     },
     text::printable,
 };
@@ -36,7 +36,8 @@ impl Wanted<'_> {
 
 /// The error of a resource that cannot be adopted, because its immutable content differs: it would be another resource, which
 /// its stated ID denies.
-pub(super) fn unfit(snapshot: &Snapshot, it: &Wanted<'_>, entry: &Entry) -> Diagnostic {
+pub(super) fn unfit(known: &Known<'_>, it: &Wanted<'_>, entry: &Entry) -> Diagnostic {
+    let snapshot = known.snapshot;
     if let Some(key) = entry.spec_as::<ApiKey>() {
         let owner = printable(&key.owner_id);
         let message = format!("the owner of {} is `{owner}` and cannot change", snapshot.name_of(&entry.key));
@@ -51,7 +52,15 @@ pub(super) fn unfit(snapshot: &Snapshot, it: &Wanted<'_>, entry: &Entry) -> Diag
     let message =
         format!("cannot adopt {}: its `{field}` is another one, and cannot change", snapshot.name_of(&entry.key));
     let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
-    let help = "remove `metadata.id` to replace it with a new one, or use what it has".to_owned();
+    let help = match entry.is_owned_by(known.source) {
+        true => "remove `metadata.id` to replace it with a new one, or use what it has".to_owned(),
+        // Nobody would delete it.
+        false => format!(
+            "use its `{field}` to adopt it, and remove `metadata.id` with a later change to replace it; if you remove it now, \
+             {} stays beside the new one",
+            entry.key.id
+        ),
+    };
     it.declaration.head().diagnostic(fault.help(help))
 }
 
