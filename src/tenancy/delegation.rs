@@ -83,22 +83,22 @@ impl<'a> HostEdge<'a> {
         let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
         let (prefix, instead) = wanted_prefix(route);
-        let entry = format!("{{source: {source}, path_prefix: {}}}", printable(&prefix));
+        let is_odd = Selector::of(route).is_some_and(|selector| !is_normal(selector.path));
+        // An odd path is below no other prefix.
+        let wanted = consent_to_ask_for(self.edge, self.name, source, if is_odd { WHOLE } else { &prefix });
         let first = match instead {
-            Some((path, longer)) => format!("match `{prefix}`, because `{path}` also matches `{longer}`, and "),
+            _ if is_odd => format!("write the path without {ODD}, or "),
+            Some(matched) => {
+                let matched = printable(matched);
+                format!("match `{matched}/`, because `{matched}` also matches `{matched}-other`, and ")
+            }
             None => String::new(),
         };
-        let is_odd = Selector::of(route).is_some_and(|selector| !is_normal(selector.path));
-        let odd = "write the path without `.`, `..`, empty segments, percent signs and backslashes";
         if prefixes.is_empty() {
             let message = format!("{owner} does not delegate routes of HttpsEdge `{name}` to source `{source}`");
             let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("edge"));
             let other = if is_context { ", or name your source with `--source`" } else { "" };
-            let help = match is_odd {
-                true => odd.to_owned(),
-                false => format!("{first}ask for `delegates_to: [{entry}]` in the manifest of `{name}`{other}"),
-            };
-            return Some(fault.help(help));
+            return Some(fault.help(format!("{first}{wanted}{other}")));
         }
         let listed: Vec<String> = prefixes.iter().map(|prefix| format!("`{}`", printable(prefix))).collect();
         let message = format!(
@@ -106,11 +106,24 @@ impl<'a> HostEdge<'a> {
             listed.join(" and ")
         );
         let first = if first.is_empty() { "change the match, or " } else { &first };
-        let help = match is_odd {
-            true => odd.to_owned(),
-            false => format!("{first}ask for `{entry}` in `delegates_to` of `{name}`"),
-        };
+        let help = format!("{first}{wanted}");
         Some(Fault::new(Code::NotDelegated, message).at(Path::root().join("match")).help(help))
+    }
+}
+
+/// What to ask the owner of an edge for: an entry of its list of delegations, or the list if there is none yet. A list that has
+/// entries must keep them.
+pub(super) fn consent_to_ask_for(edge: &HttpsEdge, name: &str, source: &str, prefix: &str) -> String {
+    let (name, prefix) = (printable(name), printable(prefix));
+    // In braces, some characters need quotes.
+    let prefix = match prefix.contains([',', '[', ']', '{', '}', '\'', ':']) {
+        true => format!("'{}'", prefix.replace('\'', "''")),
+        false => prefix,
+    };
+    let entry = format!("{{source: {source}, path_prefix: {prefix}}}");
+    match edge.delegates_to.is_empty() {
+        true => format!("ask for `delegates_to: [{entry}]` in the manifest of `{name}`"),
+        false => format!("ask for `{entry}` in `delegates_to` of `{name}`"),
     }
 }
 
@@ -135,6 +148,9 @@ fn is_within(selector: &Selector<'_>, prefix: &str) -> bool {
     prefix == WHOLE || (is_normal(path) && (path.starts_with(prefix) || is_page()))
 }
 
+/// What a path in [`is_normal`] form does not have.
+const ODD: &str = "`.` and `..`, empty segments, and the characters `%`, `\\`, `?`, `#` and `;`";
+
 /// Whether no server could read another path in a path: matches are plain texts, and an upstream may resolve `..`.
 fn is_normal(path: &str) -> bool {
     let inner = path.strip_prefix('/').unwrap_or(path);
@@ -143,15 +159,14 @@ fn is_normal(path: &str) -> bool {
     !path.contains(['%', '\\', '?', '#', ';']) && (inner.is_empty() || inner.split('/').all(is_plain))
 }
 
-/// The prefix to ask for so that a route can be added. If it must be the route's match, too, also the path of the match, and
-/// a path outside of the prefix that it matches.
-fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<(String, String)>) {
+/// The prefix to ask for so that a route can be added. Also the match, if it has to end with `/` for that: otherwise it matches
+/// paths outside of the prefix.
+fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<&str>) {
     let Some(Selector { path, is_exact, .. }) = Selector::of(route) else { return (WHOLE.to_owned(), None) };
     if path.ends_with('/') {
         return (path.to_owned(), None);
     }
-    let instead = (!is_exact).then(|| (printable(path), format!("{}-other", printable(path))));
-    (format!("{path}/"), instead)
+    (format!("{path}/"), (!is_exact).then_some(route.r#match.as_str()))
 }
 
 /// The slots of required modules that a route does not have as the edge requires them.

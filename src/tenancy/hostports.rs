@@ -4,7 +4,7 @@
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::delegation::{WHOLE, prefixes_of};
+use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::{
     background::give_way,
     model::{
@@ -14,6 +14,7 @@ use crate::{
         fault::{Fault, Path},
         key::Key,
         kind::https_edge::HttpsEdge,
+        operation::CONTEXT_OWNER,
         snapshot::{Entry, Snapshot},
         traffic::host_port,
     },
@@ -110,23 +111,35 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
         }
         None => format!("HttpsEdge {}, which no source owns", rival.key.id),
     };
-    let message = match host_port(&text).is_some_and(|(host, port)| format!("{host}:{port}") == *theirs) {
+    let is_same = host_port(&text).is_some_and(|(host, port)| format!("{host}:{port}") == *theirs);
+    let message = match is_same {
         true => format!("`{text}` belongs to {edge}"),
         false => format!("`{text}` overlaps with `{}` of {edge}", printable(theirs)),
     };
     let help = match (source, owner) {
-        // Probably the manifests of that source.
-        (Some(_), Some(claim)) if claim.name == name => format!(
-            "if these are its manifests, run with `--source {0}`; otherwise remove it, or ask for `delegates_to: \
-             [{{source: {1}, path_prefix: /}}]` in that edge's manifest",
-            printable(&claim.source),
-            source.unwrap_or_default(),
-        ),
-        (Some(source), Some(claim)) => format!(
-            "remove it, declare routes of `{}` instead, or ask for `delegates_to: [{{source: {source}, path_prefix: /}}]` \
-             in its manifest",
-            printable(&claim.name)
-        ),
+        (Some(source), Some(claim)) => {
+            // Probably the manifests of that source.
+            let first = match claim.name == name {
+                true => {
+                    format!("if these are its manifests, run with `--source {}`; otherwise ", printable(&claim.source))
+                }
+                false => String::new(),
+            };
+            let edge = rival.spec_as::<HttpsEdge>();
+            let consent = edge.map(|edge| consent_to_ask_for(edge, &claim.name, source, WHOLE)).unwrap_or_default();
+            let its_name = match claim.source == CONTEXT_OWNER {
+                true => printable(&claim.name),
+                false => format!("{}/{}", printable(&claim.source), printable(&claim.name)),
+            };
+            match is_same {
+                // Consent does not help: one of two edges with a hostport gets no traffic.
+                true => format!(
+                    "{first}replace this edge by routes with `edge: {its_name}`, and {consent}; or ask for the removal of \
+                     the hostport there"
+                ),
+                false => format!("{first}remove it, or {consent}"),
+            }
+        }
         (Some(_), None) => format!("remove it, or adopt that edge with `metadata: {{id: {}}}`", rival.key.id),
         (None, _) => "remove it, or ask the owner of that edge to remove its hostport first".to_owned(),
     };
