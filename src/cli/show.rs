@@ -119,7 +119,7 @@ pub(super) fn try_say(line: &str) -> io::Result<()> {
 pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
     let plural = if files == 1 { "" } else { "s" };
     let mut line = format!("{files} file{plural} read: {}", counted(diagnostics, Severity::Error));
-    if diagnostics.iter().any(|it| it.severity == Severity::Warning) {
+    if diagnostics.iter().any(|it| it.counts_as(Severity::Warning)) {
         line += &format!(", {}", counted(diagnostics, Severity::Warning));
     }
     let _ = writeln!(anstream::stderr(), "{line}");

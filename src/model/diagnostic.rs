@@ -194,6 +194,11 @@ impl Diagnostic {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
     }
 
+    /// Whether it counts as a finding with a severity. The line that counts known findings is none itself (D114).
+    pub(crate) fn counts_as(&self, severity: Severity) -> bool {
+        self.severity == severity && self.code != Name::Code(Code::KnownFindings)
+    }
+
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -289,7 +294,7 @@ pub(crate) fn cap(diagnostics: &mut Vec<Diagnostic>) {
 pub(crate) fn counted(diagnostics: &[Diagnostic], severity: Severity) -> String {
     let mut total = 0;
     let mut of_file: HashMap<&str, (usize, usize)> = HashMap::new();
-    for it in diagnostics.iter().filter(|it| it.severity == severity) {
+    for it in diagnostics.iter().filter(|it| it.counts_as(severity)) {
         total += 1 + it.omitted as usize;
         if let Some(place) = &it.place {
             let (listed, omitted) = of_file.entry(place.file.name.as_str()).or_default();

@@ -27,7 +27,7 @@ pub struct Report {
 impl Report {
     /// The number of diagnostics with a severity, including those omitted because their file has too many.
     pub fn count(&self, severity: Severity) -> usize {
-        self.diagnostics.iter().filter(|it| it.severity == severity).map(|it| 1 + it.omitted as usize).sum()
+        self.diagnostics.iter().filter(|it| it.counts_as(severity)).map(|it| 1 + it.omitted as usize).sum()
     }
 
     /// Whether the manifests have errors.

@@ -34,7 +34,12 @@ fn warnings_of_the_base_are_counted_and_new_ones_listed() {
         assert!(new.err.contains("`zero`") && new.err.contains("`three`"), "{}", new.err);
         let counted = "2 warnings that the manifests at `main` have, too, are not listed";
         assert!(new.err.contains(counted) && new.err.contains("ERR_EDGEWRIGHT_KNOWN_FINDINGS"), "{}", new.err);
+        let counts = finish(folder.command(&format!("{line} --base main --format json")), "");
+        let counts: serde_json::Value = serde_json::from_str(&counts.out).unwrap();
+        assert_eq!(counts["summary"]["warnings"], 2, "{counts}");
     }
+    let text = folder.run("validate m --base main").err;
+    assert!(text.contains("3 files read: 0 errors, 2 warnings"), "{text}");
     // A folder that is new has no warnings at the base, and errors are always listed.
     folder.write("added/a.yaml", &manifest(&["four"]));
     folder.write("added/edge.yaml", &folder.read("m/edge.yaml"));
