@@ -24,6 +24,7 @@ use super::{
 use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
+    store::mint,
 };
 
 /// The path.
@@ -88,7 +89,7 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();
-            let exported = export(&snapshot, &source, adopt)?;
+            let exported = export(&snapshot, &source, adopt, mint::now())?;
             Ok(json_response(StatusCode::OK, &ExportedManifests::of(exported, snapshot.revision))?)
         })
         .await

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The prefix of annotations that set a lint's level (D27).
-const LINT_ANNOTATION: &str = "edgewright/lint.";
+pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";
 
 /// The lists of mappings that only manifests have, and a sample entry.
 pub(super) const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");

@@ -225,3 +225,46 @@ fn an_unowned_certificate_is_adopted_before_it_is_replaced() {
     let listed = folder.ok("get TlsCertificate").out;
     assert!(!listed.contains(&id) && listed.matches("cert_").count() == 1, "{listed}");
 }
+
+#[test]
+fn what_the_api_accepted_and_a_lint_refuses_is_adopted_at_the_first_try() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let post = |path: &str, body: serde_json::Value| {
+        let made = serve.call("POST", path, &body.to_string());
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.json()["id"].as_str().unwrap().to_owned()
+    };
+    let edge = post("/edges/https", serde_json::json!({"hostports": ["shop.example.com:443"]}));
+    post("/edges/https", serde_json::json!({"hostports": ["shop.example.com:443", "docs.example.com:443"]}));
+    let routes = format!("/edges/https/{edge}/routes");
+    let route = |matched: &str, module: &str, value: serde_json::Value| {
+        let backend = serde_json::json!({"backend_id": "bkd_1"});
+        post(
+            &routes,
+            serde_json::json!({"match_type": "path_prefix", "match": matched, "backend": backend, (module): value}),
+        )
+    };
+    route("/", "ip_restriction", serde_json::json!({"ip_policy_ids": []}));
+    route("/", "compression", serde_json::json!({}));
+    route("/cb", "circuit_breaker", serde_json::json!({}));
+    route("/fine", "compression", serde_json::json!({}));
+    serve.stop();
+    folder.ok("export --adopt out");
+    let plan = folder.run("plan out");
+    assert!(plan.code == 0 && plan.out.contains("6 to adopt"), "{}", plan.all());
+    let files: String = std::fs::read_dir(folder.path("out"))
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    for lint in ["empty-ip-restriction", "circuit-breaker-zero"] {
+        assert_eq!(files.matches(&format!("edgewright/lint.{lint}: warn")).count(), 1, "{files}");
+    }
+    // Both of two duplicates, whichever is first in the files.
+    for lint in ["duplicate-match", "duplicate-hostport"] {
+        assert_eq!(files.matches(&format!("edgewright/lint.{lint}: warn")).count(), 2, "{files}");
+    }
+    assert_eq!(files.matches("# The API accepts this").count(), 5, "{files}");
+    let fine = files.split("---").find(|document| document.contains("/fine")).unwrap();
+    assert!(!fine.contains("annotations"), "{fine}");
+}

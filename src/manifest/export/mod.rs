@@ -3,6 +3,7 @@
 //! Owned resources keep the name of their claim. Unowned resources can only be matched by id, so they are exported on
 //! request with `metadata.id`. Secrets become `{from_env: NAME}`; their values are never exported.
 
+mod accepted;
 mod names;
 mod text;
 
@@ -11,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -33,6 +35,7 @@ use crate::{
     },
     text::{printable, yaml::to_yaml},
 };
+use accepted::{Accepted, accepted, annotate, explained};
 use names::{readable_name, variable_names};
 use text::{envelope, is_its_match, prune, slug, take_required, unique};
 
@@ -58,12 +61,13 @@ pub(crate) struct Variable {
     pub ends_with_line_break: bool,
 }
 
-/// Exports the resources of `source`, and with `adopt` also unowned resources.
-pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<Exported, JsonError> {
+/// Exports the resources of `source`, and with `adopt` also unowned resources, as they are judged `now`.
+pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timestamp) -> Result<Exported, JsonError> {
     let mut exporter = Exporter {
         snapshot,
         source,
         adopt,
+        accepted: Accepted::new(),
         names: HashMap::new(),
         taken_names: BTreeMap::new(),
         taken: HashSet::new(),
@@ -71,6 +75,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool) -> Result<E
         out: Exported::default(),
     };
     exporter.choose_names()?;
+    exporter.accept(now);
     for of in &KINDS {
         if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
             let documents = documents(&mut exporter, kind)?;
@@ -97,6 +102,8 @@ pub(super) struct Exporter<'a> {
     snapshot: &'a Snapshot,
     source: &'a str,
     adopt: bool,
+    /// The lints that exported resources do not pass.
+    accepted: Accepted,
     /// The names of the exported resources.
     names: HashMap<Key, String>,
     /// The names of a kind, or of the children of a parent.
@@ -159,6 +166,15 @@ impl Exporter<'_> {
         Ok(())
     }
 
+    /// Finds the lints that exported resources do not pass.
+    fn accept(&mut self, now: Timestamp) {
+        let snapshot = self.snapshot;
+        let exported: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
+        let is_of_other = |entry: &&Arc<Entry>| entry.claim.is_some() && !self.owns(entry);
+        let others: Vec<Arc<Entry>> = snapshot.iter().filter(is_of_other).cloned().collect();
+        self.accepted = accepted(&exported, &others, now);
+    }
+
     /// The names that a resource cannot have.
     fn names_beside(&mut self, key: &Key) -> &mut BTreeSet<String> {
         self.taken_names.entry((key.kind, key.parent.clone())).or_default()
@@ -177,6 +193,11 @@ impl Exporter<'_> {
         standing.iter().map(|entry| self.standing(entry)).collect()
     }
 
+    /// The lints that a resource does not pass.
+    fn lints_of(&self, key: &Key) -> BTreeSet<&'static str> {
+        self.accepted.get(key).cloned().unwrap_or_default()
+    }
+
     /// Exports a resource as a document.
     fn standing(&mut self, entry: &Entry) -> Result<Value, JsonError> {
         let name = self.name(&entry.key).to_owned();
@@ -184,10 +205,11 @@ impl Exporter<'_> {
         if entry.key.kind == Kind::ApiKey {
             spec.insert("token_file".into(), format!("../{name}.token").into());
         }
-        Ok(self.document(entry, name, spec))
+        Ok(self.document(entry, name, spec, &self.lints_of(&entry.key)))
     }
 
-    fn document(&self, entry: &Entry, name: String, spec: Map<String, Value>) -> Value {
+    /// A resource as a document that sets the level of some lints.
+    fn document(&self, entry: &Entry, name: String, spec: Map<String, Value>, lints: &BTreeSet<&'static str>) -> Value {
         let mut metadata = Map::new();
         metadata.insert("name".into(), name.into());
         // Unowned and external resources can only be matched by id.
@@ -204,6 +226,7 @@ impl Exporter<'_> {
         if let Some(to) = entry.claim.as_deref().and_then(Claim::receiver) {
             metadata.insert("transfer_to".into(), to.into());
         }
+        annotate(&mut metadata, lints);
         envelope(entry.key.kind, metadata, spec)
     }
 
@@ -215,6 +238,7 @@ impl Exporter<'_> {
         let routes = self.snapshot.children(&edge.key, Kind::HttpsEdgeRoute).filter(|entry| self.takes(entry));
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
+        let mut lints = self.lints_of(&edge.key);
         for route in routes {
             // A route inside an edge moves with it.
             let offered = |entry: &Entry| entry.claim.as_deref().and_then(Claim::receiver).map(str::to_owned);
@@ -227,6 +251,7 @@ impl Exporter<'_> {
                 behind.push(self.route(&route, &name)?);
                 continue;
             }
+            lints.append(&mut self.lints_of(&route.key));
             let mut whole = Map::new();
             // Without a name, the match is the identity.
             if is_name(&own) {
@@ -238,7 +263,7 @@ impl Exporter<'_> {
         if !inside.is_empty() {
             spec.insert("routes".into(), inside.into());
         }
-        let mut documents = vec![self.document(edge, name, spec)];
+        let mut documents = vec![self.document(edge, name, spec, &lints)];
         documents.extend(required);
         documents.append(&mut behind);
         Ok(documents)
@@ -252,7 +277,7 @@ impl Exporter<'_> {
         spec.insert("edge".into(), edge.into());
         spec.extend(self.spec(route, &format!("{edge}/{name}"))?);
         let keeps_name = route.claim.as_deref().is_some_and(|claim| claim.name == name);
-        let mut document = self.document(route, name, spec);
+        let mut document = self.document(route, name, spec, &self.lints_of(&route.key));
         // If the name differs from the claim's, the id identifies the route.
         if let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut)
             && !keeps_name
@@ -414,7 +439,7 @@ impl Exporter<'_> {
         for variable in variables {
             text += &format!("#   {}\n", variable.name);
         }
-        let documents: Vec<String> = documents.iter().map(to_yaml).collect();
+        let documents: Vec<String> = documents.iter().map(|document| explained(to_yaml(document))).collect();
         text += &documents.join("---\n");
         let text = format::format(&name, &text).unwrap_or(text);
         self.out.files.push((name, text));

@@ -1,0 +1,79 @@
+//! What the API accepts and a lint refuses: an export has to plan as it is, so it lowers the level of the lint there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::{
+    lint::{self, Level, ManifestFacts, Subject, World},
+    manifest::reader::LINT_ANNOTATION,
+    model::{desired::Desired, key::Key, snapshot::Entry},
+};
+
+/// The field of the metadata.
+const ANNOTATIONS: &str = "annotations";
+/// The comment above it.
+const COMMENT: &str =
+    "  # The API accepts this, and edgewright refuses it by default. Fix it, and remove the annotation.\n";
+
+/// The lints by the resources that they refuse.
+pub(super) type Accepted = HashMap<Key, BTreeSet<&'static str>>;
+
+/// Finds what the lints refuse by default of exported resources, beside those of other sources.
+pub(super) fn accepted(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Timestamp) -> Accepted {
+    let of = |entry: &Entry| {
+        let claim = entry.claim.clone().unwrap_or_default();
+        let (key, spec) = (entry.key.clone(), Arc::clone(entry.spec()));
+        (key.clone(), Desired { key, spec, claim, position: 0, token_file: None, replaces: None })
+    };
+    let desired: BTreeMap<Key, Desired> = exported.iter().map(|entry| of(entry)).collect();
+    let judged: Vec<&Desired> = desired.values().collect();
+    let world = World {
+        judged: &judged,
+        desired: &desired,
+        is_whole: true,
+        others,
+        manifests: &ManifestFacts::default(),
+        now,
+        expiry_days: lint::expiring_certificate::DAYS,
+        allowed_labels: None,
+    };
+    let skipped = lint::LINTS.iter().filter(|lint| lint.default != Level::Deny).map(|lint| lint.name);
+    let skipped: Vec<&'static str> = skipped.collect();
+    let mut found = Accepted::new();
+    for finding in lint::run(&world, None, &skipped) {
+        // Which of two duplicates is reported depends on the order in the files.
+        let related = finding.related.map(|(subject, ..)| subject);
+        for subject in std::iter::once(finding.subject).chain(related) {
+            if let Subject::Resource(key) = subject {
+                found.entry(key).or_default().insert(finding.lint);
+            }
+        }
+    }
+    found
+}
+
+/// Adds the annotations of a document to its metadata.
+pub(super) fn annotate(metadata: &mut Map<String, Value>, lints: &BTreeSet<&'static str>) {
+    if lints.is_empty() {
+        return;
+    }
+    let levels = lints.iter().map(|lint| (format!("{LINT_ANNOTATION}{lint}"), Value::from(Level::Warn.as_str())));
+    metadata.insert(ANNOTATIONS.into(), Value::Object(levels.collect()));
+}
+
+/// The text of a document with a comment above its annotations. Exports have no others.
+pub(super) fn explained(text: String) -> String {
+    let line = format!("\n  {ANNOTATIONS}:\n    {LINT_ANNOTATION}");
+    match text.find(&line) {
+        Some(at) => {
+            let (head, rest) = text.split_at(at + 1);
+            format!("{head}{COMMENT}{rest}")
+        }
+        None => text,
+    }
+}
