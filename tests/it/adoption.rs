@@ -247,7 +247,7 @@ fn what_the_api_accepted_and_a_lint_refuses_is_adopted_at_the_first_try() {
     };
     route("/", "ip_restriction", serde_json::json!({"ip_policy_ids": []}));
     route("/", "compression", serde_json::json!({}));
-    route("/cb", "circuit_breaker", serde_json::json!({}));
+    route("/cb", "circuit_breaker", serde_json::json!({"enabled": true}));
     route("/fine", "compression", serde_json::json!({}));
     serve.stop();
     folder.ok("export --adopt out");

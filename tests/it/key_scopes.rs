@@ -369,9 +369,13 @@ fn what_is_not_compared_has_the_name_of_its_manifest_before_it_is_adopted() {
         "webhook_verification": {"provider": "github", "secret": "hook-secret-1"},
     });
     let route = server.call("POST", &format!("/edges/https/{edge}/routes"), Some(route)).str("/id").to_owned();
-    let text =
-        manifest("hook", "hook-secret-1", "first").replace("{name: hook}", &format!("{{name: hook, id: {edge}}}"));
-    let text = text.replace("- name: hook\n", &format!("- name: all\n      id: {route}\n"));
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: hook, id: {edge}}}\n\
+         spec: {{hostports: ['hook.example.com:443']}}\n---\n\
+         apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: all, id: {route}}}\nspec:\n  \
+         edge: hook\n  match_type: path_prefix\n  match: /\n  backend: {{backend_id: bkd_1}}\n  \
+         webhook_verification: {{provider: github, secret: hook-secret-1}}\n"
+    );
     let (_, planner) = key(&server, json!({"role": "planner", "plan": ["shop"]}));
     let planned = server.call_as(&planner, "POST", "/reconciliations", reconciliation("shop", &text, true));
     assert!(planned.text.contains("1 secret field of HttpsEdgeRoute hook/all"), "{}", planned.text);

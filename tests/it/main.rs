@@ -20,6 +20,7 @@ mod connections;
 mod crash;
 mod daemon;
 mod delegation;
+mod delegation_help;
 mod destroy;
 mod diff;
 mod disk;
