@@ -81,7 +81,9 @@ const DIGEST: &str = "(secret ";
 /// tells nothing about secrets.
 pub(crate) fn without_digests(value: &mut serde_json::Value) {
     match value {
-        serde_json::Value::String(text) if text.starts_with(DIGEST) || text.as_str() == "(unknown)" => MASK.clone_into(text),
+        serde_json::Value::String(text) if text.starts_with(DIGEST) || text.as_str() == "(unknown)" => {
+            MASK.clone_into(text)
+        }
         serde_json::Value::Array(items) => items.iter_mut().for_each(without_digests),
         serde_json::Value::Object(fields) => fields.values_mut().for_each(without_digests),
         _ => {}
