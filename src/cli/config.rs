@@ -11,9 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Failure,
+    Exit, Failure,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
-    found_file, usage,
+    found_file::{self, CheckedOptions},
+    usage,
 };
 use crate::{
     api::{
@@ -87,11 +88,13 @@ pub(super) enum ConfigPart {
     Lints,
     /// What only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
     Server,
+    /// Whether the file can set what only `serve` uses.
+    Trust,
 }
 
 impl ConfigPart {
     /// All parts.
-    pub(super) const ALL: [ConfigPart; 2] = [ConfigPart::Lints, ConfigPart::Server];
+    pub(super) const ALL: [ConfigPart; 3] = [ConfigPart::Lints, ConfigPart::Server, ConfigPart::Trust];
 
     /// The part that a field belongs to.
     fn of(field: &FieldPath) -> Option<Self> {
@@ -123,8 +126,8 @@ pub(super) struct Config {
     /// Its keys.
     keys: Vec<String>,
     fixed: BTreeMap<String, Value>,
-    /// The first error of each part. It fails only the commands that use the part: a mistake in the list of sources must
-    /// not prevent a look at the history.
+    /// The errors of each part. They fail only the commands that use the part: a mistake in the list of sources must not
+    /// prevent a look at the history.
     errors: Vec<(ConfigPart, Failure)>,
     /// The levels of lints.
     pub lints: LintLevels,
@@ -153,12 +156,13 @@ impl Config {
         }
     }
 
-    /// Refuses what only a server uses, unless the file was named: a pull request can add it to the working folder.
+    /// Keeps a server from using what only a server uses, unless the file was named: a pull request can add it to the
+    /// working folder.
     fn trusted(mut self) -> Self {
         let of_server = |key: &&String| ConfigPart::named(key) == Some(ConfigPart::Server);
         if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
             let failure = self.not_found(key, FieldPath::root().join(key.as_str()));
-            self.errors.push((ConfigPart::Server, failure));
+            self.errors.push((ConfigPart::Trust, failure));
         }
         self
     }
@@ -170,10 +174,16 @@ impl Config {
         self.placed(fault.at(place))
     }
 
-    /// Fails if the command that runs has an option that a file found in the working folder cannot set, and nothing else has set it.
-    pub(super) fn check_options(&self, command: &Command, matches: &ArgMatches) -> Result<(), Failure> {
+    /// Fails if the command that runs uses an option that a file found in the working folder cannot set, and nothing else has
+    /// set it.
+    pub(super) fn check_options(
+        &self,
+        command: &Command,
+        matches: &ArgMatches,
+        checked: CheckedOptions,
+    ) -> Result<(), Failure> {
         let refused = self.options.keys().filter(|name| self.is_refused(name));
-        match found_file::first_unset(command, matches, refused) {
+        match found_file::first_unset(command, matches, checked, refused) {
             Some(name) => Err(self.not_found(name, FieldPath::root().join("options").join(name))),
             None => Ok(()),
         }
@@ -184,12 +194,16 @@ impl Config {
         !self.named && !self.options.get(name).is_some_and(|value| found_file::can_set(name, value))
     }
 
-    /// Fails with the first error of the parts that a command uses.
+    /// Fails with the errors of the parts that a command uses.
     pub(super) fn check(&mut self, used: &[ConfigPart]) -> Result<(), Failure> {
-        match self.errors.iter().position(|(part, _)| used.contains(part)) {
-            Some(at) => Err(self.errors.remove(at).1),
-            None => Ok(()),
+        let errors = std::mem::take(&mut self.errors).into_iter();
+        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(part, _)| used.contains(part));
+        self.errors = others;
+        if failing.is_empty() {
+            return Ok(());
         }
+        let diagnostics = failing.into_iter().flat_map(|(_, failure)| failure.diagnostics).collect();
+        Err(Failure { diagnostics, exit: Exit::Error })
     }
 
     /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
@@ -209,9 +223,9 @@ impl Config {
         self.has_content
     }
 
-    /// The long names of the options that the file sets.
-    pub(super) fn option_names(&self) -> BTreeSet<String> {
-        self.options.keys().cloned().collect()
+    /// Whether the file sets an option.
+    pub(super) fn sets(&self, name: &str) -> bool {
+        self.options.contains_key(name) && !self.is_refused(name)
     }
 
     /// The values that take effect only at the start of a server, by their paths in the file.
@@ -273,6 +287,7 @@ impl Config {
         let mut faults = content.take_faults();
         let (file, found) = decode::<File>(content.root(), None);
         faults.extend(found);
+        let unreadable = faults.len();
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
@@ -301,12 +316,14 @@ impl Config {
             faults.push(fault.at(path));
             WritePolicies::new()
         });
+        let checked = faults.split_off(unreadable);
+        // What is wrong with the rest of a key that was only read in part may be a consequence.
+        let is_consequence = |fault: &Fault| faults.iter().any(|other| other.path.0.first() == fault.path.0.first());
+        let checked: Vec<Fault> = checked.into_iter().filter(|fault| !is_consequence(fault)).collect();
         let mut errors: Vec<(ConfigPart, Failure)> = Vec::new();
-        for fault in faults {
+        for fault in faults.into_iter().chain(checked) {
             match ConfigPart::of(&fault.path).filter(|_| is_readable) {
                 None => return Err(fail(fault)),
-                // Others of the same part may only be consequences of it.
-                Some(part) if errors.iter().any(|(known, _)| *known == part) => {}
                 Some(part) => errors.push((part, fail(fault))),
             }
         }

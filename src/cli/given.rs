@@ -1,8 +1,8 @@
 //! How the options of a command were given: where a command works must not depend on what somebody forgot (D105).
 
-use std::collections::BTreeSet;
+use clap::{ArgMatches, Command, parser::ValueSource};
 
-use clap::{ArgMatches, parser::ValueSource};
+use super::{Failure, config::Config, found_file::CheckedOptions, report_unconfigured};
 
 /// What a command without a store or a server does with the current context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,18 +20,21 @@ pub(super) enum CurrentContext {
 
 /// The origins of a command's options.
 pub(super) struct Given<'a> {
-    matches: Option<&'a ArgMatches>,
-    /// The long names of the options in the configuration file.
-    configured: BTreeSet<String>,
+    command: &'a Command,
+    arguments: &'a ArgMatches,
+    config: &'a Config,
     current_context: CurrentContext,
 }
 
 impl<'a> Given<'a> {
-    /// Takes the arguments of the whole program, and the long names of the options in the configuration file.
-    pub(super) fn new(matches: &'a ArgMatches, configured: BTreeSet<String>, current_context: CurrentContext) -> Self {
-        let command = matches.subcommand().map(|(_, command)| command);
-        let matches = command.map(|command| command.subcommand().map_or(command, |(_, nested)| nested));
-        Self { matches, configured, current_context }
+    /// Takes the whole program and its arguments, and the configuration file.
+    pub(super) fn new(
+        command: &'a Command,
+        arguments: &'a ArgMatches,
+        config: &'a Config,
+        current_context: CurrentContext,
+    ) -> Self {
+        Self { command, arguments, config, current_context }
     }
 
     /// What the command does with the current context.
@@ -49,13 +52,20 @@ impl<'a> Given<'a> {
         match self.source(id) {
             Some(ValueSource::CommandLine | ValueSource::EnvVariable) => true,
             // The configuration file sets defaults, by long names.
-            Some(_) => self.configured.contains(&id.replace('_', "-")),
+            Some(_) => self.config.sets(&id.replace('_', "-")),
             None => false,
         }
     }
 
+    /// Fails if a configuration file that was found in the working folder sets options of the store, which it cannot.
+    pub(super) fn check_store_options(&self) -> Result<(), Failure> {
+        let checked = self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore);
+        checked.inspect_err(report_unconfigured)
+    }
+
     fn source(&self, id: &str) -> Option<ValueSource> {
-        let matches = self.matches?;
+        let (_, command) = self.arguments.subcommand()?;
+        let matches = command.subcommand().map_or(command, |(_, nested)| nested);
         // clap panics in debug builds if the command has no such option.
         matches.try_contains_id(id).ok().filter(|is_set| *is_set).and_then(|_| matches.value_source(id))
     }

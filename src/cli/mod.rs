@@ -75,6 +75,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parse
 pub(crate) use config::fuzzed as fuzzed_configuration;
 use config::{Config, ConfigPart};
 use files_only::without_server;
+use found_file::CheckedOptions;
 use given::{CurrentContext, Given};
 use output::Output;
 use prompt::Confirmation;
@@ -242,10 +243,11 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    config.check_options(&command, &matches).inspect_err(report_unconfigured)?;
+    let checked = config.check_options(&command, &matches, CheckedOptions::BeforeChoice);
+    checked.inspect_err(report_unconfigured)?;
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
-    let given = Given::new(&matches, config.option_names(), current_context(&cli.command));
+    let given = Given::new(&command, &matches, &config, current_context(&cli.command));
     match cli.command {
         Command::Reconcile(mut args) => args.common.place.choose(&given).and_then(|()| args.run(lints)),
         Command::Plan(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
@@ -259,7 +261,7 @@ fn run() -> CommandResult {
         Command::Suspend(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Resume(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Get(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Trace(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
+        Command::Trace(mut args) => args.choose(&given).and_then(|()| args.run(lints)),
         Command::Export(mut args) => args.place.choose(&given).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
         Command::History(mut args) if args.needs_files() => {
@@ -315,8 +317,9 @@ fn current_context(command: &Command) -> CurrentContext {
 /// The parts of the configuration file that a command uses, besides the options.
 fn used_by(command: &Command) -> &'static [ConfigPart] {
     match command {
-        // `validate` checks the parts for `serve`, too: nothing else finds their mistakes before a server starts.
-        Command::Serve(_) | Command::Validate(_) => &ConfigPart::ALL,
+        Command::Serve(_) => &ConfigPart::ALL,
+        // It checks the part for `serve`, too: nothing else finds its mistakes before a server starts.
+        Command::Validate(_) => &[ConfigPart::Lints, ConfigPart::Server],
         Command::Reconcile(_) | Command::Plan(_) | Command::Diff(_) => &[ConfigPart::Lints],
         Command::Trace(args) if args.reads_manifests() => &[ConfigPart::Lints],
         _ => &[],

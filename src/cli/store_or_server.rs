@@ -16,10 +16,15 @@ pub(super) struct StoreOrServer {
 }
 
 impl StoreOrServer {
-    /// Chooses between the two (D105).
+    /// Chooses between the two (D105). A client ignores what a configuration file that was found says of a store: server and
+    /// clients can share a folder.
     pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
         self.store.is_by_flag = given.by_flag("store");
-        self.server.choose(given)
+        self.server.choose(given)?;
+        match self.server.url() {
+            Some(_) => Ok(()),
+            None => given.check_store_options(),
+        }
     }
 
     /// A client of the server, if there is one.

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, net::IpAddr, path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure,
+    given::Given,
     output::print,
     review::ContextArgs,
     show, snapshot_of,
@@ -45,7 +46,7 @@ pub(super) struct Args {
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
-    pub place: StoreOrServer,
+    place: StoreOrServer,
     /// Client IP address of the request.
     #[arg(long, value_name = "IP", env = "EDGEWRIGHT_CLIENT_IP")]
     client_ip: Option<IpAddr>,
@@ -69,6 +70,14 @@ impl Args {
     /// Whether the command reads manifests, and not only the store.
     pub(super) fn reads_manifests(&self) -> bool {
         !self.manifests.is_empty()
+    }
+
+    /// Chooses between a store and a server. Manifests alone need neither.
+    pub(super) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+        match self.reads_manifests() && !self.after {
+            true => self.place.server.choose(given),
+            false => self.place.choose(given),
+        }
     }
 
     /// Runs the command.

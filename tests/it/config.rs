@@ -142,10 +142,12 @@ fn a_mistake_in_a_part_fails_only_the_commands_that_use_it() {
         for line in ["get edges", "history", "blame edge a", "keys list", "owners list", "plan m", "diff m m"] {
             folder.ok(line);
         }
-        for line in ["validate m", "serve --listen 127.0.0.1:0"] {
-            let run = with_found_file(&folder, line);
-            assert_eq!((run.code, run.err.contains(said)), (1, true), "{line}: {text}: {}", run.all());
-        }
+        let run = with_found_file(&folder, "serve --listen 127.0.0.1:0");
+        assert_eq!((run.code, run.err.contains(said)), (1, true), "{text}: {}", run.all());
+        // What only a server may not do does not fail the check of manifests.
+        let run = with_found_file(&folder, "validate m");
+        let expected = i32::from(!said.contains("NOT_ALLOWED"));
+        assert_eq!((run.code, run.err.contains(said)), (expected, expected == 1), "{text}: {}", run.all());
     }
     folder.write("edgewright.config.yaml", "lints: {nope: warn}\n");
     folder.ok("get edges");
@@ -186,7 +188,7 @@ fn a_file_that_is_only_found_sets_nothing_that_reads_writes_or_sends() {
         ("options:\n  listen: 0.0.0.0:80\n", "serve"),
         ("lints: {}\nsources: [{name: a, path: m}]\n", "serve"),
         ("lints: {}\nrest_writes: {shop: drift}\n", "serve"),
-        ("lints: {}\nnotifications: {files: [{name: a, path: x}]}\n", "validate m"),
+        ("lints: {}\nnotifications: {files: [{name: a, path: x}]}\n", "serve"),
     ] {
         folder.write(CONFIG, text);
         let run = with_found_file(&folder, line);
@@ -209,4 +211,42 @@ fn a_file_that_is_only_found_sets_nothing_that_reads_writes_or_sends() {
     folder.write(CONFIG, "options: {listen: '127.0.0.1:1', store: elsewhere}\n");
     assert_eq!(with_found_file(&folder, "validate m").code, 0);
     assert_eq!(with_found_file(&folder, "plan --store mine m").code, 0);
+}
+
+#[test]
+fn a_client_shares_the_folder_of_its_server() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let serve = folder.serve("--store shop.db");
+    folder.write(CONFIG, "options: {store: shop.db, history-days: 9}\nsources: [{name: shop, path: m}]\n");
+    let client = |line: &str| {
+        let mut command = folder.command(line);
+        command.env_remove(CONFIG_VARIABLE).env_remove("EDGEWRIGHT_STORE").env("EDGEWRIGHT_TOKEN", &serve.token);
+        finish(command, "")
+    };
+    let server = format!("--server http://{}", serve.address);
+    for line in ["plan m", "get edges", "history", "export", "keys list"] {
+        let run = client(&format!("{line} {server}"));
+        assert_eq!(run.code, 0, "{line}: {}", run.all());
+    }
+    for line in ["validate m", "diff m m", "trace --manifests m https://a.example.com/"] {
+        let run = client(line);
+        assert_eq!(run.code, 0, "{line}: {}", run.all());
+    }
+    // Without a server, the command would work on another store than the file says.
+    for line in ["plan m", "get edges", "history --store shop.db"] {
+        let run = client(line);
+        assert_eq!((run.code, run.err.contains("cannot be set in a configuration file")), (1, true), "{}", run.all());
+    }
+    folder.write(CONFIG, "options: {server: 'http://127.0.0.1:1'}\n");
+    assert_eq!(client("plan m --store mine").code, 0);
+}
+
+#[test]
+fn all_errors_are_told_at_once() {
+    let folder = Folder::new();
+    folder.write(CONFIG, "lints: {nope: warn}\nsources: [{name: a, path: m, interval: soon}]\nhooks: {git: {}}\n");
+    let run = folder.run("validate .");
+    let told = ["/lints/nope", "/sources/0/interval", "/hooks/git"];
+    assert!(run.code == 1 && told.iter().all(|place| run.err.contains(place)), "{}", run.all());
 }

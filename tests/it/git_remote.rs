@@ -353,7 +353,7 @@ fn a_file_found_in_the_working_folder_sends_no_credentials() {
         "hooks:\n  git: {secret_file: x}\n".to_owned(),
     ] {
         folder.write(CONFIG, &text);
-        let mut command = folder.command("validate .");
+        let mut command = folder.command("serve --listen 127.0.0.1:0");
         command.env_remove(CONFIG_VARIABLE);
         let run = finish(command, "");
         let is_refused = run.err.contains("cannot be set in a configuration file found in the working folder");
