@@ -1,9 +1,14 @@
 //! The options of `keys create` for the scope of a key (D101).
 
 use super::keys::role;
-use crate::model::{
-    key_scope::{KeyScope, WriteAction},
-    kind::owner::Role,
+use crate::{
+    model::{
+        fault::nearest,
+        key_scope::{KeyScope, WriteAction},
+        kind::owner::Role,
+    },
+    reconcile::check_new_source,
+    text::printable,
 };
 
 /// What the key may do. Without any of these options, it may do what its owner's role allows.
@@ -13,10 +18,10 @@ pub(super) struct ScopeArgs {
     #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
     scope_role: Option<Role>,
     /// Source that the key may plan; can be repeated. The name can end in `*`.
-    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',')]
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
     plan: Vec<String>,
     /// Source that the key may plan and apply, and whose resources it may change; can be repeated. The name can end in `*`.
-    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',')]
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',', value_parser = sources)]
     apply: Vec<String>,
     /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`; can be repeated.
     #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
@@ -60,6 +65,32 @@ impl ScopeArgs {
         };
         (scope != KeyScope::default()).then_some(scope)
     }
+}
+
+/// Returns a warning for each name in a scope that selects none of the known sources: it may be misspelt.
+pub(super) fn unknown_sources(scope: &KeyScope, known: &[String]) -> Vec<String> {
+    let warning = |pattern: &str| {
+        let name = pattern.strip_suffix('*').unwrap_or(pattern);
+        let has = if name == pattern { "is called" } else { "begins with" };
+        let warning = format!("No source {has} `{}` yet.", printable(name));
+        match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("{warning} Did you mean `{}`?", printable(near)),
+            None => warning,
+        }
+    };
+    scope.unmatched(known).into_iter().map(warning).collect()
+}
+
+/// Parses the name of a source, or the start of several names. No new source can have another one.
+fn sources(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    if name.contains('*') {
+        return Err("`*` can only end the name of a source, such as `shop-*`".to_owned());
+    }
+    if text != "*" {
+        check_new_source(name)?;
+    }
+    Ok(text.to_owned())
 }
 
 fn action(text: &str) -> Result<WriteAction, String> {

@@ -1,7 +1,7 @@
 //! `edgewright keys`: the API keys of a store or a server.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,7 +10,8 @@ use clap::Subcommand;
 
 use super::{
     CommandResult, Exit, Failure,
-    key_scope::ScopeArgs,
+    config::Config,
+    key_scope::{ScopeArgs, unknown_sources},
     local_log::LocalLogArgs,
     output::{hand_over, is_readable_by_others, print},
     owners,
@@ -19,7 +20,10 @@ use super::{
     target::{ApiClient, ApiKeyOfServer, create_through, delete_through, keys_of, role_through},
 };
 use crate::{
-    api::security::{LocalChanges, LocalLog},
+    api::{
+        security::{LocalChanges, LocalLog},
+        sources::{MOST_UNFOLLOWED, view::SourceList},
+    },
     model::{
         Kind,
         code::Code,
@@ -117,19 +121,22 @@ impl Args {
     }
 
     /// Runs the command.
-    pub(super) fn run(self) -> CommandResult {
+    pub(super) fn run(self, config: &Config) -> CommandResult {
         match self.command {
             Command::Create { place, role, owner, description, token_file, scope, log } => {
                 let show = |token: &Secret| show(token, token_file.as_deref());
+                let scope = scope.scope().map(Arc::new);
                 let spec = ApiKey {
                     description,
                     owner_id: owner.clone().unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string()),
-                    scope: scope.scope().map(Arc::new),
+                    scope: scope.clone(),
                     ..ApiKey::default()
                 };
-                let is_limited = spec.scope.is_some();
-                let has = match place.client()? {
-                    Some(client) => create_on_server(&client, role, owner.is_some(), &spec, show)?,
+                let (has, sources) = match place.client()? {
+                    Some(client) => {
+                        let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
+                        (has, scope.as_ref().and_then(|_| sources_of_server(&client)))
+                    }
                     None => {
                         let owner = spec.owner_id.clone();
                         let mut shown = false;
@@ -144,10 +151,14 @@ impl Args {
                             say("The key was not created: the token that was printed does not work.");
                         }
                         created?;
-                        rules::role_of(&opened.snapshot(), &owner)
+                        let snapshot = opened.snapshot();
+                        (rules::role_of(&snapshot, &owner), Some(sources_of(&snapshot, config)))
                     }
                 };
-                if !is_limited && has == Some(Role::Editor) {
+                if let (Some(scope), Some(sources)) = (&scope, &sources) {
+                    unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
+                }
+                if scope.is_none() && has == Some(Role::Editor) {
                     say("The key may apply every source. To limit it, create it with --apply SOURCE.");
                 }
             }
@@ -237,6 +248,21 @@ fn create_on_server(
     let wanted = role.filter(|role| has.is_none() && *role != Role::default());
     create_through(client, spec, wanted, show)?;
     Ok(role.or((!names_owner).then(Role::default)))
+}
+
+/// The sources that own resources in a store, and those that a server with the same configuration follows.
+fn sources_of(snapshot: &Snapshot, config: &Config) -> Vec<String> {
+    let owning = snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.as_str()));
+    let followed = config.sources.iter().map(|source| source.name.as_str());
+    let names: BTreeSet<&str> = owning.chain(followed).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The sources of a server, if it lists all of them.
+fn sources_of_server(client: &ApiClient) -> Option<Vec<String>> {
+    let list: SourceList = client.get("/sources").ok()?;
+    let unfollowed = list.sources.iter().filter(|source| !source.is_followed()).count();
+    (unfollowed < MOST_UNFOLLOWED).then(|| list.sources.into_iter().map(|source| source.name).collect())
 }
 
 /// Creates a key, and its owner if the store has none with this id. `hand_out` gets the token before the key exists, so

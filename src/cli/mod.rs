@@ -269,7 +269,7 @@ fn run() -> CommandResult {
         }
         Command::History(mut args) => args.place().choose(&given).and_then(|()| args.run()),
         Command::Blame(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Keys(mut args) => args.place().choose(&given).and_then(|()| args.run()),
+        Command::Keys(mut args) => args.place().choose(&given).and_then(|()| args.run(&config)),
         Command::Owners(mut args) => args.place().choose(&given).and_then(|()| args.run()),
         Command::Login(args) => args.run(),
         Command::Logout(args) => args.run(),

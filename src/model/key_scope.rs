@@ -112,6 +112,14 @@ impl KeyScope {
         self.apply.iter().any(|pattern| pattern == ALL)
     }
 
+    /// The names in `plan` and `apply` that select none of some sources.
+    pub(crate) fn unmatched(&self, sources: &[String]) -> Vec<&str> {
+        let is_unmatched = |pattern: &&String| {
+            pattern.as_str() != ALL && !sources.iter().any(|source| matches(pattern.as_str(), source.as_str()))
+        };
+        self.plan.iter().chain(&self.apply).filter(is_unmatched).map(String::as_str).collect()
+    }
+
     /// Whether the key may change resources of a kind that no source owns.
     pub(crate) fn may_write(&self, kind: Kind) -> bool {
         self.kinds.iter().any(|name| name == ALL || name == kind.facts().name)

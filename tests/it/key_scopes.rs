@@ -4,7 +4,7 @@ use edgewright::resources::MASK;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, finish},
+    cli::{Folder, Run, finish},
     server::{Answer, Server},
 };
 
@@ -248,6 +248,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
     }
     drop(serve);
     for (options, words) in [
+        ("--apply team*shop", "`*` can only end the name of a source"),
         ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
         ("--expires-at soon", "`expires_at` must be a time"),
         ("--address 10.0.0.1/8", "is not a network"),
@@ -431,4 +432,40 @@ fn the_dry_run_of_a_rollback_shows_no_change_of_a_secret() {
     let body = json!({"to": before, "source": "shop", "expect": outcome});
     let applied = call(&applier, body);
     assert_eq!(applied.status, 201, "{}", applied.text);
+}
+
+#[test]
+fn a_misspelt_source_is_told_and_an_impossible_one_refused() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    folder.ok("reconcile --source shop m");
+    let serve = folder.serve("--store other");
+    let of_store = |options: &str| folder.run(&format!("keys create --role planner {options}"));
+    let mut apply = folder.command("reconcile --source shop m");
+    let server = format!("http://{}", serve.address);
+    apply.env("EDGEWRIGHT_SERVER", &server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
+    assert_eq!(finish(apply, "").code, 0);
+    let of_server = |options: &str| {
+        let mut command = folder.command(&format!("keys create --role planner {options}"));
+        command.env("EDGEWRIGHT_SERVER", &server).env("EDGEWRIGHT_TOKEN", &serve.token).env_remove("EDGEWRIGHT_STORE");
+        finish(command, "")
+    };
+    for create in [&of_store as &dyn Fn(&str) -> Run, &of_server] {
+        for (options, said) in [
+            ("--apply shpo", "No source is called `shpo` yet. Did you mean `shop`?"),
+            ("--plan docs-*", "No source begins with `docs-` yet."),
+        ] {
+            let run = create(options);
+            assert!(run.code == 0 && run.err.contains(said), "{options}: {}", run.all());
+        }
+        for options in ["--apply shop", "--plan sh*", "--apply *"] {
+            let run = create(options);
+            assert!(run.code == 0 && !run.err.contains("No source"), "{options}: {}", run.all());
+        }
+    }
+    let mut spaced = folder.command("keys create --store new --apply");
+    spaced.arg("Team Shop").env_remove("EDGEWRIGHT_STORE");
+    let run = finish(spaced, "");
+    assert!(run.code == 1 && run.err.contains("a source name cannot contain spaces"), "{}", run.all());
+    assert!(!folder.path("new").exists(), "no key and no store");
 }

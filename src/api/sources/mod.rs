@@ -38,7 +38,7 @@ use crate::{
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
 /// The most sources that nobody follows and that are listed: clients choose their names.
-const MOST_UNFOLLOWED: usize = 100;
+pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
 pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
