@@ -16,9 +16,9 @@ use crate::{
 
 /// Format manifests without changing their content or comments.
 ///
-/// Uses LF line endings, removes trailing whitespace and repeated blank lines, indents YAML and JSON by two spaces, and
-/// orders the top-level keys: apiVersion, kind, metadata, spec. If a formatted file cannot be proven to have the same
-/// content, it is reported and left unchanged. Prints the names of the changed files.
+/// Uses LF line endings, removes trailing whitespace and repeated blank lines, indents YAML and JSON by two spaces, writes
+/// one space before a value, and orders the top-level keys: apiVersion, kind, metadata, spec. If a formatted file cannot
+/// be proven to have the same content, it is reported and left unchanged. Prints the names of the changed files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Report without writing: print the files that would change, and exit with code 1 if there are any.

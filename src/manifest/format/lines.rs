@@ -1,9 +1,9 @@
-//! Splits YAML into lines with their indentation levels.
+//! Splits YAML into lines with their indentation levels, and one space before each value.
 //!
 //! It knows just enough YAML to distinguish structure from content: keys, dashes, quotes, brackets and block scalars.
 //! It may be wrong about rare forms, so the caller compares the parsed documents.
 
-use super::scan::{Continuation, Scan, key_end, rest_of};
+use super::scan::{Continuation, Scan, key_end, rest_of, spaced, without_blanks};
 
 /// A line of the formatted text.
 #[derive(Debug)]
@@ -152,7 +152,6 @@ impl<'a> Splitter<'a> {
                 rest = item;
                 continue;
             }
-            text.push_str(rest);
             if let Some(colon) = key_end(rest) {
                 let level = self.enter(at, false);
                 let is_root = self.open.len() == 1;
@@ -162,6 +161,15 @@ impl<'a> Splitter<'a> {
                 }
                 first.get_or_insert(level.new);
                 value = rest.get(colon + 1..).unwrap_or_default();
+                text.push_str(rest.get(..=colon).unwrap_or_default());
+                match without_blanks(value) {
+                    // A comment may be aligned with others.
+                    none if none.is_empty() || none.starts_with('#') => text.push_str(value),
+                    some => {
+                        text.push(' ');
+                        text.push_str(&spaced(some));
+                    }
+                }
             } else {
                 // A value on its own line is deeper than its parent.
                 if first.is_none() {
@@ -170,6 +178,7 @@ impl<'a> Splitter<'a> {
                     first = Some(if self.indent { inside } else { at });
                 }
                 value = rest;
+                text.push_str(&spaced(rest));
             }
             break;
         }
@@ -255,6 +264,8 @@ impl<'a> Splitter<'a> {
     fn quoted(&mut self, owner: Option<Nesting>, mut scan: Scan) {
         while scan.is_open() {
             let Some(line) = self.take() else { return };
+            let line = scan.spaced(line);
+            let line = line.as_str();
             scan = scan.over(line);
             // Keep trailing whitespace inside quotes: it is not part of the value, but removing it may look like a
             // change.

@@ -228,6 +228,24 @@ mod tests {
     }
 
     #[test]
+    fn a_value_comes_after_one_space() {
+        for (text, wanted) in [
+            ("kind:   K\n", "kind: K\n"),
+            ("kind:\tK\n", "kind: K\n"),
+            ("a:    {}\n", "a: {}\n"),
+            ("a: {name:   s,\tb:  [1,  2], c:1 }\n", "a: {name: s, b: [1, 2], c:1 }\n"),
+            ("a:   # kept\n  b:  |  # of b\n    c:   d\n", "a:   # kept\n  b: |  # of b\n    c:   d\n"),
+            ("a: {b: 1,   # of b\n  c:  two  words}\n", "a: {b: 1,   # of b\n  c: two  words}\n"),
+            (
+                "- k:  \"s:  t\"\n  l:   &x {y:  1,\n    z:   'a:  b'}\n",
+                "- k: \"s:  t\"\n  l: &x {y: 1,\n    z: 'a:  b'}\n",
+            ),
+        ] {
+            assert_eq!(yaml_of(text), wanted);
+        }
+    }
+
+    #[test]
     fn a_lone_carriage_return_is_a_line_break() {
         assert_eq!(yaml_of("a: 1\r"), "a: 1\n");
         assert_eq!(yaml_of("a: 1 # c\rb: [x,\r  y]\r\n\r"), "a: 1 # c\nb: [x,\n  y]\n");

@@ -42,6 +42,18 @@ fn without_properties(text: &str) -> &str {
     rest
 }
 
+/// Returns a line from its value on, with one space in place of the blanks after each colon and comma in brackets.
+pub(super) fn spaced(text: &str) -> String {
+    let value = without_properties(text);
+    let properties = text.get(..text.len() - value.len()).unwrap_or_default();
+    format!("{properties}{}", Scan::default().spaced(value))
+}
+
+/// A text without the blanks at its start.
+pub(super) fn without_blanks(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t'])
+}
+
 /// How the value after a key or dash continues.
 pub(super) fn rest_of(value: &str) -> Continuation {
     let value = without_properties(value);
@@ -85,7 +97,29 @@ impl Scan {
     }
 
     /// Scans one more line, up to the end of the value.
-    pub(super) fn over(mut self, line: &str) -> Self {
+    pub(super) fn over(self, line: &str) -> Self {
+        self.separators(line, |_| {})
+    }
+
+    /// Returns one more line, with one space in place of the blanks after each colon and comma in brackets.
+    pub(super) fn spaced(self, line: &str) -> String {
+        let (mut text, mut copied) = (String::with_capacity(line.len()), 0);
+        self.separators(line, |end| {
+            let rest = line.get(end..).unwrap_or_default();
+            let value = without_blanks(rest);
+            // A comment may be aligned with others.
+            if value.len() < rest.len() && !value.is_empty() && !value.starts_with('#') {
+                text.push_str(line.get(copied..end).unwrap_or_default());
+                text.push(' ');
+                copied = line.len() - value.len();
+            }
+        });
+        text.push_str(line.get(copied..).unwrap_or_default());
+        text
+    }
+
+    /// Scans one more line. Calls `separated` with the end of each colon and comma in brackets.
+    fn separators(mut self, line: &str, mut separated: impl FnMut(usize)) -> Self {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';
         while let Some((at, c)) = chars.next() {
@@ -103,7 +137,10 @@ impl Scan {
                     '"' | '\'' if self.fresh => self.quote = Some(c),
                     '[' | '{' if self.fresh || self.depth > 0 => (self.depth, self.fresh) = (self.depth + 1, true),
                     ']' | '}' if self.depth > 0 => (self.depth, self.fresh) = (self.depth - 1, false),
-                    ',' | ':' if self.depth > 0 => self.fresh = true,
+                    ',' | ':' if self.depth > 0 => {
+                        self.fresh = true;
+                        separated(at + 1);
+                    }
                     c if c.is_whitespace() => {}
                     _ => self.fresh = false,
                 },
