@@ -233,7 +233,7 @@ fn run() -> CommandResult {
             return Err(failure);
         }
         Err(error) => {
-            let error = usage::tamed(error);
+            let error = usage::tamed(usage::advised(error, std::env::args_os()));
             let printed = error.print();
             // clap exits with 2 on a usage error, which is the code for pending changes.
             if error.use_stderr() {

@@ -235,8 +235,8 @@ pub(super) fn failed(report: &mut Report, failure: Failure) -> Exit {
     failure.exit
 }
 
-fn unusable(file: &std::path::Path, reason: &str) -> Failure {
-    Diagnostic::error(Code::Unreadable, format!("cannot use the plan {}: {reason}", file.display())).into()
+fn unusable(file: &std::path::Path, reason: &str) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("cannot use the plan {}: {reason}", file.display()))
 }
 
 fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
@@ -244,8 +244,11 @@ fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
         let mut text = String::new();
         file.take(MOST_PLAN_BYTES).read_to_string(&mut text).map(|_| text)
     });
-    let text = read.map_err(|error| unusable(file, &error.to_string()))?;
-    SavedPlan::read(&text).map_err(|reason| unusable(file, &reason))
+    let saved = read.map_err(|error| error.to_string()).and_then(|text| SavedPlan::read(&text));
+    saved.map_err(|reason| {
+        let help = "name a file that `edgewright plan PATH --out FILE` has saved; manifests are the argument PATH";
+        unusable(file, &reason).help(help).into()
+    })
 }
 
 /// Fails unless the plan is the reviewed one, and shows the difference.

@@ -10,18 +10,25 @@ use crate::model::{code::Code, diagnostic::Diagnostic, node::Node};
 /// The start of the format of a saved plan.
 const PLAN_FORMAT: &str = "edgewright/plan/";
 
+/// How to keep a file from being read as a manifest.
+pub(super) const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
+
 /// The error for a file in which no document is meant to be a manifest.
 pub(super) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
     let first = documents.first()?.node();
     if !documents.iter().all(|document| is_foreign(document.node())) {
         return None;
     }
-    let message = match text(first, "format").starts_with(PLAN_FORMAT) {
+    let is_plan = text(first, "format").starts_with(PLAN_FORMAT);
+    let message = match is_plan {
         true => "not a manifest: a plan that `plan --out` has saved".to_owned(),
         false => format!("not a manifest: no `apiVersion: {API_VERSION}`"),
     };
     let error = Diagnostic::error(Code::ApiVersion, message).at(file.place(0..0));
-    Some(error.help("move the file out of the folder, or list it in the folder's `.edgewrightignore`"))
+    Some(error.help(match is_plan {
+        true => format!("apply it with `edgewright reconcile PATH --plan FILE`, or {LEAVE_OUT}"),
+        false => LEAVE_OUT.to_owned(),
+    }))
 }
 
 /// Whether a document is not meant to be a manifest: it has nothing of one, or the version of another program.

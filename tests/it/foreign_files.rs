@@ -30,6 +30,12 @@ fn a_file_of_another_program_is_one_finding() {
     assert_eq!(run.err.matches("not a manifest: no `apiVersion: edgewright/v1`").count(), 4, "{}", run.all());
     assert!(run.err.contains("not a manifest: a plan that `plan --out` has saved"), "{}", run.all());
     assert!(run.err.contains(".edgewrightignore"), "{}", run.all());
+    assert!(run.err.contains("apply it with `edgewright reconcile PATH --plan FILE`"), "{}", run.all());
+    for file in ["nowhere.json", "m/shop.yaml"] {
+        let run = folder.run(&format!("reconcile m --plan {file}"));
+        let helps = run.err.contains("name a file that `edgewright plan PATH --out FILE` has saved");
+        assert!(run.code == 1 && helps, "{file}: {}", run.all());
+    }
     // What is meant to be a manifest has its own errors.
     folder.write("one.yaml", &EDGE.replace("edgewright/v1", "edgewright/v2"));
     assert!(folder.run("validate one.yaml").err.contains("unknown apiVersion"));
