@@ -63,9 +63,9 @@ pub(crate) fn opaque_ids(faults: &mut Faults, field: &str, sample: &str, ids: &[
 }
 
 fn valid_id(faults: &mut Faults, id: &str) {
-    if !is_opaque_id(id) {
-        let is_network = id.split('/').next().is_some_and(|address| address.parse::<IpAddr>().is_ok());
-        let help = match id.contains("://") || is_network {
+    let is_address = is_address(id);
+    if !is_opaque_id(id) || is_address {
+        let help = match is_address {
             true => "write the ID that stands for it: the gateway knows the addresses and networks of IDs",
             false => "use 1 to 255 bytes without slashes, whitespace or control characters",
         };
@@ -74,31 +74,40 @@ fn valid_id(faults: &mut Faults, id: &str) {
     }
 }
 
+/// Whether a text is a URL, an IP address, a network, or a host with dots and a port. No ID looks like one.
+pub(super) fn is_address(text: &str) -> bool {
+    let is_ip = |text: &str| text.parse::<IpAddr>().is_ok();
+    let is_network = text.split('/').next().is_some_and(is_ip);
+    let is_hostport = || parse_hostport(text).is_ok_and(|(host, _)| host.contains(['.', '[']));
+    text.contains("://") || is_network || is_hostport()
+}
+
 /// Checks a hostport: `host:port` with a DNS name or IP address and a port in 1–65535 (D17).
 pub(crate) fn hostport(faults: &mut Faults, text: &str) {
     if let Err(reason) = parse_hostport(text) {
-        let of_url = in_url(text);
-        let reason = if of_url.is_some() { "it is a URL" } else { reason };
+        let reason = if text.contains("://") { "it is a URL" } else { reason };
         let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a hostport: {reason}", printable(text)));
-        faults.report(match of_url {
+        faults.report(match in_url(text) {
             Some(hostport) => fault.help(format!("write `{}`", printable(&hostport))),
             None => fault.help("write `host:port`, such as `shop.example.com:443`"),
         });
     }
 }
 
-/// The hostport of a URL over HTTP.
+/// The hostport of a URL.
 fn in_url(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
-    let port = match scheme {
-        "https" => 443,
-        "http" => 80,
-        _ => return None,
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "https" | "wss" | "tls" => Some(443),
+        "http" | "ws" => Some(80),
+        _ => None,
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A user and a password do not belong to the host.
+    let authority = authority.rsplit('@').next().unwrap_or_default();
     let hostport = match parse_hostport(authority) {
         Ok(_) => authority.to_owned(),
-        Err(_) => format!("{authority}:{port}"),
+        Err(_) => format!("{authority}:{}", port?),
     };
     parse_hostport(&hostport).is_ok().then_some(hostport)
 }

@@ -10,6 +10,11 @@ const MOST_COMPARISONS: usize = 100_000;
 
 /// Words that people use for a known one, although they are spelt differently.
 const SYNONYMS: &[(&str, &str)] = &[
+    ("addresses", "ip_policy_ids"),
+    ("allow", "ip_policy_ids"),
+    ("cidrs", "ip_policy_ids"),
+    ("ips", "ip_policy_ids"),
+    ("networks", "ip_policy_ids"),
     ("domain", "hostports"),
     ("domains", "hostports"),
     ("host", "hostports"),

@@ -1,8 +1,11 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
 use crate::model::{
+    Kind,
+    check::is_address,
     code::Code,
     fault::Fault,
+    module::Slot,
     node::{Node, NodeShape},
 };
 
@@ -29,16 +32,40 @@ pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: N
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
     let start = start(name);
     // Whoever writes a switch means the one of the module.
-    if fields.contains(&"enabled")
+    if let Some(module) = Kind::all().find_map(|info| info.slot(name))
         && let Some(on) = switch(found)
     {
-        let help = if on { format!("write `{start} {{}}`") } else { format!("write `{start} {{enabled: false}}`") };
+        return fault.help(of_switch(module, on));
+    }
+    if let Some(ids) = fields.iter().find(|field| field.ends_with("_ids"))
+        && let NodeShape::Seq(mut entries) = found.shape()
+        && entries.any(|entry| entry.as_str().is_some_and(is_address))
+    {
+        let help = format!("write `{start} {{{ids}: […]}}` with IDs: the gateway knows their addresses and networks");
         return fault.help(help);
     }
     fault.help(match sample(fields) {
         Some(sample) => format!("write `{start} {sample}`, with any of the fields {}", list(fields)),
         None => format!("write `{start} {{key: value}}`"),
     })
+}
+
+/// What to write for a module that is to be on or off. If its defaults are not enough, the fields of its example tell what is.
+fn of_switch(module: &Slot, on: bool) -> String {
+    let name = module.name;
+    if !on {
+        return match module.required {
+            [] => format!("write `{name}: {{enabled: false}}`"),
+            _ => format!("remove `{name}`"),
+        };
+    }
+    if module.empty_is_harmless {
+        return format!("write `{name}: {{}}`");
+    }
+    let example = (module.example)();
+    let fields = example.as_object().into_iter().flatten();
+    let fields: Vec<String> = fields.map(|(field, _)| format!("{field}: …")).collect();
+    format!("set its fields, such as `{name}: {{{}}}`", fields.join(", "))
 }
 
 /// Whether a value turns something on or off.

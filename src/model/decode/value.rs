@@ -150,6 +150,11 @@ impl<'de> NodeValue<'de, '_> {
                 format!("expected a string, found {}", argument.describe_type()),
             )));
         };
+        if let Some(name) = variable(argument).filter(|_| source == "from_env") {
+            let fault =
+                Fault::new(Code::InvalidFormat, "`from_env` must be the name of a variable, without other characters");
+            return Err(here(fault.help(format!("write `{{from_env: {name}}}`"))));
+        }
         let mut resolved = self.context.resolved.borrow_mut();
         let answer = resolved
             .entry((source.to_owned(), argument.to_owned()))
@@ -169,21 +174,26 @@ fn unmasked(secret: &str) -> Result<&str, DecodeError> {
     Err(DecodeError::new(fault.help("set the secret itself; viewers read the mask in its place")))
 }
 
-/// Rejects a variable as templates and shells write it: here, its text would be the secret.
-fn no_variable(secret: &str) -> Result<(), DecodeError> {
-    let within = |start: &str, end: &str| secret.strip_prefix(start)?.strip_suffix(end);
+/// Rejects a variable as templates and shells write it: its text would be the value.
+fn no_variable(text: &str) -> Result<(), DecodeError> {
+    let Some(name) = variable(text) else { return Ok(()) };
+    let fault =
+        Fault::new(Code::InvalidFormat, "variables in texts are not replaced: this text would be the value itself");
+    Err(DecodeError::new(fault.help(format!("write `{{from_env: {name}}}`"))))
+}
+
+/// The name of a variable that a text consists of, or `NAME` if the name may be a part of a secret.
+fn variable(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let within = |start: &str, end: &str| text.strip_prefix(start)?.strip_suffix(end);
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
             && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     };
     let braced = within("${", "}").or_else(|| within("$(", ")")).or_else(|| within("{{", "}}"));
-    let plain = || secret.strip_prefix('$').or_else(|| within("%", "%")).filter(|name| is_name(name));
-    let Some(name) = braced.or_else(plain).map(str::trim).filter(|name| !name.is_empty()) else { return Ok(()) };
-    // Anything else may be a secret after all.
-    let name = if is_name(name) { name } else { "NAME" };
-    let fault =
-        Fault::new(Code::InvalidFormat, "variables in texts are not replaced: this text would be the secret itself");
-    Err(DecodeError::new(fault.help(format!("write `{{from_env: {name}}}`"))))
+    let plain = || text.strip_prefix('$').or_else(|| within("%", "%")).filter(|name| is_name(name));
+    let name = braced.or_else(plain).map(str::trim).filter(|name| !name.is_empty())?;
+    Some(if is_name(name) { name } else { "NAME" })
 }
 
 fn tagged() -> DecodeError {
@@ -270,6 +280,10 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
+            }
+            NodeShape::String(text) if name == SOURCED_TEXT && self.context.sources.is_some() => {
+                no_variable(text)?;
+                visitor.visit_newtype_struct(self)
             }
             NodeShape::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
             // The number may be an unquoted secret.
