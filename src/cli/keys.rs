@@ -140,7 +140,7 @@ impl Args {
                     None => {
                         let owner = spec.owner_id.clone();
                         let mut shown = false;
-                        let opened = place.store.open()?;
+                        let opened = place.store.open_or_create()?;
                         let log = log.open(&place.store)?;
                         let created = create(&opened, log, role, spec, |token| {
                             show(token).inspect_err(|_| say("No key was created."))?;

@@ -429,6 +429,14 @@ impl StoreArgs {
         probe(&self.store)?.then(|| self.open()).transpose()
     }
 
+    /// Opens the store, and creates it if it does not exist.
+    fn open_or_create(&self) -> Result<Store, Failure> {
+        match self.open_if_there()? {
+            Some(store) => Ok(store),
+            None => self.create(),
+        }
+    }
+
     /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
     fn create(&self) -> Result<Store, Failure> {
         let is_kept = !self.is_in_memory();

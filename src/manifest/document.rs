@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeSeed};
 use super::{
     bounds,
     findings::FileFindings,
+    foreign::or_left_out,
     origin::{ManifestFile, Origin},
     syntax,
 };
@@ -153,7 +154,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
             findings.error(|| over(file, bounds::too_deep(offset..end)));
         } else {
             let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
-            findings.error(|| diagnostic().help(hint(text, offset)));
+            findings.error(|| diagnostic().help(or_left_out(hint(text, offset), text)));
         }
     }
     documents

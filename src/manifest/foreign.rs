@@ -11,12 +11,16 @@ use crate::model::{code::Code, diagnostic::Diagnostic, node::Node};
 const PLAN_FORMAT: &str = "edgewright/plan/";
 
 /// How to keep a file from being read as a manifest.
-pub(super) const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
+const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
 
 /// The error for a file in which no document is meant to be a manifest.
 pub(super) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
     let first = documents.first()?.node();
-    if !documents.iter().all(|document| is_foreign(document.node())) {
+    let is_foreign = |document: &Document| match document.node().entries() {
+        Some(_) => is_foreign(document.node()),
+        None => !has_name(&file.source.text),
+    };
+    if !documents.iter().all(is_foreign) {
         return None;
     }
     let is_plan = text(first, "format").starts_with(PLAN_FORMAT);
@@ -31,13 +35,25 @@ pub(super) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Optio
     }))
 }
 
-/// Whether a document is not meant to be a manifest: it has nothing of one, or the version of another program.
+/// Whether a text has the start of a version of this program.
+fn has_name(text: &str) -> bool {
+    text.contains("edgewright/")
+}
+
+/// Whether a mapping is not meant to be a manifest: it has nothing of one, or the version of another program.
 fn is_foreign(document: Node<'_>) -> bool {
     let version = text(document, "apiVersion");
-    document.entries().is_some()
-        && !version.starts_with("edgewright")
+    !version.starts_with("edgewright")
         && kinds::find(text(document, "kind")).is_none()
         && (!version.is_empty() || document.get("spec").is_none())
+}
+
+/// Adds to the help of a syntax error how to leave the file out, if nothing in it is meant for this program.
+pub(super) fn or_left_out(help: &str, text: &str) -> String {
+    match has_name(text) {
+        true => help.to_owned(),
+        false => format!("{help}; if the file is not a manifest, {LEAVE_OUT}"),
+    }
 }
 
 fn text<'a>(document: Node<'a>, field: &str) -> &'a str {

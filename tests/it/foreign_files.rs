@@ -44,6 +44,28 @@ fn a_file_of_another_program_is_one_finding() {
 }
 
 #[test]
+fn a_file_of_any_form_is_one_finding_with_the_way_to_leave_it_out() {
+    let folder = Folder::new();
+    for (name, text) in [
+        ("list.json", "[1, 2]"),
+        ("text.yaml", "hello world\n"),
+        ("comments.json", "// of another program\n{\"a\": 1}\n"),
+        ("helm.yaml", "apiVersion: v1\nkind: {{ .Values.kind }}\nmetadata:\n  name: {{ include \"x\" . }}\n"),
+    ] {
+        folder.write(name, text);
+        let run = folder.run(&format!("validate {name}"));
+        assert_eq!((run.code, run.err.matches("ERR_EDGEWRIGHT_").count()), (3, 1), "{name}: {}", run.all());
+        assert!(run.err.contains("list it in the folder's `.edgewrightignore`"), "{name}: {}", run.all());
+    }
+    // A manifest with a mistake is not to be left out.
+    for text in [format!("{EDGE}  - x\n"), "[{apiVersion: edgewright/v1}]\n".to_owned()] {
+        folder.write("own.yaml", &text);
+        let run = folder.run("validate own.yaml");
+        assert!(run.code == 3 && !run.err.contains(".edgewrightignore"), "{}", run.all());
+    }
+}
+
+#[test]
 fn an_ignore_file_leaves_files_out_wherever_manifests_are_read() {
     let folder = mixed();
     folder.write("m/.edgewrightignore", "# not ours\n/package.json\nplan.json\ndocker-*.yml\nci/\n");

@@ -32,6 +32,9 @@ fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
     let second = folder.ok("reconcile --store shop storefront");
     let plan = folder.ok("plan --store shop storefront");
     assert!(!second.err.contains("New store") && !plan.err.contains("No store"), "{}", second.err + &plan.err);
+    let first = folder.ok("keys create --store keys");
+    let second = folder.ok("keys create --store keys");
+    assert_eq!([&first, &second].map(|run| run.err.matches("New store: keys\n").count()), [1, 0], "{}", first.err);
 }
 
 #[test]
