@@ -2,8 +2,16 @@
 
 use std::{borrow::Cow, ops::Range};
 
-/// The parts of a token before the ID of its key.
-const START: [&str; 2] = ["ew", "ak"];
+/// The start of a token, before the ID of its key. Somebody who copies a token may miss it.
+const START: &str = "ew";
+/// The start of the ID of a key.
+const KEY: &str = "ak";
+/// The characters of an ID after its start.
+const ID_CHARS: usize = 27;
+/// What separates the parts of a token; the path of a request can write it in another way.
+const SEPARATORS: [&str; 3] = ["_", "%5F", "%5f"];
+/// What a header has before a token.
+const SCHEME: &str = "bearer ";
 /// The fewest characters of a secret part that are hidden. A whole one has 27.
 const SHORTEST_SECRET: usize = 12;
 /// What stands for a secret part.
@@ -11,14 +19,14 @@ const HIDDEN: &str = "***";
 
 /// Whether a text contains an API token.
 pub(crate) fn has_token(text: &str) -> bool {
-    secrets(text).next().is_some()
+    token_secrets(text).next().is_some()
 }
 
 /// Hides the secret parts of the API tokens in a text.
 pub(crate) fn without_tokens(text: &str) -> Cow<'_, str> {
     let mut shown = String::new();
     let mut from = 0;
-    for Range { start, end } in secrets(text) {
+    for Range { start, end } in token_secrets(text) {
         shown += text.get(from..start).unwrap_or_default();
         shown += HIDDEN;
         from = end;
@@ -29,32 +37,55 @@ pub(crate) fn without_tokens(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The ID of the API key of a text that is a token and nothing else.
+/// The ID of the API key of a text that is a token and nothing else. Whoever pastes one may have copied a part of it, or the
+/// marks around it.
 pub(crate) fn key_of_token(text: &str) -> Option<&str> {
-    let text = text.trim();
-    let whole = secrets(text).next().filter(|secret| secret.end == text.len() && text.starts_with("ew_"))?;
-    text.get(3..whole.start)?.strip_suffix('_')
+    let mut text = without_marks(text);
+    if let Some((scheme, rest)) = text.split_at_checked(SCHEME.len())
+        && scheme.eq_ignore_ascii_case(SCHEME)
+    {
+        text = without_marks(rest);
+    }
+    let (has_start, text) = match text.strip_prefix("ew_") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let id = alphanumerics(text.strip_prefix("ak_")?);
+    let (key, rest) = text.split_at_checked("ak_".len() + id)?;
+    let is_token = match rest.strip_prefix('_') {
+        Some(secret) => alphanumerics(secret) == secret.len() && ((has_start && id > 0) || id == ID_CHARS),
+        None => rest.is_empty() && has_start && id == ID_CHARS,
+    };
+    is_token.then_some(key)
+}
+
+/// What is between quotes, brackets and the like, which are around a token in a text; a hidden secret part counts.
+fn without_marks(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || "\"'`.,;:<>()[]*…".contains(c))
 }
 
 /// Where the secret parts of the tokens in a text are.
-fn secrets(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.match_indices(START[0]).filter_map(|(at, _)| {
-        let mut rest = text.get(at..)?;
-        for part in START {
-            rest = after_separator(rest.strip_prefix(part)?)?;
-        }
-        let alphanumeric = |text: &str| text.bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let id = alphanumeric(rest);
-        rest = after_separator(rest.get(id..)?).filter(|_| id > 0)?;
+pub(crate) fn token_secrets(text: &str) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices(KEY).filter_map(|(at, _)| {
+        let (before, rest) = text.split_at_checked(at)?;
+        let rest = after_separator(rest.strip_prefix(KEY)?)?;
+        let has_start = SEPARATORS.iter().any(|it| before.strip_suffix(it).is_some_and(|it| it.ends_with(START)));
+        let id = alphanumerics(rest);
+        let rest = after_separator(rest.get(id..)?).filter(|_| (has_start && id > 0) || id == ID_CHARS)?;
         let start = text.len() - rest.len();
-        let length = alphanumeric(rest);
+        let length = alphanumerics(rest);
         (length >= SHORTEST_SECRET).then(|| start..start + length)
     })
 }
 
-/// What follows an underscore, which the path of a request can write in another way.
+/// How many letters and digits a text starts with.
+fn alphanumerics(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_alphanumeric).count()
+}
+
+/// What follows a separator.
 fn after_separator(text: &str) -> Option<&str> {
-    ["_", "%5F", "%5f"].iter().find_map(|separator| text.strip_prefix(separator))
+    SEPARATORS.iter().find_map(|separator| text.strip_prefix(separator))
 }
 
 #[cfg(test)]
@@ -71,7 +102,10 @@ mod tests {
             (format!("new ew_ ew_ak_ `{TOKEN}`, {TOKEN}."), format!("new ew_ ew_ak_ `{hidden}`, {hidden}.")),
             (TOKEN.replace('_', "%5f"), hidden.replace('_', "%5f")),
             (TOKEN[..50].to_owned(), hidden.to_owned()),
+            (format!("without its start: {}", &TOKEN[3..]), format!("without its start: {}", &hidden[3..])),
+            (TOKEN[3..].replace('_', "%5F"), hidden[3..].replace('_', "%5F")),
             ("ew_ak_1_short, ew_ak_, ak_3MWmcLvtt0vjIX9kLlxuHz95QLB, über".to_owned(), String::new()),
+            ("ak_1_Zirnp3rqEUFId13vm5Ms2LsUY6D, break_out".to_owned(), String::new()),
         ] {
             let expected = if expected.is_empty() { text.clone() } else { expected };
             assert_eq!(without_tokens(&text), expected);
@@ -80,12 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_token_names_its_key() {
-        assert_eq!(key_of_token(TOKEN), Some("ak_3MWmcLvtt0vjIX9kLlxuHz95QLB"));
-        assert_eq!(key_of_token(&format!(" {TOKEN}\n")), Some("ak_3MWmcLvtt0vjIX9kLlxuHz95QLB"));
-        for other in ["ak_3MWmcLvtt0vjIX9kLlxuHz95QLB", "", "ew_ak_1_short", &format!("x{TOKEN}"), &format!("{TOKEN}.")]
-        {
+    fn a_token_names_its_key_however_it_was_copied() {
+        for copied in [
+            TOKEN.to_owned(),
+            format!(" {TOKEN}\n"),
+            format!("\"{TOKEN}\","),
+            format!("<'{TOKEN}'>."),
+            format!("Bearer {TOKEN}"),
+            format!("\"bearer {TOKEN}\""),
+            TOKEN[3..].to_owned(),
+            format!("'{}'", &TOKEN[3..]),
+            TOKEN[..TOKEN.len() - 20].to_owned(),
+            TOKEN[3..40].to_owned(),
+            TOKEN[..34].to_owned(),
+            TOKEN[..33].to_owned(),
+            without_tokens(TOKEN).into_owned(),
+        ] {
+            assert_eq!(key_of_token(&copied), Some("ak_3MWmcLvtt0vjIX9kLlxuHz95QLB"), "{copied}");
+        }
+        assert_eq!(key_of_token("ew_ak_1_short"), Some("ak_1"));
+        for other in ["ak_3MWmcLvtt0vjIX9kLlxuHz95QLB", "", "ak_1_short", "ew_ak_", "Bearer ü", "ew_ak_1", "bearer"] {
             assert_eq!(key_of_token(other), None, "{other}");
+        }
+        for other in [format!("x{TOKEN}"), format!("{TOKEN}/routes"), format!("{TOKEN} {TOKEN}")] {
+            assert_eq!(key_of_token(&other), None, "{other}");
         }
     }
 }
