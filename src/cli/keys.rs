@@ -28,7 +28,7 @@ use crate::{
         Kind,
         code::Code,
         diagnostic::Diagnostic,
-        fault::Check,
+        fault::Faults,
         id::Id,
         key::Key,
         key_scope::KeyScope,
@@ -37,6 +37,7 @@ use crate::{
             owner::{Owner, Role},
         },
         operation::{Author, Operation},
+        resource::AnyResource,
         rules,
         secret::Secret,
         snapshot::Snapshot,
@@ -216,7 +217,9 @@ fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
 
 /// Refuses an invalid key.
 fn check(spec: &ApiKey) -> Result<(), Failure> {
-    match spec.faults().into_iter().next() {
+    let mut faults = Faults::new();
+    AnyResource::check(spec, &mut faults);
+    match faults.into_vec().into_iter().next() {
         None => Ok(()),
         Some(fault) => {
             let help = fault.help.unwrap_or_default();

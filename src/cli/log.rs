@@ -70,7 +70,7 @@ pub(super) fn start(format: LogFormat) {
 /// Writes the first admin's token, which is shown only once. It is no event: no filter may hide it.
 pub(super) fn admin_token(format: LogFormat, token: &Secret) -> io::Result<()> {
     const WHAT: &str = "Admin token (shown only once)";
-    show::try_say(&match format {
+    show::say_all(&match format {
         LogFormat::Text => format!("{WHAT}: {}", token.expose()),
         LogFormat::Json => {
             let timestamp = mint::now().to_string();

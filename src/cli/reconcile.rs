@@ -221,7 +221,7 @@ impl PlanArgs {
 
 /// Tells which revision was made. If stderr cannot be written, at least the exit code differs from that of a success.
 pub(super) fn applied(revision: u64) -> Exit {
-    let said = show::try_say(&format!("Applied as revision {revision}."));
+    let said = show::say_all(&format!("Applied as revision {revision}."));
     unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
 }
 

@@ -103,15 +103,15 @@ pub(super) fn difference(diff: &str) {
     say("");
 }
 
-/// Prints a line to stderr.
+/// Prints a line to stderr, without the API tokens in it.
 pub(super) fn say(line: &str) {
-    let _ = try_say(line);
+    let _ = say_all(&escaped(line));
 }
 
-/// Prints a line that must be seen to stderr; an error is not ignored.
-pub(super) fn try_say(line: &str) -> io::Result<()> {
+/// Prints a line that must be seen to stderr as it is, such as one with a new API token; an error is not ignored.
+pub(super) fn say_all(line: &str) -> io::Result<()> {
     let mut stderr = anstream::stderr();
-    writeln!(stderr, "{}", escaped(line))?;
+    writeln!(stderr, "{line}")?;
     stderr.flush()
 }
 

@@ -9,7 +9,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::text::{escaped, has_token, steers, without_tokens};
+use crate::text::{escaped, has_token, steers};
 
 /// The commands of other tools, and how to do the same.
 static OTHER_WORDS: [(&[&str], &str); 13] = [
@@ -110,7 +110,7 @@ pub(super) fn invalid_value(error: &Error) -> Option<(String, String)> {
 }
 
 fn fit(text: &str) -> String {
-    escaped(&without_tokens(text)).into_owned()
+    escaped(text).into_owned()
 }
 
 fn is_unfit(value: &ContextValue) -> bool {

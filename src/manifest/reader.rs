@@ -4,7 +4,7 @@ mod edge;
 
 use std::{path::PathBuf, sync::Arc};
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     declaration::{Declaration, Declared, Facts, ModuleSet},
@@ -20,7 +20,7 @@ use crate::{
     background::give_way,
     lint::{self, Level},
     model::{
-        Kind,
+        Kind, check,
         code::Code,
         decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
@@ -79,10 +79,18 @@ impl Reader<'_> {
     }
 
     /// Decodes a field of a mapping; returns the default if it is missing or invalid.
-    fn field<T: DeserializeOwned + Default>(&mut self, node: Node<'_>, part: DocumentPart, name: &str) -> T {
+    fn field<T>(&mut self, node: Node<'_>, part: DocumentPart, name: &str) -> T
+    where
+        T: DeserializeOwned + Serialize + Default,
+    {
         match node.get(name).filter(|value| !value.is_null()) {
             Some(value) => {
-                let (value, faults) = decode_field::<T>(value, name, Some(self.values));
+                let (value, mut faults) = decode_field::<T>(value, name, Some(self.values));
+                if let Some(value) = &value {
+                    let mut found = Faults::new();
+                    check::tokens(&mut found, name, value);
+                    add_untold(&mut faults, found.into_vec());
+                }
                 for fault in faults {
                     let path = fault.path.under(&Path::root().join(name));
                     self.report_in(part, fault.at(path));

@@ -12,7 +12,7 @@ use crate::{
         operation::Claim,
         snapshot::Entry,
     },
-    text::printable,
+    text::{has_token, printable},
 };
 
 /// The most resources that a warning names.
@@ -215,6 +215,9 @@ pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
             let fault =
                 Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
             faults.push(fault.at(path(field)).help("copy the set to the manifests of the other source"));
+        } else if has_token(name) {
+            let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
+            faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
         } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
             let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
             faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));

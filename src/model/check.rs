@@ -1,13 +1,19 @@
 //! Checks and schemas for fields that several kinds and modules share.
 
-use crate::text::{has_token, printable};
 use std::{collections::BTreeMap, net::IpAddr};
+
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     code::Code,
     fault::{Fault, Faults},
     id::is_opaque_id,
+    json,
+    redact::quotable_key,
+    secret::Secrets,
 };
+use crate::text::{has_token, printable};
 
 /// The maximum length of a description, in bytes (Limits).
 pub(crate) const DESCRIPTION_BYTES: usize = 255;
@@ -26,12 +32,42 @@ pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
                 ));
             });
         }
-        // Everybody who can read the resource could use it.
-        if has_token(text) {
-            let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
-            let help = "remove it, and revoke the key with `edgewright keys revoke`: others may have seen it";
-            faults.within(field, |faults| faults.report(fault.help(help)));
+    }
+}
+
+/// Refuses API tokens in the texts and keys of a value, except in its secrets: everybody who can read the resource could use
+/// them (D23). `name` is the field with the value.
+pub(crate) fn tokens<T: Serialize + ?Sized>(faults: &mut Faults, name: &str, value: &T) {
+    // JSON writes a token as it is, and hardly any value has one. What cannot be written is not stored either.
+    let Ok(text) = json::bytes(value, Secrets::Masked) else { return };
+    if str::from_utf8(&text).is_ok_and(has_token)
+        && let Ok(value) = json::value(value, Secrets::Masked)
+    {
+        tokens_in(faults, name, &value);
+    }
+}
+
+fn tokens_in(faults: &mut Faults, name: &str, value: &Value) {
+    let refused = |what: &str| {
+        let help = "remove it, and revoke the key with `edgewright keys revoke`: others may have seen it";
+        Fault::new(Code::NotAllowed, format!("{what} contains an API token")).help(help)
+    };
+    match value {
+        Value::String(text) if has_token(text) => {
+            faults.report(refused(&format!("`{}`", printable(&quotable_key(name)))));
         }
+        Value::Array(items) => faults.each(items, |faults, item| tokens_in(faults, name, item)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                faults.within(key.as_str(), |faults| {
+                    if has_token(key) {
+                        faults.report(refused("a key").of_key());
+                    }
+                    tokens_in(faults, key, value);
+                });
+            }
+        }
+        _ => {}
     }
 }
 

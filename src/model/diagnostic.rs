@@ -29,7 +29,7 @@ pub enum Severity {
 
 /// A file that diagnostics refer to.
 pub struct SourceFile {
-    /// The path to show; `-` for standard input.
+    /// The path to show, without API tokens; `-` for standard input.
     pub name: String,
     /// The text. It may contain secrets, so parts of it are shown only in redacted form.
     pub text: Arc<String>,
@@ -52,7 +52,7 @@ impl SourceFile {
 
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>) -> Self {
-        Self { name, text, shown: OnceLock::new(), line_starts: OnceLock::new() }
+        Self { name: hidden_tokens(name), text, shown: OnceLock::new(), line_starts: OnceLock::new() }
     }
 
     /// The offset of each line's first byte; an empty text has one empty line.

@@ -127,7 +127,7 @@ impl Fault {
     }
 }
 
-/// A message without the API tokens that it quotes.
+/// A text without the secret parts of the API tokens in it.
 pub(super) fn hidden_tokens(message: String) -> String {
     match without_tokens(&message) {
         Cow::Borrowed(_) => message,

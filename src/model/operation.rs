@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{
     Kind,
+    fault::hidden_tokens,
     id::Id,
     json::JsonError,
     key::Key,
@@ -15,7 +16,7 @@ use super::{
     resource::AnyResource,
     secret::{Secret, Secrets},
 };
-use crate::text::{escaped, without_tokens};
+use crate::text::escaped;
 
 /// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
 pub(crate) const CONTEXT_OWNER: &str = "(context)";
@@ -297,7 +298,7 @@ pub struct RejectedManifests {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        let source = source.to_owned();
+        let (source, commit) = (source.to_owned(), commit.map(hidden_tokens));
         Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed: false }
     }
 
@@ -336,7 +337,10 @@ impl Author {
     #[must_use]
     pub fn with_commit_author(mut self, who: Option<CommitAuthor>) -> Self {
         if let Author::Source { commit: Some(_), commit_author, .. } = &mut self {
-            *commit_author = who;
+            *commit_author = who.map(|CommitAuthor { name, email }| CommitAuthor {
+                name: hidden_tokens(name),
+                email: hidden_tokens(email),
+            });
         }
         self
     }
@@ -351,7 +355,7 @@ impl Author {
     #[must_use]
     pub fn with_commit_message(mut self, message: Option<String>) -> Self {
         if let Author::Source { commit: Some(_), commit_message, .. } = &mut self {
-            *commit_message = message.map(|message| without_tokens(&message).into_owned());
+            *commit_message = message.map(hidden_tokens);
         }
         self
     }

@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
+    check,
     decode::{Decoded, ValueSource, decode_request, decode_with},
     fault::{Check, Faults, Path},
     json::{self, JsonError},
@@ -302,6 +303,15 @@ impl dyn AnyResource + '_ {
     }
 }
 
+/// Returns a copy without modules.
+fn without_modules<R: Resource>(resource: &R) -> R {
+    let mut bare = resource.clone();
+    for slot in R::INFO.slots {
+        (slot.set)(&mut bare, None);
+    }
+    bare
+}
+
 impl<R: Resource> AnyResource for R {
     fn kind(&self) -> Kind {
         R::INFO.kind
@@ -309,6 +319,8 @@ impl<R: Resource> AnyResource for R {
 
     fn check(&self, faults: &mut Faults) {
         Check::check(self, faults);
+        // Modules refuse tokens themselves.
+        check::tokens(faults, R::INFO.kind.facts().name, &without_modules(self));
         for slot in R::INFO.slots {
             if let Some(module) = (slot.get)(self) {
                 faults.within(slot.name, |faults| module.check(faults));
@@ -386,10 +398,7 @@ impl<R: Resource> AnyResource for R {
 
     fn patched(&self, patch: &dyn AnyResource, fields: &[String]) -> Result<Arc<dyn AnyResource>, serde_json::Error> {
         // Modules are copied: serialising them takes longer than all the rest, and would lose their parsed texts.
-        let mut bare = self.clone();
-        for slot in R::INFO.slots {
-            (slot.set)(&mut bare, None);
-        }
+        let bare = without_modules(self);
         let (mut whole, mut changes) = (bare.to_json(Secrets::Revealed)?, patch.to_json(Secrets::Revealed)?);
         for field in fields {
             match changes.remove(field) {

@@ -6,7 +6,7 @@ pub(crate) mod yaml;
 
 use std::{borrow::Cow, fmt};
 
-pub(crate) use token::{has_token, key_of_token, without_tokens};
+pub(crate) use token::{has_token, key_of_token, token_secrets, without_tokens};
 pub(crate) use url::url_passwords;
 
 /// The most characters of a value quoted in a message.
@@ -63,8 +63,15 @@ pub(crate) fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Escapes the characters for which [`steers`] is true, so that the value is on one line.
+/// Hides API tokens, and escapes the characters for which [`steers`] is true, so that the value is on one line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    match without_tokens(text) {
+        Cow::Borrowed(text) => on_one_line(text),
+        Cow::Owned(text) => Cow::Owned(on_one_line(&text).into_owned()),
+    }
+}
+
+fn on_one_line(text: &str) -> Cow<'_, str> {
     // Most texts have only printable ASCII characters, of which none steers.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -121,6 +128,7 @@ mod tests {
             ("\u{1b}]0;x\u{7}\u{9b}1m", "\\u{1b}]0;x\\u{7}\\u{9b}1m"),
             ("abc\u{202e}cba\u{2066}\u{2028}", "abc\\u{202e}cba\\u{2066}\\u{2028}"),
             ("\u{200b}\u{feff}\u{e0041}", "\\u{200b}\\u{feff}\\u{e0041}"),
+            ("a\tew_ak_1_Zirnp3rqEUFId13vm5Ms2LsUY6D", "a\\tew_ak_1_***"),
         ] {
             assert_eq!(escaped(text), expected);
         }

@@ -52,6 +52,7 @@ use crate::{
     },
     routing::TracedRequest,
     store::{Store, StoreError, engine::Query, record_summary::StoredRevision},
+    text::without_tokens,
 };
 use expected::outcome;
 pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
@@ -248,7 +249,7 @@ impl<'a> ReconciliationJob<'a> {
         let sent = app.files.resolve(sender, request.files, &digests)?;
         let (older, sent) = review::apart(sent, &is_older);
         let older = request.compare.then(|| review::tree(older, request.assume_values));
-        let files = sent.iter().map(|file| file.name.clone()).collect();
+        let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
         let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());

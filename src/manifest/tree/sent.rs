@@ -16,7 +16,7 @@ use crate::{
         redact::{quotable_path, quotable_variable},
         secret::Secret,
     },
-    text::{printable, printable_path},
+    text::{printable, printable_path, without_tokens},
 };
 
 /// A manifest file in a request.
@@ -99,7 +99,7 @@ pub struct Sent {
     commit_message: Option<String>,
     /// Whether a request without manifests counts as empty, rather than as an error.
     may_be_empty: bool,
-    /// The index of each file by name, and of its values.
+    /// The index of each file by the name that it is read with, and of its values.
     by_name: HashMap<String, (usize, ValueIndexes)>,
 }
 
@@ -116,7 +116,7 @@ impl Sent {
             for (at, value) in file.values.iter().enumerate() {
                 values.entry((value.from_file.clone(), value.from_env.clone())).or_insert(at);
             }
-            (file.name.clone(), (at, values))
+            (without_tokens(&file.name).into_owned(), (at, values))
         });
         let by_name = by_name.collect();
         Self { files, commit, commit_author: None, commit_message: None, may_be_empty: false, by_name }

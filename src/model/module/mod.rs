@@ -10,6 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
+    check,
     decode::{Decoded, ValueSource, decode_field, decode_request},
     fault::{Check, Faults},
     id::Id,
@@ -153,6 +154,7 @@ impl<M: Module> AnyModule for M {
     }
     fn check(&self, faults: &mut Faults) {
         Check::check(self, faults);
+        check::tokens(faults, M::SLOT, self);
     }
     fn same(&self, other: &dyn AnyModule) -> bool {
         other.as_any().downcast_ref::<M>() == Some(self)

@@ -18,6 +18,8 @@ use shape::{
     reference, separator, value_end,
 };
 
+use crate::text::token_secrets;
+
 /// Shorter values are not searched elsewhere in the file, because public text may contain them.
 const SHORTEST_REPEATED: usize = 6;
 /// The most values to search elsewhere in the file, to bound the time.
@@ -81,6 +83,8 @@ fn hide_secrets(text: &str, fields: &Fields) -> (String, Vec<String>) {
         aliases = named;
     };
     hide_base64(text, &public, &mut mask);
+    // Whether in a value, a key or a comment.
+    token_secrets(text).for_each(|secret| mask.hide(secret));
     let apart = apart::hide(text, fields, &mut mask).into_iter().chain(apart::hide_userinfo(text, &mut mask));
     for value in apart.map(plain) {
         if is_repeated(value, fields) && repeated.len() < MOST_REPEATED {

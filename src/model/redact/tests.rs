@@ -146,6 +146,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("a token in a field that nobody knows", "hmac: hunter2a8f5f167f44f4964e6c998dee827110c\n"),
     ("a token in a comment", "# hunter2a8f5f167f44f4964e6c998dee827110c\n"),
     ("a token of edgewright", "description: ew_ak_hunter2\n"),
+    ("a token of edgewright as a key", "spec: {ew_ak_1_hunter2hunter2: 1}\n"),
     ("JSON with the colon on the next line", "{\"a\": {\"client_secret\"\n:\"hunter2\"}}"),
     ("JSON with empty lines around the colon", "{\"a\": {\"client_secret\"\n\n:\n\n[\"hunter2\"]}}"),
     ("JSON without a colon on two lines", "{\"a\": {\"client_secret\"\n\"hunter2\"}}"),
