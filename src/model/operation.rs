@@ -298,7 +298,7 @@ pub struct RejectedManifests {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        let (source, commit) = (source.to_owned(), commit.map(hidden_tokens));
+        let source = source.to_owned();
         Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed: false }
     }
 

@@ -3,9 +3,84 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::{Folder, finish, http};
+use crate::{
+    cli::{Folder, REPOSITORY, finish, http},
+    diff::git,
+};
+
+/// The schemas of several kinds, whose fields those of the kinds have too.
+const COMBINED: [&str; 2] = ["manifest.json", "openapi.json"];
+/// The kinds with a collection that clients can write.
+const COLLECTIONS: [(&str, &str); 5] = [
+    ("ApiKey", "/api_keys"),
+    ("CertificateAuthority", "/certificate_authorities"),
+    ("HttpsEdge", "/edges/https"),
+    ("IpRestriction", "/ip_restrictions"),
+    ("TlsCertificate", "/tls_certificates"),
+];
+
+/// Values of a schema, each with a token in another text or key. Secrets can have one.
+fn with_token(schema: &Value, definitions: &Value, open: &mut Vec<String>, token: &str) -> Vec<Value> {
+    if let Some(name) = schema["$ref"].as_str().and_then(|target| target.rsplit('/').next()) {
+        if name == "Text" {
+            return vec![json!(token)];
+        }
+        if name == "Secret" || open.iter().any(|it| it == name) {
+            return Vec::new();
+        }
+        open.push(name.to_owned());
+        let found = with_token(&definitions[name], definitions, open, token);
+        open.pop();
+        return found;
+    }
+    let mut found = Vec::new();
+    for choice in ["anyOf", "oneOf"].iter().flat_map(|choice| schema[choice].as_array().into_iter().flatten()) {
+        found.append(&mut with_token(choice, definitions, open, token));
+    }
+    let is_text =
+        schema["type"] == "string" || schema["type"].as_array().is_some_and(|it| it.contains(&json!("string")));
+    if is_text && schema["const"].is_null() && schema["enum"].is_null() {
+        found.push(json!(token));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let values = with_token(property, definitions, open, token);
+        found.extend(values.into_iter().map(|value| json!({(name.as_str()): value})));
+    }
+    if schema["items"].is_object() {
+        let values = with_token(&schema["items"], definitions, open, token);
+        found.extend(values.into_iter().map(|value| json!([value])));
+    }
+    match &schema["additionalProperties"] {
+        Value::Bool(true) => found.extend([json!({"a": {"b": [token]}}), json!({"a": {(token): 1}})]),
+        values @ Value::Object(_) => {
+            let values = with_token(values, definitions, open, token);
+            found.extend(values.into_iter().map(|value| json!({"x-a": value})));
+            found.push(json!({(token): "a"}));
+        }
+        _ => {}
+    }
+    found
+}
+
+/// The bodies of every kind of manifest with a token in one place.
+fn specs_with_token(token: &str) -> Vec<(String, Value)> {
+    let mut specs = Vec::new();
+    for entry in fs::read_dir(format!("{REPOSITORY}/schemas")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if COMBINED.contains(&name.as_str()) {
+            continue;
+        }
+        let schema: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let found = with_token(&schema["properties"]["spec"], &schema["$defs"], &mut Vec::new(), token);
+        let kind = name.trim_end_matches(".json");
+        specs.extend(found.into_iter().map(|spec| (kind.to_owned(), spec)));
+    }
+    assert!(specs.len() > 150, "{specs:?}");
+    specs
+}
 
 /// Whether a file below a folder contains a text.
 fn is_kept(folder: &Folder, secret: &str) -> Vec<String> {
@@ -111,4 +186,161 @@ fn a_token_is_written_for_its_owner_alone() {
         assert!(output.status.success(), "{said}");
         assert_eq!(said.contains("a file that others can read"), is_told, "{said}");
     }
+}
+
+#[test]
+fn no_text_of_a_manifest_takes_a_token() {
+    let folder = Folder::new();
+    let token = folder.ok("keys create --role editor").out.trim().to_owned();
+    let secret = token.rsplit_once('_').unwrap().1;
+    // The second one has no start.
+    let specs = [specs_with_token(&token), specs_with_token(&token[3..])].concat();
+    for (number, (kind, spec)) in specs.iter().enumerate() {
+        let metadata = json!({"name": format!("a{number}")});
+        let manifest = json!({"apiVersion": "edgewright/v1", "kind": kind, "metadata": metadata, "spec": spec});
+        folder.write(&format!("m/{number:04}.json"), &manifest.to_string());
+    }
+    let transfer = json!({"name": "transferred", "transfer_from": token});
+    let manifest = json!({"apiVersion": "edgewright/v1", "kind": "HttpsEdge", "metadata": transfer, "spec": {}});
+    folder.write(&format!("m/{:04}.json", specs.len()), &manifest.to_string());
+    let run = folder.run("validate m --format json");
+    assert!(run.code != 0 && !run.all().contains(secret), "{}", run.all());
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let is_refused = |file: &str| {
+        let mut of_file = report["diagnostics"].as_array().unwrap().iter().filter(|it| it["file"] == file);
+        of_file.any(|it| it["message"].as_str().unwrap().contains("contains an API token"))
+    };
+    for number in 0..=specs.len() {
+        let file = format!("m/{number:04}.json");
+        assert!(is_refused(&file), "{file}: {}", folder.read(&file));
+    }
+    for format in ["text", "markdown", "github", "sarif", "junit"] {
+        let run = folder.run(&format!("plan m --format {format}"));
+        assert!(run.code != 0 && !run.all().contains(secret), "{}", run.all());
+    }
+}
+
+#[test]
+fn no_text_of_a_request_takes_a_token() {
+    let folder = Folder::new();
+    let token = folder.ok("keys create --role editor").out.trim().to_owned();
+    let secret = token.rsplit_once('_').unwrap().1;
+    let serve = folder.serve("");
+    let created = |path: &str, body: Value| {
+        let answer = serve.call("POST", path, &body.to_string());
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        format!("{path}/{}", answer.json()["id"].as_str().unwrap())
+    };
+    let edge = created("/edges/https", json!({"hostports": ["a.example.com:443"]}));
+    let routes = format!("{edge}/routes");
+    let route = created(&routes, json!({"match_type": "path_prefix", "match": "/"}));
+    let hosts = [("HttpsEdge", edge.as_str()), ("HttpsEdgeRoute", route.as_str()), ("TlsEdge", "/edges/tls/edgtls_1")];
+    let mut said = String::new();
+    let mut is_refused = |method: &str, path: &str, body: &Value| {
+        let answer = serve.call(method, path, &body.to_string());
+        // Some fields are only those of manifests.
+        let names_reason = ["contains an API token", "unknown field"].iter().any(|it| answer.body.contains(it));
+        assert!(answer.status == 400 && names_reason, "{method} {path} {body}: {}", answer.body);
+        said += &answer.head;
+        said += &answer.body;
+    };
+    for (kind, spec) in specs_with_token(&token) {
+        let collection = COLLECTIONS.iter().find(|(name, _)| *name == kind).map(|(_, path)| *path);
+        let collection = if kind == "HttpsEdgeRoute" { Some(routes.as_str()) } else { collection };
+        if let Some(path) = collection {
+            is_refused("POST", path, &spec);
+        }
+        let (name, value) = spec.as_object().unwrap().iter().next().unwrap();
+        if let Some((_, host)) = hosts.iter().find(|(name, _)| *name == kind)
+            && value.is_object()
+        {
+            is_refused("PUT", &format!("{host}/{name}"), value);
+            if kind != "TlsEdge" {
+                is_refused("PATCH", host, &spec);
+            }
+        }
+    }
+    let commit = json!({
+        "source": "a",
+        "files": [{"name": format!("{token}.yaml"), "text": "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n"}],
+        "commit": token,
+        "commit_author_name": format!("Ada {token}"),
+        "commit_author_email": format!("{token}@example.com"),
+        "commit_message": token,
+    });
+    let applied = serve.call("POST", "/reconciliations", &commit.to_string());
+    assert!(applied.status < 300, "{}", applied.body);
+    said += &applied.body;
+    for path in ["/history", "/edges/https", "/api_keys", "/sources"] {
+        said += &serve.get(path).body;
+    }
+    let history = serve.get("/history").json();
+    said += &serve.get(&format!("/history/{}", history["history"][0]["id"].as_str().unwrap())).body;
+    said += &serve.stop().all();
+    assert!(!said.contains(secret), "{said}");
+    assert_eq!(is_kept(&folder, secret), [""; 0]);
+}
+
+#[test]
+fn a_part_of_a_token_revokes_its_key() {
+    let folder = Folder::new();
+    folder.ok("keys create --role admin");
+    let key = || folder.ok("keys create --role editor").out.trim().to_owned();
+    let copies: [fn(&str) -> String; 4] =
+        [|it| it[3..].to_owned(), |it| format!("\"{it}\"."), |it| it[..40].to_owned(), |it| it[3..45].to_owned()];
+    for copied in copies {
+        let token = key();
+        let (id, secret) = token.strip_prefix("ew_").unwrap().rsplit_once('_').unwrap();
+        let revoked = folder.ok(&format!("keys revoke {}", copied(&token)));
+        assert!(revoked.err.contains(&format!("Revoking its key {id}.")), "{}", revoked.err);
+        assert!(!revoked.all().contains(&secret[..5]) && !folder.ok("keys list").out.contains(id));
+    }
+    let tokens = [key(), key(), key()];
+    let serve = folder.serve("");
+    for (token, copied) in [
+        (&tokens[0], tokens[0][3..].to_owned()),
+        (&tokens[1], format!("Bearer%20{}", tokens[1])),
+        (&tokens[2], format!("%22{}%22,", tokens[2])),
+    ] {
+        let revoked = serve.call("DELETE", &format!("/api_keys/{copied}"), "");
+        assert_eq!(revoked.status, 204, "{}", revoked.body);
+        assert_eq!(serve.call_as(token, "GET", "/whoami", "").status, 401);
+    }
+}
+
+#[test]
+fn no_command_repeats_a_token_that_stands_for_something_else() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
+    let token = folder.ok("keys create --role admin").out.trim().to_owned();
+    let secret = token.rsplit_once('_').unwrap().1;
+    let mut said = String::new();
+    for line in [
+        format!("keys create --plan {token}"),
+        format!("keys create --apply {token}*"),
+        format!("plan --store {token} m"),
+        format!("store check --store {token}"),
+        format!("plan {token}"),
+        format!("plan --with {token} m"),
+        format!("trace a/{token}"),
+    ] {
+        said += &folder.run(&line).all();
+    }
+    assert_eq!(folder.ok("keys list").out.lines().count(), 1, "no key was created");
+    // A name of a file, and a key where a field belongs.
+    folder.write(&format!("bad/{token}.yaml"), &format!("kind: HttpsEdge\nspec: {{{token}: 1}}\n"));
+    for format in ["text", "json", "markdown", "github", "sarif", "junit"] {
+        said += &folder.run(&format!("validate bad --format {format}")).all();
+    }
+    let edge = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: b}\nspec: {}\n";
+    folder.write(&format!("good/{token}.yaml"), edge);
+    git(&folder, "init -q good");
+    git(&folder, "-C good add .");
+    git(&folder, &format!("-C good -c user.name={token} -c user.email={token}@example.com commit -q -m {token}"));
+    said += &folder.ok("reconcile good").all();
+    said += &folder.ok("history").all();
+    said += &folder.ok("history --format json").all();
+    assert!(!said.contains(secret), "{said}");
+    let store = is_kept(&folder, secret).into_iter().filter(|path| path.contains("/store/")).collect::<Vec<_>>();
+    assert_eq!(store, [""; 0]);
 }

@@ -119,6 +119,7 @@ impl Sent {
             (without_tokens(&file.name).into_owned(), (at, values))
         });
         let by_name = by_name.collect();
+        let commit = commit.map(|commit| without_tokens(&commit).into_owned());
         Self { files, commit, commit_author: None, commit_message: None, may_be_empty: false, by_name }
     }
 
