@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Exit, Failure,
+    Exit, Failure, config_text,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
     found_file::{self, CheckedOptions},
     usage,
@@ -120,6 +119,8 @@ pub(super) struct Config {
     options: BTreeMap<String, String>,
     /// The file's path.
     path: PathBuf,
+    /// Its text, for the lines of errors.
+    text: String,
     /// Whether the path was set, rather than found in the working folder.
     named: bool,
     has_content: bool,
@@ -149,10 +150,13 @@ impl Config {
         let named = named();
         let is_named = named.is_some();
         let path = named.unwrap_or_else(|| PathBuf::from(DEFAULT));
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
-            Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(unusable(&path, &Fault::new(Code::Unreadable, error.to_string()))),
+        let text = match is_named {
+            true => config_text::read_named(&path).map(Some),
+            false => config_text::read_found(&path),
+        };
+        match text.map_err(|fault| unusable(&path, &fault))? {
+            Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
+            None => Ok(Self::default()),
         }
     }
 
@@ -263,10 +267,7 @@ impl Config {
 
     /// The error of a field, with its line.
     fn placed(&self, fault: Fault) -> Failure {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => unusable_at(&self.path, &text, &fault),
-            Err(_) => unusable(&self.path, &fault),
-        }
+        unusable_at(&self.path, &self.text, &fault)
     }
 
     /// The path of the file, whether it exists or not.
@@ -332,6 +333,7 @@ impl Config {
         Ok(Self {
             options,
             path: path.to_owned(),
+            text: text.to_owned(),
             named: false,
             has_content: true,
             keys,

@@ -1,6 +1,6 @@
 //! The configuration file: a flag wins over the environment, and that over the file (D32).
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 use crate::cli::{CONFIG, CONFIG_VARIABLE, Folder, Run, finish};
 
@@ -249,4 +249,38 @@ fn all_errors_are_told_at_once() {
     let run = folder.run("validate .");
     let told = ["/lints/nope", "/sources/0/interval", "/hooks/git"];
     assert!(run.code == 1 && told.iter().all(|place| run.err.contains(place)), "{}", run.all());
+}
+
+#[test]
+fn a_file_that_is_found_is_a_regular_file_of_a_bounded_size() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    folder.write("private", "root:hunter2:20000:0\n");
+    let config = folder.path(CONFIG);
+    for target in ["private", "missing", "m", "/dev/zero"] {
+        symlink(target, &config).unwrap();
+        for line in ["validate m", "validate m --format github"] {
+            let run = with_found_file(&folder, line);
+            let said = run.err.contains("must be a regular file, not a link") && !run.all().contains("hunter2");
+            assert!(run.code == 1 && said, "{target}: {line}: {}", run.all());
+        }
+        fs::remove_file(&config).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+    let run = with_found_file(&folder, "validate m");
+    assert!(run.code == 1 && run.err.contains("must be a regular file"), "{}", run.all());
+    fs::remove_file(&config).unwrap();
+    folder.write(CONFIG, &"#".repeat((1 << 20) + 1));
+    let run = with_found_file(&folder, "validate m");
+    assert!(run.code == 1 && run.err.contains("larger than 1 MiB"), "{}", run.all());
+    fs::remove_file(&config).unwrap();
+    // Whoever names a file means what it leads to.
+    folder.write("team.yaml", "lints: {route-without-backend: deny}\n");
+    symlink("team.yaml", folder.path("link.yaml")).unwrap();
+    for (named, code) in [("link.yaml", 3), ("/dev/null", 0), ("/dev/stdin", 3), ("/dev/zero", 1)] {
+        let mut command = folder.command("validate m");
+        command.env(CONFIG_VARIABLE, named);
+        let run = finish(command, "lints: {route-without-backend: deny}\n");
+        assert_eq!(run.code, code, "{named}: {}", run.all());
+    }
 }
