@@ -13,6 +13,7 @@ mod config_text;
 mod context;
 mod contexts;
 mod core_dumps;
+mod destination;
 mod destroy;
 mod diff;
 mod excerpt;

@@ -9,7 +9,7 @@ use std::{
 use clap::{ArgMatches, Args};
 use rustix::fs::FileType;
 
-use super::{Failure, show};
+use super::{Failure, destination, show};
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::{
@@ -109,7 +109,7 @@ impl Output {
     }
 
     fn create(&self) -> Result<Started, Failure> {
-        let create = |path: &PathBuf| fs::File::create(path).map_err(|error| unwritable_report(path, &error));
+        let create = |path: &PathBuf| destination::create(path).map_err(|error| unwritable_report(path, &error));
         Ok(Started { file: self.output.as_ref().map(create).transpose()?, written: String::new() })
     }
 

@@ -1,12 +1,17 @@
 //! `edgewright reconcile` and `edgewright plan`.
 
-use std::{fs, io::Read, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    io::{Read, Write},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use super::{
     CommandResult, Exit, Failure,
     base::BaseArgs,
     caching::Caching,
-    huge_pages, leave,
+    destination, huge_pages, leave,
     output::{Output, Started, unless_closed},
     review::ReviewArgs,
     show::{self, say},
@@ -204,7 +209,9 @@ impl PlanArgs {
             return Err(Failure { diagnostics: unwritable, exit: Exit::Error });
         }
         if let (Some(now), Some(file)) = (now, &self.out) {
-            fs::write(file, now.text()?).map_err(|error| unusable(file, &error.to_string()))?;
+            let text = now.text()?;
+            let written = destination::create(file).and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|error| unusable(file, &error.to_string()))?;
         }
         Ok(())
     }

@@ -29,13 +29,12 @@ if [ -n "${BEFORE:-}" ] && git cat-file -e "$BEFORE^{commit}" 2>/dev/null &&
     exit 0
 fi
 
-mkdir -p "$REVIEW_DIR"
 plan="$REVIEW_DIR/plan-$source.json" report="$REVIEW_DIR/plan-$source.md"
+prepare_review_dir "$report"
 reason="There is no reviewed plan of source '$source'."
 if [ -f "$plan" ]; then
     if [ -z "${APPROVED:-}" ]; then
         # What opens in the plan of now opens in the same plan of the review. Without a plan, nobody knows what opens.
-        rm -f "$report"
         in_context plan "$folder" --source "$source" --format markdown --output "$report" || {
             status=$?
             echo "The plan of source '$source' failed. Nothing was applied." >&2

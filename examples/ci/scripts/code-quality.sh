@@ -13,6 +13,8 @@ shift 2
 require edgewright jq
 
 sarif="$report.sarif"
+# A change can contain a link in the place of a report.
+rm -f "$report" "$sarif"
 status=0
 in_context validate "$folder" "$@" --format sarif --output "$sarif" || status=$?
 jq '[.runs[0].results[] | {

@@ -17,6 +17,7 @@ report="$REVIEW_DIR/plan-$source.md"
 # One comment per source: two teams must not overwrite each other's.
 marker="<!-- edgewright-ci $source -->"
 body="$REVIEW_DIR/comment-$source.json" found="$REVIEW_DIR/comments-$source.json"
+prepare_review_dir "$body" "$found"
 {
     # The backquotes are Markdown.
     # shellcheck disable=SC2016

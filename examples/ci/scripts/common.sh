@@ -9,6 +9,15 @@ fail() {
     exit 1
 }
 
+# A change can contain the folder as a link to another one of this machine, or with links in the place of its files. Removes
+# the named files: those of an earlier run, or of the change, must not be taken for this one's.
+prepare_review_dir() {
+    folder_of_reports="${REVIEW_DIR%/}"
+    [ ! -L "$folder_of_reports" ] || fail "$folder_of_reports is a link: remove it, or set REVIEW_DIR to another folder"
+    mkdir -p "$REVIEW_DIR"
+    rm -f "$@"
+}
+
 require() {
     for tool in "$@"; do
         command -v "$tool" >/dev/null || fail "$tool is not installed"

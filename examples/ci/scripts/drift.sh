@@ -14,9 +14,8 @@ check_source "$source"
 require edgewright
 require_variables EDGEWRIGHT_SERVER
 
-mkdir -p "$REVIEW_DIR"
 report="$REVIEW_DIR/drift-$source.md"
-rm -f "$report"
+prepare_review_dir "$report"
 status=0
 in_context plan "$folder" --source "$source" --detailed-exitcode --format markdown --output "$report" || status=$?
 case "$status" in

@@ -15,8 +15,8 @@ require edgewright git
 # A fork cannot have them. If they are set, this is the wrong script.
 unset EDGEWRIGHT_SERVER EDGEWRIGHT_TOKEN
 
-mkdir -p "$REVIEW_DIR"
 report="$REVIEW_DIR/plan-$source.md" difference="$REVIEW_DIR/diff-$source.md"
+prepare_review_dir "$report" "$difference"
 status=0
 in_context validate "$folder" --source "$source" --secrets=assume --format markdown --output "$report" >/dev/null ||
     status=$?

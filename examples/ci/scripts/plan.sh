@@ -15,10 +15,8 @@ check_source "$source"
 require edgewright
 require_variables EDGEWRIGHT_SERVER
 
-mkdir -p "$REVIEW_DIR"
 report="$REVIEW_DIR/plan-$source.md" plan="$REVIEW_DIR/plan-$source.json"
-# A plan of an earlier run must not be taken for this one's.
-rm -f "$report" "$plan"
+prepare_review_dir "$report" "$plan"
 status=0
 in_context plan "$folder" --source "$source" ${BASE:+--base "$BASE"} --format markdown --output "$report" --out "$plan" || status=$?
 summarize "$report"

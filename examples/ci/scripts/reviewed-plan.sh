@@ -43,8 +43,8 @@ if is_gitlab; then
     id="$(part "$project/pipelines/$pipeline/jobs?per_page=100" \
         '[.[] | select(.name == env.JOB and .status == "success") | .id] | first // empty')"
     [ -n "$id" ] || none "pipeline $pipeline has no finished job '$job'"
-    mkdir -p "$REVIEW_DIR"
     plan="$REVIEW_DIR/plan-$source.json"
+    prepare_review_dir "$plan" "$plan.part"
     api GET "$project/jobs/$id/artifacts/$plan" --location --retry 3 --output "$plan.part"
     mv "$plan.part" "$plan"
     echo "Merge request $request has the reviewed plan of source '$source'."

@@ -310,6 +310,51 @@ fn a_fork_is_checked_without_secrets_and_without_the_server() {
 }
 
 #[test]
+fn links_in_the_checkout_of_a_fork_lead_nowhere() {
+    let estate = Estate::new();
+    let base = estate.commit();
+    let fork = format!("plan-fork.sh shop manifests/shop {base}");
+    let victim = estate.here.path("victim");
+    let place_link = |name: &str| {
+        let link = estate.here.path(name);
+        if link.exists() {
+            fs::remove_file(&link).unwrap();
+        }
+        symlink(&victim, link).unwrap();
+    };
+    estate.here.write("victim", "victim");
+    for name in ["plan-shop.md", "diff-shop.md"] {
+        place_link(&format!("edgewright-review/{name}"));
+    }
+    estate.ok(&fork);
+    assert!(estate.here.read("edgewright-review/plan-shop.md").starts_with("<!-- edgewright:shop -->"));
+    // A report that could not be written is not the file that a link leads to.
+    place_link("edgewright-review/plan-shop.md");
+    let run = estate.run_with(&fork, &[("WITH", "--no-such-option")]);
+    assert!(run.code != 0 && !estate.here.path("edgewright-review/plan-shop.md").exists(), "{}", run.all());
+    // The jobs of the forges call the program itself, too.
+    for line in ["validate manifests --format sarif --output link", "plan manifests/shop --source shop --out link"] {
+        place_link("link");
+        estate.here.ok(line);
+        assert!(estate.here.read("link").starts_with('{'), "{line}");
+    }
+    if has(&["jq"]) {
+        for name in ["report.json", "report.json.sarif"] {
+            place_link(name);
+        }
+        estate.ok("code-quality.sh manifests report.json");
+    }
+    assert_eq!(estate.here.read("victim"), "victim");
+    // The folder itself can be a link to another one.
+    fs::rename(estate.here.path("edgewright-review"), estate.here.path("elsewhere")).unwrap();
+    symlink("elsewhere", estate.here.path("edgewright-review")).unwrap();
+    for line in [fork.as_str(), "plan.sh shop manifests/shop", "drift.sh shop manifests/shop"] {
+        let run = estate.run(line);
+        assert!(run.code == 1 && run.err.contains("edgewright-review is a link"), "{line}: {}", run.all());
+    }
+}
+
+#[test]
 fn a_fork_that_adds_a_folder_is_compared_in_its_context() {
     let estate = Estate::new();
     let head =
