@@ -1,10 +1,11 @@
-//! The log of `edgewright serve` on stderr: lines of text for people, or one JSON object per line (D87).
+//! The log of `edgewright serve` on stderr: lines of text for people, or one JSON object per line (D87). Other commands log only
+//! what they remove.
 
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 use serde_json::json;
-use tracing_subscriber::{EnvFilter, filter::Directive};
+use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
 
 use super::show;
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
         run::RunReport,
         sync_log::{self, SYNC, SyncOrigin},
     },
-    store::mint,
+    store::{REMOVAL, mint},
     text::escaped,
 };
 
@@ -65,6 +66,18 @@ pub(super) fn start(format: LogFormat) {
                 .try_init()
         }
     };
+}
+
+/// Starts the log of a command, which has only what it removes from the history of its store (D58): a line of text for each event.
+pub(super) fn start_for_command() {
+    let message = format::debug_fn(|writer, field, value| match field.name() {
+        "message" => write!(writer, "{value:?}"),
+        _ => Ok(()),
+    });
+    let builder = tracing_subscriber::fmt().log_internal_errors(false).with_ansi(false);
+    let builder = builder.without_time().with_level(false).with_target(false).fmt_fields(message);
+    let filter = EnvFilter::new(format!("{REMOVAL}=info"));
+    let _ = builder.with_env_filter(filter).with_writer(io::stderr).try_init();
 }
 
 /// Writes the first admin's token, which is shown only once. It is no event: no filter may hide it.

@@ -249,6 +249,9 @@ fn run() -> CommandResult {
     checked.inspect_err(report_unconfigured)?;
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
+    if !matches!(cli.command, Command::Serve(_)) {
+        log::start_for_command();
+    }
     let given = Given::new(&command, &matches, &config, current_context(&cli.command));
     match cli.command {
         Command::Reconcile(mut args) => args.common.place.choose(&given).and_then(|()| args.run(lints)),

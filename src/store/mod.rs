@@ -85,6 +85,9 @@ use shares::Shares;
 /// The address of a store in memory, which ends with the process.
 pub const MEMORY: &str = "memory:";
 
+/// The log target of what is removed because of a limit or its age (D58).
+pub(crate) const REMOVAL: &str = "edgewright::store::removal";
+
 /// How long a process has a store open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stay {

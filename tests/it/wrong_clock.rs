@@ -33,12 +33,13 @@ fn used() -> Folder {
     folder
 }
 
-/// Writes a checkpoint, which removes what is too old, while the clock is so many seconds ahead.
-fn checkpoint(folder: &Folder, ahead: i64) {
+/// Writes a checkpoint, which removes what is too old, while the clock is so many seconds ahead. Returns what the command says.
+fn checkpoint(folder: &Folder, ahead: i64) -> String {
     let mut command = folder.command("store rekey");
     command.env("FAILPOINTS", format!("clock=return({ahead})"));
     let run = finish(command, "");
     assert_eq!(run.code, 0, "{}", run.all());
+    run.err
 }
 
 /// The oldest record that is kept.
@@ -94,11 +95,15 @@ fn a_server_with_a_wrong_clock_removes_nothing() {
 #[test]
 fn a_time_that_lasts_counts_and_only_a_part_is_removed_at_once() {
     let folder = used();
-    checkpoint(&folder, YEARS);
+    let said = checkpoint(&folder, YEARS);
+    assert!(!said.contains("Removed") && !said.contains("Destroyed"), "{said}");
     has_everything(&folder);
     // A day later by the same clock. Nobody has used the store for three years.
-    checkpoint(&folder, YEARS + DAY + 60);
+    let said = checkpoint(&folder, YEARS + DAY + 60);
     assert_eq!(oldest(&folder), 2);
+    let starts = |start: &str, end: &str| said.lines().any(|line| line.starts_with(start) && line.ends_with(end));
+    assert!(starts("Removed records 1 to 1 of the history, the last of ", ": they are too old."), "{said}");
+    assert!(starts("Destroyed the former data key ", ": it had expired."), "{said}");
     // Nothing more goes for a day, and nothing at all when the clock was wrong after all.
     for ahead in [YEARS + DAY + 3600, 0, 60] {
         checkpoint(&folder, ahead);

@@ -32,7 +32,7 @@ use crate::{
     background::lower_priority,
     model::code::Code,
     store::{
-        Stay, StoreError,
+        REMOVAL, Stay, StoreError,
         engine::{Batch, Query, Tip},
         fault,
         history::Retention,
@@ -309,7 +309,7 @@ impl Librarian {
             let why = if has_aged { "they are too old" } else { "it is over its limit of records or bytes" };
             let until = at.map(|at| format!(", the last of {at}")).unwrap_or_default();
             let (from, to, records) = (first + 1, last.position, last.position - first);
-            tracing::info!(records, "Removed records {from} to {to} of the history{until}: {why}.");
+            tracing::info!(target: REMOVAL, records, "Removed records {from} to {to} of the history{until}: {why}.");
         }
         Ok(has_aged)
     }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::{files::Part, reader::LogReader};
 use crate::store::{
-    StoreError, codec, mint,
+    REMOVAL, StoreError, codec, mint,
     seal::{KeyId, Keyring},
     trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
 };
@@ -126,8 +126,15 @@ impl Resealing {
         keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;
         let left = keyring.former();
         for key in former.iter().filter(|key| !left.contains(key)) {
-            let why = if forgets { "as told" } else { "it had expired" };
-            tracing::info!("Destroyed the former data key {}, which decrypted until {}: {why}.", key.id, key.until);
+            let (id, until) = (key.id, key.until);
+            match forgets {
+                // Whoever asked for it is told in the answer.
+                true => tracing::info!("Destroyed the former data key {id}, which decrypted until {until}: as told."),
+                false => tracing::info!(
+                    target: REMOVAL,
+                    "Destroyed the former data key {id}, which decrypted until {until}: it had expired."
+                ),
+            }
         }
         Ok(!forgets && left.len() < former.len())
     }
