@@ -125,12 +125,13 @@ fn of_store(store: &Store) -> Vec<(String, Role)> {
 pub(super) fn of_server(client: &ApiClient) -> Result<Vec<(String, Role)>, Failure> {
     let mut owners = Vec::new();
     let first = "limit=1000".to_owned();
-    let mut pages = Pages::of(client, PATH, &first);
+    let mut pages = Pages::of_resources(client, PATH, &first);
     let mut query = Some(first);
     while let Some(parameters) = query {
         let page: OwnerPage = client.get(&format!("{PATH}?{parameters}"))?;
+        let items = page.owners.len();
         owners.extend(page.owners.into_iter().map(|owner| (owner.id, owner.role)));
-        query = pages.next(page.next_page_uri.as_deref())?;
+        query = pages.next(items, page.next_page_uri.as_deref())?;
     }
     Ok(owners)
 }

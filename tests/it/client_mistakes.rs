@@ -128,8 +128,9 @@ fn a_server_of_another_program_has_no_empty_lists() {
 fn a_list_whose_pages_do_not_advance_ends() {
     let folder = Folder::new();
     let url = server(|first| {
-        // Each page names the same next one, at another server.
-        let next = "http://elsewhere.test/x?limit=1000&before_id=a";
+        // Each page names a new one, at another server.
+        static PAGES: AtomicUsize = AtomicUsize::new(1);
+        let next = format!("http://elsewhere.test/x?before_id={}", PAGES.fetch_add(1, Ordering::Relaxed));
         let list = match first.split(['?', ' ']).nth(1) {
             Some("/edges/https") => "https_edges",
             Some("/api_keys") => "keys",

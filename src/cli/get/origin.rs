@@ -354,17 +354,18 @@ fn from_server(
     let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
     let at = at.map(|revision| format!("&at={revision}")).unwrap_or_default();
     let first = format!("limit=1000{}{at}", parameters.collect::<String>());
-    let mut pages = Pages::of(client, &path, &first);
+    let mut pages = Pages::of_resources(client, &path, &first);
     let mut query = Some(first);
     let mut items = Vec::new();
     while let Some(parameters) = query {
         let mut page: Value =
             client.get(&format!("{path}?{parameters}")).map_err(|failure| for_a_list(failure, parent))?;
-        match page.get_mut(kind.info().list).map(Value::take) {
-            Some(Value::Array(found)) => items.extend(found),
-            _ => return Err(foreign_response(&client.address(&path), 200)),
-        }
-        query = pages.next(page.get("next_page_uri").and_then(Value::as_str))?;
+        let Some(Value::Array(found)) = page.get_mut(kind.info().list).map(Value::take) else {
+            return Err(foreign_response(&client.address(&path), 200));
+        };
+        let count = found.len();
+        items.extend(found);
+        query = pages.next(count, page.get("next_page_uri").and_then(Value::as_str))?;
     }
     Ok(items)
 }

@@ -49,16 +49,17 @@ pub(crate) fn each_record(
     let before = before.map(|position| format!("&before_id={position}")).unwrap_or_default();
     let limit = page.clamp(1, LARGEST_PAGE);
     let first = format!("limit={limit}{before}{}", parameters_of(filter));
-    let mut pages = Pages::of(client, PATH, &first);
+    let mut pages = Pages::of_records(client, PATH);
     let mut query = Some(first);
     while let Some(parameters) = query {
         let found: HistoryPage = client.get(&format!("{PATH}?{parameters}"))?;
+        let items = found.history.len();
         for item in found.history {
             if visit(item)?.is_break() {
                 return Ok(());
             }
         }
-        query = pages.next(found.next_page_uri.as_deref())?;
+        query = pages.next(items, found.next_page_uri.as_deref())?;
     }
     Ok(())
 }

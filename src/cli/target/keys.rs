@@ -51,15 +51,16 @@ pub(crate) fn keys_of(client: &ApiClient) -> Result<Vec<ApiKeyOfServer>, Failure
     let collection = Kind::ApiKey.facts().collection;
     let mut keys = Vec::new();
     let first = "limit=1000".to_owned();
-    let mut pages = Pages::of(client, collection, &first);
+    let mut pages = Pages::of_resources(client, collection, &first);
     let mut query = Some(first);
     while let Some(parameters) = query {
         let mut page: Value = client.get(&format!("{collection}?{parameters}"))?;
         let found = page.get_mut(Kind::ApiKey.facts().list).map(Value::take).unwrap_or_default();
         let found: Vec<ApiKeyOfServer> =
             serde_json::from_value(found).map_err(|_| foreign_response(&client.address(collection), 200))?;
+        let items = found.len();
         keys.extend(found);
-        query = pages.next(page.get("next_page_uri").and_then(Value::as_str))?;
+        query = pages.next(items, page.get("next_page_uri").and_then(Value::as_str))?;
     }
     Ok(keys)
 }

@@ -15,27 +15,58 @@ const CURSOR: &str = "before_id=";
 pub(crate) struct Pages {
     /// The address of the list, for errors.
     at: String,
-    /// Where each page began.
-    seen: HashSet<String>,
+    advance: Advance,
+}
+
+/// What shows that pages advance. A list whose pages do not would never end.
+enum Advance {
+    /// Resources: no page begins where an earlier one did, and none but the last is empty.
+    Resources { begun: HashSet<String> },
+    /// Records: each page begins at a lower position. One of a filter that selects few records can be empty.
+    Records { before: u64 },
 }
 
 impl Pages {
-    /// The pages of the list at a path. `first` is the query of the first one.
-    pub(crate) fn of(client: &ApiClient, path: &str, first: &str) -> Self {
-        Self { at: client.address(path), seen: HashSet::from([cursor(first).to_owned()]) }
+    /// The pages of the list of resources at a path. `first` is the query of the first one.
+    pub(crate) fn of_resources(client: &ApiClient, path: &str, first: &str) -> Self {
+        let begun = HashSet::from([cursor(first).to_owned()]);
+        Self { at: client.address(path), advance: Advance::Resources { begun } }
     }
 
-    /// The query of the next page, if there is one. Only the query: the token goes to no other server, whatever a response
-    /// says. A page that begins where an earlier one did is an error: the list would never end.
-    pub(crate) fn next(&mut self, next_page_uri: Option<&str>) -> Result<Option<String>, Failure> {
+    /// The pages of the list of history records at a path.
+    pub(crate) fn of_records(client: &ApiClient, path: &str) -> Self {
+        Self { at: client.address(path), advance: Advance::Records { before: u64::MAX } }
+    }
+
+    /// The query of the page after one with so many items, if there is one. Only the query: the token goes to no other
+    /// server, whatever a response says. It is an error if the pages do not advance.
+    pub(crate) fn next(&mut self, items: usize, next_page_uri: Option<&str>) -> Result<Option<String>, Failure> {
         let Some((_, query)) = next_page_uri.and_then(|uri| uri.split_once('?')) else { return Ok(None) };
-        if self.seen.insert(cursor(query).to_owned()) {
+        if self.advance.is_made(items, cursor(query)) {
             return Ok(Some(query.to_owned()));
         }
-        let message =
-            format!("the pages of {} do not advance: a page names itself or an earlier one as the next", self.at);
+        let message = format!(
+            "the pages of {} do not advance: an empty page names a next one, or a page an earlier one as the next",
+            self.at
+        );
         let help = "upgrade the server, and check any proxy in front of it";
         Err(Diagnostic::error(Code::Unreadable, message).help(help).into())
+    }
+}
+
+impl Advance {
+    /// Whether a page that begins at a cursor advances, after one with so many items.
+    fn is_made(&mut self, items: usize, cursor: &str) -> bool {
+        match self {
+            Self::Resources { begun } => items > 0 && begun.insert(cursor.to_owned()),
+            Self::Records { before } => match cursor.parse::<u64>() {
+                Ok(next) if next < *before => {
+                    *before = next;
+                    true
+                }
+                _ => false,
+            },
+        }
     }
 }
 
@@ -60,14 +91,28 @@ mod tests {
             (vec!["limit=1&before_id=b", "limit=2&before_id=b"], true),
             (vec!["limit=1&before_id=b", "limit=1&before_id=a", "limit=1&before_id=b"], true),
         ] {
-            let mut pages = Pages { at: String::new(), seen: HashSet::from([cursor("limit=1").to_owned()]) };
+            let begun = HashSet::from([cursor("limit=1").to_owned()]);
+            let mut pages = Pages { at: String::new(), advance: Advance::Resources { begun } };
             let found: Vec<_> =
-                queries.iter().map(|query| pages.next(Some(uri(query).as_str())).ok().flatten()).collect();
+                queries.iter().map(|query| pages.next(1, Some(uri(query).as_str())).ok().flatten()).collect();
             let advances = found.iter().zip(&queries).all(|(found, query)| found.as_deref() == Some(*query));
             assert_eq!(advances, !is_endless, "{queries:?}");
             assert!(
-                pages.next(None).is_ok_and(|last| last.is_none()) && pages.next(Some("x")).is_ok_and(|x| x.is_none())
+                pages.next(1, None).is_ok_and(|last| last.is_none())
+                    && pages.next(0, Some("x")).is_ok_and(|x| x.is_none())
             );
         }
+    }
+
+    #[test]
+    fn an_empty_page_is_the_last_one_except_of_records() {
+        let mut resources = Advance::Resources { begun: HashSet::new() };
+        assert!(resources.is_made(1, "a") && !resources.is_made(0, "b"));
+        let mut records = Advance::Records { before: u64::MAX };
+        assert!(records.is_made(0, "9") && records.is_made(1, "7"));
+        for cursor in ["7", "8", "-1", "a", ""] {
+            assert!(!records.is_made(1, cursor), "{cursor}");
+        }
+        assert!(records.is_made(0, "6"));
     }
 }
