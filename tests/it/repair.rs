@@ -261,6 +261,20 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
     }
     let says = ["base.", "keys", "the file is missing", "Nothing is given up"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
+    for number in 0..4 {
+        let folder = sound();
+        let path = kept_twice(&folder)[number].clone();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        fs::remove_file(path).unwrap();
+        let run = folder.run("store check");
+        let is_told = run.err.contains(&name) && run.err.contains("the file is missing");
+        assert!(run.code == 1 && is_told && !run.err.contains("No problems found"), "{name}: {}", run.all());
+        // A backup has one file of each pair, in any case.
+        folder.ok("backup one.backup");
+        folder.ok("store check one.backup");
+        let says = [name.as_str(), "the file is missing", "Nothing is given up"];
+        repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
+    }
 }
 
 #[test]

@@ -48,14 +48,14 @@ pub(super) fn read_either<T>(
     }
 }
 
-/// Like [`read_either`], and also reads the copy of an intact file. It may be missing, as in a backup.
+/// Like [`read_either`], and also reads the copy of an intact file. A backup has no copies, and its damage is told to nobody.
 pub(super) fn read_both<T>(
     path: &Path,
     copy: &Path,
     read: impl Fn(&Path) -> Result<T, StoreError>,
 ) -> Result<(T, Option<Damage>), StoreError> {
     let (found, damage) = read_either(path, copy, &read)?;
-    if damage.is_some() || !files::exists(copy)? {
+    if damage.is_some() {
         return Ok((found, damage));
     }
     let damage = read(copy).err().map(|error| Damage { error, damaged: copy.to_owned(), intact: path.to_owned() });
