@@ -160,6 +160,18 @@ fn its_commands_do_what_it_says() {
 }
 
 #[test]
+fn secrets_that_its_commands_write_are_not_committed() {
+    let ignored = fs::read_to_string(format!("{REPOSITORY}/.gitignore")).unwrap();
+    let shell = blocks(&readme()).into_iter().filter(|block| block.language == "sh");
+    let text: String = shell.map(|block| block.text).collect();
+    for kind in ["db", "backup", "token"] {
+        let ending = format!(".{kind}");
+        assert!(text.split_whitespace().any(|word| word.ends_with(&ending)), "{kind} is written");
+        assert!(ignored.lines().any(|line| line == format!("/*{ending}")), "{kind} is ignored");
+    }
+}
+
+#[test]
 fn its_test_command_is_the_one_of_the_pipeline() {
     let pipeline = fs::read_to_string(format!("{REPOSITORY}/.ci/run")).unwrap();
     let all = blocks(&readme());
