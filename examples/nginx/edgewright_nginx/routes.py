@@ -162,9 +162,12 @@ def _ip_restriction(location: _Location, config: dict[str, Any], shared: Shared)
     location.checks.append(f"if ({refused}) {{ return 403; }}")
 
 
-# The most steps of a pattern from one place, and the longest user agent that patterns are tried on. PCRE goes back and tries
-# again, so without limits a long agent would hold a worker, and pass a pattern that denies it.
-_LIMIT = "(*LIMIT_MATCH=5000)"
+# The most steps of a pattern from one place, and of all patterns of a filter; the most patterns; and the longest user agent that
+# patterns are tried on. PCRE goes back and tries again, from each place, so without limits a long agent would hold a worker, and
+# pass a pattern that denies it.
+_STEPS = 5_000
+_STEPS_OF_ALL = 20_000
+_MOST_PATTERNS = 100
 _LONGEST_AGENT = 512
 
 
@@ -176,7 +179,10 @@ def _user_agent_filter(location: _Location, config: dict[str, Any], shared: Shar
     number = sum(line.startswith("    map") for line in shared.agents)
     # An allowed agent has access even if a pattern denies it, so these come first.
     patterns = [(pattern, 0) for pattern in allow] + [(pattern, 1) for pattern in deny]
-    rules = [f"        {plain(f'~{_LIMIT}(?:{portable(pattern)})')} {refused};" for pattern, refused in patterns]
+    if len(patterns) > _MOST_PATTERNS:
+        raise Unsupported(f"a user agent is compared with {len(patterns)} patterns, more than {_MOST_PATTERNS}")
+    limit = f"(*LIMIT_MATCH={min(_STEPS, _STEPS_OF_ALL // len(patterns))})"
+    rules = [f"        {plain(f'~{limit}(?:{portable(pattern)})')} {refused};" for pattern, refused in patterns]
     if deny:
         # Who is not denied has access. nginx takes the default when a pattern exceeds its limit, so the default refuses.
         rules.append(f"        {plain('~^')} 0;")

@@ -79,6 +79,18 @@ class Rendering(unittest.TestCase):
         files = rendered(state(edge(hostports=[hostport("shop.test", 8443, CERTIFICATES)])))
         self.assertEqual(files["certificates/0.key"], KEY, "the first certificate that is valid now")
 
+    def test_the_patterns_of_a_user_agent_filter_share_their_steps(self) -> None:
+        def filtered(allow: int, deny: int) -> dict[str, Any]:
+            patterns = [f"(?i)bot-{number}" for number in range(allow + deny)]
+            return edge(routes=[route(modules=[
+                module("user_agent_filter", allow=patterns[:allow], deny=patterns[allow:]), backend(),
+            ])])
+
+        for allow, deny, steps in ((0, 1, 5000), (2, 2, 5000), (4, 6, 2000), (0, 100, 200)):
+            text = self.configuration(filtered(allow, deny))
+            self.assertEqual(text.count(f'"~(*LIMIT_MATCH={steps})(?:'), allow + deny)
+        self.assertIn("101 patterns, more than 100", self.reasons(state(filtered(50, 51))))
+
     def test_routes_are_tried_in_their_order_and_compared_with_the_url(self) -> None:
         text = self.configuration(edge(routes=[
             route("r1", "exact_path", "/a.b", host="*.a.test"),
