@@ -68,7 +68,7 @@ pub(super) fn start(format: LogFormat) {
     };
 }
 
-/// Starts the log of a command, which has only what it removes from the history of its store (D58): a line of text for each event.
+/// Starts the log of a command that writes to a store, which has only what it removes (D58): a line of text for each event.
 pub(super) fn start_for_command() {
     let message = format::debug_fn(|writer, field, value| match field.name() {
         "message" => write!(writer, "{value:?}"),

@@ -249,9 +249,6 @@ fn run() -> CommandResult {
     checked.inspect_err(report_unconfigured)?;
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     let lints = config.lints.clone();
-    if !matches!(cli.command, Command::Serve(_)) {
-        log::start_for_command();
-    }
     let given = Given::new(&command, &matches, &config, current_context(&cli.command));
     match cli.command {
         Command::Reconcile(mut args) => args.common.place.choose(&given).and_then(|()| args.run(lints)),
@@ -386,6 +383,7 @@ impl StoreArgs {
     }
 
     fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        log::start_for_command();
         let store = Store::open_briefly(&self.store, self.retention(), source)?;
         introduce(&store, show::say);
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
