@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from . import state as states
-from .choice import choose
+from .choice import Chooser
 from .feed import Server, Unavailable, Watcher, backed_off, jittered, read
 from .install import Failed, Nginx
 from .mapping import BadMapping
@@ -24,7 +24,8 @@ class Consumer:
     """The configuration that was received last, and the one that is served."""
 
     def __init__(self, server: Server, nginx: Nginx, settings: Settings, mapping: Path) -> None:
-        self._server, self._nginx, self._settings, self._mapping = server, nginx, settings, mapping
+        self._server, self._nginx, self._mapping = server, nginx, mapping
+        self._chooser = Chooser(nginx, settings)
         self._received: State | None = None
         self._edges: dict[str, states.Edge] = {}
         self._said: dict[str, str] = {}
@@ -36,7 +37,10 @@ class Consumer:
         received = self._received.edges if self._received else {}
         self._edges = states.load_edges(self._served_file) or received
         try:
-            if self._nginx.run():
+            if self._nginx.readdressed():
+                # nginx cannot change from one address to all of them while it runs.
+                self._nginx.stop()
+            elif self._nginx.run():
                 self._say("disk", "serving the configuration from the disk")
         except Failed as error:
             self._say("disk", f"cannot serve the configuration from the disk: {error}")
@@ -56,11 +60,12 @@ class Consumer:
     def _serve(self, received: State) -> bool:
         try:
             mapping = read_mapping(self._mapping)
-            served = choose(received, self._edges, mapping, self._settings, datetime.now(timezone.utc))
+            served = self._chooser.choose(received, self._edges, mapping, datetime.now(timezone.utc))
             if self._nginx.install(served.files, received.revision):
-                print(f"serving revision {received.revision}", file=sys.stderr, flush=True)
+                part = " in part" if served.held else ""
+                print(f"serving revision {received.revision}{part}", file=sys.stderr, flush=True)
                 states.save(self._file, received)
-            self._edges = {id: {**edge, "given_way": False} for id, edge in served.edges.items()}
+            self._edges = served.edges
             states.save_edges(self._served_file, self._edges)
             self._said.pop("serve", None)
             if served.held:
@@ -75,6 +80,8 @@ class Consumer:
             reason = f" {error}"
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f" unexpected content: {error!r}"
+        # What is held is told again when the refusal is over.
+        self._said.pop("held", None)
         self._say("serve", f"refused revision {received.revision}, serving the last good one:{reason}")
         return False
 
@@ -110,12 +117,24 @@ def main() -> int:
     os.umask(0o077)
     folder = options.folder.resolve()
     settings = Settings(folder, tuple(options.address or ["127.0.0.1"]), os.geteuid() == 0)
-    nginx = Nginx(folder, options.nginx)
+    nginx = Nginx(folder, options.nginx, settings.addresses)
+    if len(os.fsencode(nginx.status)) > 100:
+        parser.error("--folder: the path is too long for a socket in it")
     server = Server(options.server, options.token_file, options.ca_file)
     consumer = Consumer(server, nginx, settings, options.mapping)
     consumer.start()
-    if options.once:
-        return 0 if all(consumer.look()) else 1
+    try:
+        if options.once:
+            return 0 if all(consumer.look()) else 1
+        _follow(consumer, server, options.poll)
+        return 0
+    finally:
+        if options.stop_nginx:
+            nginx.stop()
+
+
+def _follow(consumer: Consumer, server: Server, poll: float) -> None:
+    """Looks again and again, until SIGTERM or SIGINT."""
     wake, stopped = threading.Event(), threading.Event()
 
     def stop(*_: object) -> None:
@@ -131,10 +150,7 @@ def main() -> int:
         wake.clear()
         reached, _ = consumer.look()
         wait = 0.0 if reached else backed_off(wait)
-        wake.wait(options.poll if reached else jittered(wait))
-    if options.stop_nginx:
-        nginx.stop()
-    return 0
+        wake.wait(poll if reached else jittered(wait))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable
 
+from .quoting import plain
 from .state import sync_folder, write_private
 
 _KEPT = 3
+# How long nginx may take to run a configuration, and to start, and how long workers of the one before may answer beside it.
+_PATIENCE = 60.0
+_STARTED = 5.0
+_SETTLED = 0.2
+_ERROR = re.compile(r"\[emerg\] (?:[0-9#]+: )?(.*)")
+# As `render.py` writes it. No text of others can begin a line.
+_LISTEN = re.compile(r"^        listen (\S+):([0-9]+)", re.MULTILINE)
 
 
 class Failed(Exception):
@@ -26,65 +38,134 @@ class Nginx:
 
     folder: Path
     program: str = "nginx"
+    addresses: tuple[str, ...] = ("127.0.0.1",)
 
     @property
     def current(self) -> Path:
         """The link to the configuration that is served."""
         return self.folder / "current"
 
+    @property
+    def status(self) -> Path:
+        """The socket on which nginx says which configuration it runs."""
+        return self.folder / "status"
+
     def prepare(self) -> None:
-        """Creates the folders. They have private keys, so nobody else reads them."""
+        """Creates the folders, and lets `current` be what nginx runs. They have private keys, so nobody else reads them."""
         for folder in (self.folder, self.folder / "releases", self.folder / "temporary"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+        # After a crash between the switch and the reload, it is another one.
+        running = self.running()
+        if running and running != self.installed():
+            for release in self.folder.glob(f"releases/*-{running}"):
+                self._switch(release.name)
 
     def installed(self) -> str:
         """Returns the digest of what is served; empty if nothing is."""
+        return self._release().rpartition("-")[2]
+
+    def running(self) -> str:
+        """Returns the digest of the configuration that nginx runs; empty if it does not answer."""
+        received = b""
         try:
-            return os.readlink(self.current).rpartition("-")[2]
+            with socket.socket(socket.AF_UNIX) as status:
+                status.settimeout(5)
+                status.connect(str(self.status))
+                status.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                while part := status.recv(4096):
+                    received += part
         except OSError:
             return ""
+        return received.rpartition(b"\r\n\r\n")[2].decode("ascii", "replace")
+
+    def check(self, files: dict[str, str]) -> str:
+        """Returns why nginx does not accept files; empty if it does."""
+        if digest_of(files) == self.installed():
+            return ""
+        candidate = self.folder / "candidate"
+        shutil.rmtree(candidate, ignore_errors=True)
+        try:
+            self._write(candidate, files, _write_passing)
+            # Not to error.log, because an edge that is not accepted is tested again and again.
+            self._nginx(candidate, "-e", "stderr", "-t")
+        except Failed as error:
+            return (_errors(str(error)) or [str(error)])[0].replace(f"{candidate}/", "")
+        finally:
+            shutil.rmtree(candidate, ignore_errors=True)
+        return ""
+
+    def unusable(self, port: int) -> str:
+        """Returns why nginx could not listen on a port; empty if it can. `nginx -t` does not say if another program has it."""
+        if self.pid() is not None:
+            if port in {port for _, port in self._listening()}:
+                return ""
+        elif self.running():
+            raise Failed(f"an nginx that is not in {self.folder / 'nginx.pid'} uses this folder; stop it")
+        for address in self.addresses:
+            # If there is no such address, no port is the reason.
+            if why := _bound(address, 0):
+                raise Failed(why)
+            if why := _bound(address, port):
+                return why
+        return ""
+
+    def readdressed(self) -> bool:
+        """Returns whether the current configuration listens on other addresses."""
+        return bool(self._listening()) and {address for address, _ in self._listening()} != set(self.addresses)
 
     def install(self, files: dict[str, str], revision: int) -> bool:
-        """Serves these files if nginx accepts them. Returns false if it serves them already."""
+        """Serves files that nginx accepts. Returns false if it serves them already. If nginx does not run them in the end, the
+        configuration before goes on."""
         digest = digest_of(files)
         if digest == self.installed():
             self.run()
             return False
-        release = self.folder / "releases" / f"{revision}-{digest}"
-        if release.exists():
-            shutil.rmtree(release)
-        release.mkdir(mode=0o700)
+        release, former = self.folder / "releases" / f"{revision}-{digest}", self._release()
+        shutil.rmtree(release, ignore_errors=True)
         try:
-            for name, text in files.items():
-                (release / name).parent.mkdir(mode=0o700, exist_ok=True)
-                write_private(release / name, text)
-            self._nginx(release, "-t")
+            self._write(release, files, write_private)
+            sync_folder(release.parent)
+            self._switch(release.name)
+            self.run()
         except (Failed, OSError) as error:
-            shutil.rmtree(release)
+            self._switch(former)
+            shutil.rmtree(release, ignore_errors=True)
+            if former and self.pid() is None:
+                with contextlib.suppress(Failed):
+                    self.run()
             raise Failed(str(error)) from error
-        sync_folder(release.parent)
-        link = self.folder / "next"
-        link.unlink(missing_ok=True)
-        link.symlink_to(Path("releases") / release.name)
-        os.replace(link, self.current)
-        sync_folder(self.folder)
-        if not self.run():
-            self._nginx(self.current, "-s", "reload")
         self._forget(release)
         return True
 
     def run(self) -> bool:
-        """Starts nginx with the current configuration, unless it runs. Returns whether it started."""
-        if not self.current.exists() or self.pid() is not None:
+        """Lets nginx run the current configuration, unless it does. Returns whether it did not."""
+        digest, pid = self.installed(), self.pid()
+        if not self.current.exists() or (pid is not None and self.running() == digest):
             return False
-        self._nginx(self.current)
-        # The parent of the daemon exits before the daemon has written its file.
-        for _ in range(100):
-            if self.pid() is not None:
+        log = self.folder / "error.log"
+        before = log.stat().st_size if log.exists() else 0
+        if pid is None:
+            # nginx leaves it behind when it is killed, and could not listen on it again.
+            self.status.unlink(missing_ok=True)
+            self._nginx(self.current, "-e", str(log))
+        else:
+            os.kill(pid, signal.SIGHUP)
+        # A reload that fails changes nothing, and nobody is told but error.log.
+        began = since = time.monotonic()
+        while time.monotonic() - began < _PATIENCE:
+            if self.running() != digest or self.pid() is None:
+                since = time.monotonic()
+                errors = _errors(_after(log, before))
+                # nginx tries for a while to listen on a port that is in use.
+                if any(not error.startswith("bind() to") for error in errors):
+                    raise Failed(f"nginx does not run it: {errors[0]}")
+                if self.pid() is None and since - began > _STARTED:
+                    raise Failed("nginx ended right after its start; see error.log")
+            elif time.monotonic() - since > _SETTLED:
                 return True
-            time.sleep(0.05)
-        raise Failed("nginx ended right after its start; see error.log")
+            time.sleep(0.02)
+        raise Failed("nginx does not run it; see error.log")
 
     def pid(self) -> int | None:
         """Returns the process of the running nginx."""
@@ -100,17 +181,50 @@ class Nginx:
             return None
 
     def stop(self) -> None:
-        """Stops nginx after its current requests."""
-        pid = self.pid()
-        if pid is not None:
-            os.kill(pid, signal.SIGQUIT)
+        """Stops nginx after its current requests, or after ten seconds."""
+        for order in (signal.SIGQUIT, signal.SIGTERM):
+            pid = self.pid()
+            if pid is None:
+                return
+            os.kill(pid, order)
             for _ in range(100):
                 if self.pid() is None:
                     return
                 time.sleep(0.1)
 
+    def _release(self) -> str:
+        try:
+            return Path(os.readlink(self.current)).name
+        except OSError:
+            return ""
+
+    def _switch(self, release: str) -> None:
+        if not release:
+            self.current.unlink(missing_ok=True)
+            return
+        link = self.folder / "next"
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path("releases") / release)
+        os.replace(link, self.current)
+        sync_folder(self.folder)
+
+    def _write(self, folder: Path, files: dict[str, str], write: Callable[[Path, str], None]) -> None:
+        folder.mkdir(mode=0o700)
+        status = f"server {{ listen {plain(f'unix:{self.status}')}; return 200 {digest_of(files)}; }}\n"
+        for name, text in {**files, "running.conf": status}.items():
+            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+            write(folder / name, text)
+
+    def _listening(self) -> set[tuple[str, int]]:
+        """Returns the addresses and ports of the current configuration."""
+        try:
+            text = (self.current / "nginx.conf").read_text(encoding="utf-8")
+        except OSError:
+            return set()
+        return {(address, int(port)) for address, port in _LISTEN.findall(text)}
+
     def _nginx(self, configuration: Path, *arguments: str) -> None:
-        command = [self.program, "-c", str(configuration / "nginx.conf"), "-e", str(self.folder / "error.log"), *arguments]
+        command = [self.program, "-c", str(configuration / "nginx.conf"), *arguments]
         # Not captured through pipes: a daemon would keep them open.
         log = self.folder / "nginx.out"
         with open(log, "wb") as out:
@@ -124,6 +238,47 @@ class Nginx:
         for old in releases[:-_KEPT]:
             if old != release:
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_passing(path: Path, text: str) -> None:
+    """Writes a file that only this user can read, and that need not survive a power loss."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _bound(address: str, port: int) -> str:
+    """Returns why this program cannot listen on a port; empty if it can."""
+    host = None if address == "*" else address.strip("[]")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, name in found:
+            if host is None and family != socket.AF_INET:
+                continue
+            with socket.socket(family, kind, protocol) as bound:
+                # As nginx does.
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                bound.bind(name)
+                bound.listen(1)
+    except OSError as error:
+        return f"cannot listen on {address}:{port}: {error.strerror}"
+    return ""
+
+
+def _errors(text: str) -> list[str]:
+    """Returns why nginx does not run a configuration, from what it writes."""
+    return [found[1] for found in _ERROR.finditer(text)]
+
+
+def _after(log: Path, size: int) -> str:
+    """Returns a log after its first bytes."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(size)
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def digest_of(files: dict[str, str]) -> str:

@@ -28,13 +28,42 @@ _HASHES = [
 ]
 
 
+# A host and its port.
+Hostport = tuple[str, int]
+
+
 @dataclass
 class Reasons:
-    """Why an edge cannot be rendered."""
+    """Why an edge cannot be served."""
 
     texts: list[str] = field(default_factory=list)
-    # The IDs of the routes that cannot; none if it is the edge itself.
-    routes: set[str] | None = field(default_factory=set)
+    # The IDs of the routes that cannot be, and the hostports.
+    routes: set[str] = field(default_factory=set)
+    hostports: set[Hostport] = field(default_factory=set)
+    # Whether it is the edge itself.
+    whole: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def add(self, text: str, route: str | None = None, hostport: Hostport | None = None) -> None:
+        if route is not None:
+            self.routes.add(route)
+        elif hostport is not None:
+            self.hostports.add(hostport)
+        else:
+            self.whole = True
+        if text not in self.texts:
+            self.texts.append(text)
+
+    def merge(self, other: Reasons) -> bool:
+        """Adds other reasons. Returns whether they concern anything else."""
+        more = not (other.routes <= self.routes and other.hostports <= self.hostports and other.whole <= self.whole)
+        self.texts += [text for text in other.texts if text not in self.texts]
+        self.routes |= other.routes
+        self.hostports |= other.hostports
+        self.whole |= other.whole
+        return more
 
 
 class Refused(Exception):
@@ -63,6 +92,7 @@ class _Names:
     server_name: str
     tls: bool
     certificate: dict[str, Any] | None
+    closed: bool
 
 
 @dataclass
@@ -73,25 +103,18 @@ class _Renderer:
     shared: Shared
     edges: list[dict[str, Any]]
     files: dict[str, str] = field(default_factory=dict)
-    reasons: list[str] = field(default_factory=list)
     refused: dict[str, Reasons] = field(default_factory=dict)
     certificates: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, edge: dict[str, Any], reason: str, route: str | None = None) -> None:
-        reason = f"edge {called(edge)}: {reason}"
-        reasons = self.refused.setdefault(edge["id"], Reasons())
-        if route is None:
-            reasons.routes = None
-        elif reasons.routes is not None:
-            reasons.routes.add(route)
-        if reason not in reasons.texts:
-            reasons.texts.append(reason)
+    def refuse(self, edge: dict[str, Any], reason: str, route: str | None = None, hostport: Hostport | None = None) -> None:
+        self.refused.setdefault(edge["id"], Reasons()).add(f"edge {called(edge)}: {reason}", route, hostport)
 
 
 def render(state: State, mapping: Mapping, settings: Settings, now: datetime) -> dict[str, str]:
     """Returns the files by name. `now` selects among the certificates of a host."""
     edges = [state.edges[id] for id in sorted(state.edges, key=lambda id: id.encode())]
     it = _Renderer(state, now, settings, Shared(mapping), edges)
+    restrictions = _restrictions(it)
     ports = _ports(it)
     routing, servers = [], []
     for number, edge in enumerate(edges):
@@ -99,11 +122,10 @@ def render(state: State, mapping: Mapping, settings: Settings, now: datetime) ->
             routing += selection(number, edge["routes"])
         except (Unsupported, Unquotable) as error:
             it.refuse(edge, str(error))
-        rendered = _routes(it, edge)
+        rendered = _routes(it, edge, restrictions)
         servers += _servers(it, ports, number, rendered)
-    if it.reasons or it.refused:
-        texts = [text for reasons in it.refused.values() for text in reasons.texts]
-        raise Refused(it.reasons + texts, {} if it.reasons else it.refused)
+    if it.refused:
+        raise Refused([text for reasons in it.refused.values() for text in reasons.texts], it.refused)
     lines = [*_head(settings), *routing, *it.shared.lines(), *_defaults(it, ports), *servers, "}"]
     return {"nginx.conf": "\n".join(lines) + "\n", **it.files}
 
@@ -116,6 +138,7 @@ def _head(settings: Settings) -> list[str]:
         "worker_processes auto;",
         "events { worker_connections 1024; }",
         "http {",
+        "    include running.conf;",
         "    server_tokens off;",
         "    access_log off;",
         *(f"    {line};" for line in _HASHES),
@@ -136,44 +159,69 @@ def _head(settings: Settings) -> list[str]:
     ]
 
 
+def _restrictions(it: _Renderer) -> list[list[str]]:
+    """Returns the IP policies of the restrictions of all endpoints. Without one of them, no edge can be served."""
+    restrictions = [one["ip_policy_ids"] for one in it.state.ip_restrictions if one["enforced"]]
+    reasons = []
+    for policies in restrictions if it.edges else []:
+        try:
+            it.shared.refused_by(policies)
+        except Unsupported as error:
+            reasons.append(f"ip_restrictions of all endpoints: {error}")
+    if reasons:
+        raise Refused(list(dict.fromkeys(reasons)))
+    return restrictions
+
+
 def _ports(it: _Renderer) -> dict[int, list[_Names]]:
-    """Returns the hosts of each port. The edge with the lower ID serves a hostport that two edges have."""
+    """Returns the hosts of each port. The edge with the lower ID serves a hostport that two edges have. A closed hostport is
+    nobody's, so it comes last."""
     ports: dict[int, list[_Names]] = defaultdict(list)
-    taken: set[tuple[int, str]] = set()
-    for number, edge in enumerate(it.edges):
+    taken: set[Hostport] = set()
+    for edge in it.edges:
         if edge["terminate_at"] == "upstream":
             it.refuse(edge, "tls_termination: this program does not pass TLS through")
-            continue
-        if edge["terminate_at"] not in ("edge", "none"):
+        elif edge["terminate_at"] not in ("edge", "none"):
             it.refuse(edge, f"tls_termination: unknown value {edge['terminate_at']!r}")
+    every = [(number, hostport) for number, edge in enumerate(it.edges) for hostport in edge["hostports"]]
+    for number, hostport in sorted(every, key=lambda one: bool(one[1].get("closed"))):
+        key, port = key_of(hostport), int(hostport["port"])
+        if key in taken:
             continue
-        for hostport in edge["hostports"]:
-            host, port, tls = str(hostport["host"]), int(hostport["port"]), bool(hostport["tls"])
-            if (port, host) in taken:
-                continue
-            taken.add((port, host))
-            if edge["mutual_tls"] is not None and not tls:
-                it.refuse(edge, f"mutual_tls: port {port} serves plain HTTP, where clients have no certificate")
-                continue
-            try:
-                certificate = _certificate(it, hostport) if tls else None
-                ports[port].append(_Names(number, _server_name(host), tls, certificate))
-            except (Unsupported, Unquotable) as error:
-                it.refuse(edge, f"hostport {hostport['hostport']!r}: {error}")
-    for port, names in ports.items():
-        if len({name.tls for name in names}) > 1:
-            edges = sorted({called(it.edges[name.edge]) for name in names})
-            it.reasons.append(f"port {port}: nginx cannot serve TLS and plain HTTP on one port (edges {', '.join(edges)})")
+        taken.add(key)
+        try:
+            name = _name(number, it.edges[number], hostport, it.now)
+        except (Unsupported, Unquotable) as error:
+            if not hostport.get("closed"):
+                it.refuse(it.edges[number], str(error), hostport=key)
+            continue
+        if not name.closed or all(other.tls == name.tls for other in ports[port]):
+            ports[port].append(name)
     return ports
 
 
-def _certificate(it: _Renderer, hostport: dict[str, Any]) -> dict[str, Any]:
+def key_of(hostport: dict[str, Any]) -> Hostport:
+    return str(hostport["host"]), int(hostport["port"])
+
+
+def _name(number: int, edge: dict[str, Any], hostport: dict[str, Any], now: datetime) -> _Names:
+    tls, closed = bool(hostport["tls"]), bool(hostport.get("closed"))
+    if edge["mutual_tls"] is not None and not tls and not closed:
+        raise Unsupported(f"mutual_tls: port {hostport['port']} serves plain HTTP, where clients have no certificate")
+    try:
+        certificate = _certificate(hostport, now) if tls and not closed else None
+        return _Names(number, _server_name(str(hostport["host"])), tls, certificate, closed)
+    except (Unsupported, Unquotable) as error:
+        raise Unsupported(f"hostport {hostport['hostport']!r}: {error}") from error
+
+
+def _certificate(hostport: dict[str, Any], now: datetime) -> dict[str, Any]:
     if _is_address(str(hostport["host"])):
         raise Unsupported("clients do not name an IP address in TLS, so nginx cannot select its certificate")
     candidates: list[dict[str, Any]] = hostport["certificates"]
     if not candidates:
         raise Unsupported("no certificate covers the host")
-    valid = [one for one in candidates if _time(one["not_before"]) <= it.now < _time(one["not_after"])]
+    valid = [one for one in candidates if _time(one["not_before"]) <= now < _time(one["not_after"])]
     return (valid or candidates)[0]
 
 
@@ -195,18 +243,13 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def _routes(it: _Renderer, edge: dict[str, Any]) -> list[str]:
-    restrictions = [one["ip_policy_ids"] for one in it.state.ip_restrictions if one["enforced"]]
+def _routes(it: _Renderer, edge: dict[str, Any], restrictions: list[list[str]]) -> list[str]:
     lines = []
     for number, route in enumerate(edge["routes"]):
         def report(module: str, reason: str, route: dict[str, Any] = route) -> None:
             it.refuse(edge, f"route {called(route)}: module {module}: {reason}", route["id"])
 
-        try:
-            lines += locations(number, route["modules"], restrictions, it.shared, report)
-        except Unsupported as error:
-            it.reasons.append(f"ip_restrictions of all endpoints: {error}")
-            break
+        lines += locations(number, route["modules"], restrictions, it.shared, report)
     return lines
 
 
@@ -228,6 +271,9 @@ def _servers(it: _Renderer, ports: dict[int, list[_Names]], number: int, routes:
     for port, names in sorted(ports.items()):
         for name in (name for name in names if name.edge == number):
             lines += ["    server {", *_listen(it, port, name.tls, ""), f"        server_name {name.server_name};"]
+            if name.closed:
+                lines += [*(["        ssl_reject_handshake on;"] if name.tls else []), "        return 503;", "    }"]
+                continue
             if name.certificate is not None:
                 lines += _tls(it, edge, name.certificate, _lowest(it, names))
             # Every request goes through here, so no path of a client leads to a location by itself.
@@ -267,7 +313,7 @@ def _tls(it: _Renderer, edge: dict[str, Any], certificate: dict[str, Any], lowes
 
 
 def _lowest(it: _Renderer, names: list[_Names]) -> int:
-    return min(_age(it, it.edges[name.edge]) for name in names)
+    return min((_age(it, it.edges[name.edge]) for name in names if not name.closed), default=_VERSIONS.index("1.2"))
 
 
 def _age(it: _Renderer, edge: dict[str, Any]) -> int:

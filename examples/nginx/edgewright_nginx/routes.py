@@ -116,6 +116,8 @@ def locations(route: int, modules: list[dict[str, Any]], restrictions: list[list
             apply(location, dict(module["config"]), shared)
         except (Unsupported, Unquotable, NotPortable) as error:
             report(name, str(error))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            report(name, f"unexpected content: {error!r}")
     return _lines(route, location)
 
 

@@ -193,11 +193,13 @@ spec:
         until("edgewright listens", lambda: "(listening on " in self.log("edgewright.log")[seen:])
         self.api = self.log("edgewright.log")[seen:].split("(listening on ")[1].split(")")[0]
 
+    def consumer(self) -> list[str]:
+        return [sys.executable, "-m", "edgewright_nginx", "--server", f"http://{self.api}",
+                "--token-file", str(self.folder / "gateway.token"), "--mapping", str(self.folder / "mapping.json"),
+                "--folder", str(self.gateway), "--address", "127.0.0.1", "--poll", "0.5", "--stop-nginx"]
+
     def consume(self) -> None:
-        self.start(sys.executable, "-m", "edgewright_nginx", "--server", f"http://{self.api}",
-                   "--token-file", str(self.folder / "gateway.token"), "--mapping", str(self.folder / "mapping.json"),
-                   "--folder", str(self.gateway), "--address", "127.0.0.1", "--poll", "0.5", "--stop-nginx",
-                   log="gateway.log")
+        self.start(*self.consumer(), log="gateway.log")
 
     def stop(self, which: int) -> None:
         self.processes[which].terminate()
