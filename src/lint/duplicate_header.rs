@@ -19,7 +19,7 @@ pub(crate) static LINT: Lint = Lint {
     needs_whole: false,
     scope: Scope::Edge,
     default: Level::Deny,
-    summary: "A header is listed twice in `add` or `remove`, or in both, ignoring case.",
+    summary: "A header is listed twice in `add` or `remove` of an enabled module, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
           wins.",
     example: "\
@@ -108,12 +108,14 @@ impl HeaderPlace<'_> {
     }
 }
 
-/// Returns the header entries of each module of a route, `add` before `remove`.
+/// Returns the header entries of each enabled module of a route, `add` before `remove`.
 pub(super) fn headers(
     route: &HttpsEdgeRoute,
 ) -> impl Iterator<Item = (&'static str, impl Iterator<Item = (NamedHeader<'_>, HeaderPlace<'_>)>)> {
-    let request = route.request_headers.as_ref().map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
-    let response = route.response_headers.as_ref().map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));
+    let request = route.request_headers.as_ref().filter(|it| it.enabled);
+    let request = request.map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
+    let response = route.response_headers.as_ref().filter(|it| it.enabled);
+    let response = response.map(|it| (ResponseHeaders::SLOT, &it.add, &it.remove));
     request.into_iter().chain(response).map(|(module, add, remove)| {
         let added = add.keys().map(|name| (name.as_str(), HeaderPlace::Add(name)));
         let removed = remove.iter().enumerate().map(|(index, name)| (name.as_str(), HeaderPlace::Remove(index)));

@@ -15,6 +15,7 @@ use crate::model::{
     site::Site,
     traffic::{Step, TracedRequest},
 };
+use crate::text::printable;
 
 /// Requires a login with an OAuth identity provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,6 +106,7 @@ pub struct GithubApp {
     /// The email domains of users who have access.
     pub email_domains: Vec<String>,
     /// The teams whose members have access, as `<org>/<team>` slugs.
+    #[schemars(inner(regex(pattern = r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")))]
     pub teams: Vec<String>,
     /// The organizations whose members have access, as slugs.
     pub organizations: Vec<String>,
@@ -184,6 +186,9 @@ impl Check for Oauth {
             for app in apps {
                 faults.within(app.provider, |faults| check_app(faults, app));
             }
+            if let Some(app) = &self.provider.github {
+                faults.within("github", |faults| check_teams(faults, &app.teams));
+            }
         });
     }
 }
@@ -207,6 +212,26 @@ fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
             );
         });
     }
+}
+
+/// Checks the format of teams. A team slug is unique only within its organization.
+fn check_teams(faults: &mut Faults, teams: &[String]) {
+    let is_team =
+        |text: &str| text.split_once('/').is_some_and(|(org, team)| is_github_slug(org) && is_github_slug(team));
+    faults.within("teams", |faults| {
+        faults.each(teams, |faults, team| {
+            if !is_team(team) {
+                let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
+                let help = "use the slugs of the organization and the team, such as `example-shop/platform`";
+                faults.report(Fault::new(Code::InvalidFormat, message).help(help));
+            }
+        });
+    });
+}
+
+/// Whether a text can be the slug of a GitHub organization or team.
+pub(crate) fn is_github_slug(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 impl Module for Oauth {
@@ -286,5 +311,26 @@ impl Module for Oauth {
             // Beside `properties`, generators would take `oneOf` for eight types.
             Constraint::keywords("Provider", json!({"allOf": [{"oneOf": one}]})),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_team_is_two_slugs() {
+        let places = |teams: &[&str]| {
+            let mut faults = Faults::new();
+            check_teams(&mut faults, &teams.iter().map(|team| (*team).to_owned()).collect::<Vec<_>>());
+            faults.into_vec().into_iter().map(|fault| fault.path.to_string()).collect::<Vec<_>>()
+        };
+        assert!(places(&["example-shop/release-managers", "a_b/c.d"]).is_empty());
+        for bad in ["", "/", "platform", "a/", "/a", "a/b/c", "@a/b", "a / b", "https://github.com/orgs/a/teams/b"] {
+            assert_eq!(places(&["a/b", bad]), ["/teams/1"], "{bad}");
+        }
+        for bad in ["", "Example Shop", "@example-shop", "example-shop/", "https://github.com/example-shop"] {
+            assert!(!is_github_slug(bad), "{bad}");
+        }
     }
 }

@@ -124,7 +124,8 @@ fn provider() -> impl Strategy<Value = Provider> {
         email_addresses: list(text()),
         email_domains: list(text())
     });
-    (0..8u8, prop_oneof![managed, own], list(text()), list(text())).prop_map(|(which, app, teams, organizations)| {
+    let team = pattern("[A-Za-z0-9._-]{1,5}/[A-Za-z0-9._-]{1,5}");
+    (0..8u8, prop_oneof![managed, own], list(team), list(text())).prop_map(|(which, app, teams, organizations)| {
         let OauthApp { client_id, client_secret, scopes, email_addresses, email_domains } = app.clone();
         let github =
             GithubApp { client_id, client_secret, scopes, email_addresses, email_domains, teams, organizations };

@@ -36,6 +36,21 @@ fn provider_rows() -> Vec<Row> {
             .route()
             .send(&oauth, json!({"provider": {"github": {"teams": ["a/b"], "organizations": ["c"]}}}))
             .answers(200, answer("github", github(json!({"teams": ["a/b"], "organizations": ["c"]})))),
+        row("a team is the slugs of its organization and of itself (D16)")
+            .route()
+            .send(
+                &oauth,
+                json!({"enabled": false, "provider": {"github": {"teams": ["a/b", "platform", "a/b/c", "", "@a/b",
+                "https://github.com/orgs/a/teams/b"]}}}),
+            )
+            .fails(400, "INVALID_FORMAT", "/provider/github/teams/1")
+            .also("INVALID_FORMAT", "/provider/github/teams/2")
+            .also("INVALID_FORMAT", "/provider/github/teams/3")
+            .also("INVALID_FORMAT", "/provider/github/teams/4")
+            .also("INVALID_FORMAT", "/provider/github/teams/5")
+            .says("`platform` is not a GitHub team in the form `org/team`")
+            .send(&format!("PATCH {ROUTE}"), json!({"oauth": {"provider": {"github": {"teams": ["platform"]}}}}))
+            .fails(400, "INVALID_FORMAT", "/oauth/provider/github/teams/0"),
         row("nobody else has them")
             .route()
             .send(&oauth, json!({"provider": {"gitlab": {"teams": ["a/b"]}}}))
