@@ -76,8 +76,12 @@ impl Snapshot {
                 if let Some(parent) = key.parent_key() {
                     self.require_parent(&parent, key, now, touched)?;
                 }
+                let faults = match checked {
+                    Checked::Yes => Vec::new(),
+                    Checked::No => faults_of(spec.as_ref()),
+                };
                 let entry = self.new_entry(key.clone(), Arc::clone(spec), now);
-                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, checked, touched)
+                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, faults, touched)
             }
             Operation::Patch { key, spec, fields } => {
                 let entry = self.require(key)?;
@@ -167,7 +171,7 @@ impl Snapshot {
             return Err(Refusal { key: child.clone(), ..not_found(parent) });
         }
         let entry = self.new_entry(parent.clone(), (parent.kind.info().empty)(), now);
-        self.put(entry, Checked::No, touched)
+        self.put(entry, Vec::new(), touched)
     }
 
     fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
@@ -184,19 +188,12 @@ impl Snapshot {
         spec: Arc<dyn AnyResource>,
         touched: &mut BTreeSet<Key>,
     ) -> Result<(), Refusal> {
-        self.put(
-            Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() },
-            Checked::No,
-            touched,
-        )
+        let faults = new_faults(entry.spec().as_ref(), spec.as_ref());
+        self.put(Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() }, faults, touched)
     }
 
-    /// Checks an entry and its references, and inserts it.
-    fn put(&mut self, entry: Entry, checked: Checked, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
-        let mut faults = match checked {
-            Checked::Yes => Vec::new(),
-            Checked::No => faults_of(entry.spec().as_ref()),
-        };
+    /// Inserts an entry without faults, if its references resolve.
+    fn put(&mut self, entry: Entry, mut faults: Vec<Fault>, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
         if !entry.lazy_spec.references().is_empty() {
             entry.spec().references(&mut |reference| {
                 if !self.entries.contains_key(&reference.target) {
@@ -272,6 +269,54 @@ fn faults_of(spec: &dyn AnyResource) -> Vec<Fault> {
     faults.into_vec()
 }
 
+/// Returns the faults of a changed Spec that the former one does not have: a value that an earlier version accepted does not
+/// prevent other changes (D2).
+fn new_faults(former: &dyn AnyResource, changed: &dyn AnyResource) -> Vec<Fault> {
+    let mut faults = faults_of(changed);
+    if !faults.is_empty() {
+        let known = faults_of(former);
+        // A record that cannot be decoded would be lost.
+        faults.retain(|fault| fault.code == Code::StoreCorrupt || !known.contains(fault));
+    }
+    faults
+}
+
 fn not_found(key: &Key) -> Refusal {
     Refusal::new(key, Fault::new(Code::NotFound, format!("{key} does not exist")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        id::Id,
+        kind::ip_restriction::{IpRestriction, Traffic},
+    };
+
+    #[test]
+    fn a_stored_value_that_is_refused_now_does_not_prevent_other_changes() {
+        let key = Key::new(Kind::IpRestriction, Id::new("ipx_1"));
+        let with = |description: &str, policy: &str| -> Arc<dyn AnyResource> {
+            Arc::new(IpRestriction {
+                description: description.to_owned(),
+                r#type: Some(Traffic::Api),
+                ip_policy_ids: vec![policy.to_owned()],
+                ..IpRestriction::default()
+            })
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        let stored = Snapshot::default().new_entry(key.clone(), with("", "a b"), now);
+        let state = Snapshot::restore(1, 1, [], [stored]);
+        let patch = |spec: Arc<dyn AnyResource>, field: &str| {
+            let operation = Operation::Patch { key: key.clone(), spec, fields: vec![field.to_owned()] };
+            state.apply(&[operation], now).map(|(next, _)| next)
+        };
+        let next = patch(with("office", ""), "description").unwrap();
+        assert!(next.get(&key).unwrap().spec().same(with("office", "a b").as_ref()));
+        let refused = patch(with("", "c d"), "ip_policy_ids").unwrap_err();
+        assert_eq!(refused.faults[0].path.to_string(), "/ip_policy_ids/0");
+        let create = Operation::Create { key: key.clone(), spec: with("", "a b"), claim: None, token: None };
+        assert!(Snapshot::default().apply(&[create], now).is_err());
+    }
 }
