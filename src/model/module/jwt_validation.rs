@@ -58,6 +58,7 @@ pub struct AllowList {
 #[schemars(rename = "AllowedValue")]
 pub struct Allowed {
     /// An issuer URL or an audience.
+    #[schemars(length(min = 1))]
     pub value: String,
 }
 
@@ -135,6 +136,11 @@ pub struct KeySources {
 
 impl Check for JwtValidation {
     fn check(&self, faults: &mut Faults) {
+        for (field, list, sample) in
+            [("issuer", &self.issuer, "https://id.example.com"), ("audience", &self.audience, "shop-web")]
+        {
+            faults.within(field, |faults| check_allow_list(faults, list, sample));
+        }
         faults.within("http", |faults| {
             faults.within("tokens", |faults| {
                 faults.each(&self.http.tokens, |faults, token| {
@@ -157,6 +163,19 @@ impl Check for JwtValidation {
             });
         });
     }
+}
+
+/// Requires a value in each entry: an empty one matches no token.
+fn check_allow_list(faults: &mut Faults, list: &AllowList, sample: &str) {
+    faults.within("allow_list", |faults| {
+        faults.each(&list.allow_list, |faults, allowed| {
+            if allowed.value.is_empty() {
+                let fault = Fault::new(Code::Required, "`value` is required");
+                let help = format!("set a value, such as `{sample}`, or remove the entry");
+                faults.within("value", |faults| faults.report(fault.help(help)));
+            }
+        });
+    });
 }
 
 impl JwtValidation {
@@ -229,6 +248,6 @@ impl Module for JwtValidation {
     }
 
     fn constraints() -> Vec<Constraint> {
-        vec![Constraint::required("Token", &["type", "method"])]
+        vec![Constraint::required("Token", &["type", "method"]), Constraint::required("AllowedValue", &["value"])]
     }
 }

@@ -178,7 +178,20 @@ fn token_rows() -> Vec<Row> {
             .fails(400, "WRONG_TYPE", "/issuer/allow_list/0")
             .send(&put, json!({"audience": {"allow_list": [{"values": "x"}]}}))
             .fails(400, "UNKNOWN_FIELD", "/audience/allow_list/0/values")
+            .also("REQUIRED", "/audience/allow_list/0/value")
             .says("did you mean `value`?"),
+        row("an entry of an allow list has a value")
+            .route()
+            .send(
+                &put,
+                json!({"enabled": false, "issuer": {"allow_list": [{}, {"value": null}]},
+                    "audience": {"allow_list": [{"value": "shop"}, {"value": ""}]}}),
+            )
+            .fails(400, "REQUIRED", "/issuer/allow_list/0/value")
+            .also("REQUIRED", "/issuer/allow_list/1/value")
+            .also("REQUIRED", "/audience/allow_list/1/value")
+            .send(&format!("PATCH {ROUTE}"), json!({"jwt_validation": {"audience": {"allow_list": [{}]}}}))
+            .fails(400, "REQUIRED", "/jwt_validation/audience/allow_list/0/value"),
         row("an unknown field is refused however deep it stands")
             .route()
             .send(&put, json!({"jws": {"keys": {"sources": {"additional_jkuss": []}}}}))
