@@ -40,12 +40,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// The query parameters of a kind's list.
 pub(super) fn parameters(kind: Kind) -> Vec<&'static str> {
-    page::PARAMETERS
-        .iter()
-        .copied()
-        .chain([AT])
-        .chain(filter::parameters(kind).map(|parameter| parameter.name))
-        .collect()
+    let paging: &[&'static str] = if kind.is_paged() { page::PARAMETERS } else { &[] };
+    paging.iter().copied().chain([AT]).chain(filter::parameters(kind).map(|parameter| parameter.name)).collect()
 }
 
 /// Who reads a list.
@@ -142,7 +138,7 @@ impl Listing {
         given: &[(&str, String)],
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<Selected, ApiError> {
-        let limit = self.is_paged().then_some(page::DEFAULT_LIMIT);
+        let limit = self.collection.kind.is_paged().then_some(page::DEFAULT_LIMIT);
         let (entries, next) = self.page.select(&self.snapshot, &self.app.site, &self.collection, limit, given, keep)?;
         Ok(Selected { entries, next })
     }
@@ -167,7 +163,7 @@ impl Listing {
     fn join(&self, items: &[Rendered], uri: &str, next: Option<&str>) -> Vec<u8> {
         let start = format!("{{\"{}\":[", self.collection.kind.info().list);
         let mut end = format!("],\"uri\":{}", json!(uri));
-        if self.is_paged() {
+        if self.collection.kind.is_paged() {
             end += &format!(",\"next_page_uri\":{}", json!(next));
         }
         end.push('}');
@@ -182,11 +178,6 @@ impl Listing {
         }
         body.extend_from_slice(end.as_bytes());
         body
-    }
-
-    /// Whether the list has pages. The specification has no pagination for sources, so they are on one page.
-    fn is_paged(&self) -> bool {
-        self.collection.kind != Kind::EventSource
     }
 }
 

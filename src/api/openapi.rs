@@ -236,7 +236,7 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
         Action::Get | Action::Patch => ("200", "OK", Some(schemas.response_of(info.view_schema))),
         Action::List => {
             let items = schemas.response_of(info.view_schema);
-            ("200", "OK", Some(schemas.list(info.name, info.list, items, info.kind != Kind::EventSource)))
+            ("200", "OK", Some(schemas.list(info.name, info.list, items, info.kind.is_paged())))
         }
         Action::PutModule(slot) | Action::GetModule(slot) => ("200", "OK", Some(schemas.response_of(slot.view_schema))),
         Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
@@ -293,7 +293,8 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
                 json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
             });
             let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
-            page.into_iter().chain([at_parameter()]).chain(filters).chain([known]).collect()
+            let page = page.into_iter().filter(|_| endpoint.kind.is_paged());
+            page.chain([at_parameter()]).chain(filters).chain([known]).collect()
         }
         Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
             vec![

@@ -351,9 +351,10 @@ fn from_server(
         client.require(collection, "at", "its lists do not support earlier revisions", "upgrade the server")?;
     }
     let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
-    let parameters = given.iter().map(|(name, value)| format!("&{name}={}", segment(value)));
-    let at = at.map(|revision| format!("&at={revision}")).unwrap_or_default();
-    let first = format!("limit=1000{}{at}", parameters.collect::<String>());
+    let limit = kind.is_paged().then(|| "limit=1000".to_owned());
+    let filters = given.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+    let at = at.map(|revision| format!("at={revision}"));
+    let first = limit.into_iter().chain(filters).chain(at).collect::<Vec<String>>().join("&");
     let mut pages = Pages::of_resources(client, &path, &first);
     let mut query = Some(first);
     let mut items = Vec::new();

@@ -110,6 +110,11 @@ impl Kind {
             },
         }
     }
+
+    /// Whether its list has pages. The API specification has none for event sources (D12).
+    pub(crate) const fn is_paged(self) -> bool {
+        !matches!(self, Kind::EventSource)
+    }
 }
 
 impl fmt::Display for Kind {

@@ -221,8 +221,11 @@ fn source_rows() -> Vec<Row> {
         row("bad parameters of the lists")
             .call("GET /event_subscriptions?limit=-1")
             .fails(400, "PARAMETER", "/limit")
-            .call(&format!("{get}?limit=0"))
-            .fails(400, "PARAMETER", "/limit"),
+            .call(&format!("{get}?limit=1"))
+            .fails(400, "PARAMETER", "/limit")
+            .says("unknown query parameter `limit`")
+            .call(&format!("{get}?before_id={created}"))
+            .fails(400, "PARAMETER", "/before_id"),
     ];
     rows.extend(["a.v0", "a1_b.v12", "ip_policy_updated.v0"].map(|kind| {
         row(format!("`{kind}` is an event type (D22)")).send(&post, json!({"type": kind})).answers(201, source(kind))
