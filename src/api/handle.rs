@@ -27,9 +27,10 @@ use super::{
 use crate::{
     model::{
         Kind,
+        check::ExternalKind,
         code::Code,
         fault::Fault,
-        id::{Id, is_opaque_id},
+        id::Id,
         json,
         key::Key,
         kind::{api_key::ApiKey, owner::Owner},
@@ -204,7 +205,7 @@ impl ApiRequest<'_> {
             token = Some(mint::token(&key.id));
         }
         if let Some(parent) = &key.parent {
-            check_id(info.parent, parent)?;
+            check_id(&self.snapshot, info.parent, parent)?;
         }
         let hash = token.as_ref().map(|(_, hash)| hash.clone());
         operations.push(Operation::Create { key: key.clone(), spec, claim: None, token: hash });
@@ -284,7 +285,7 @@ impl ApiRequest<'_> {
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> Result<Response, ApiError> {
-        check_id(Some(host.kind), &host.id)?;
+        check_id(&self.snapshot, Some(host.kind), &host.id)?;
         let (module, faults) = with_body(self.size, move || given::decode_module(slot, content.root())).await?;
         let module = given::without_faults(module, self.with_faults(faults))?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
@@ -381,15 +382,14 @@ impl ApiRequest<'_> {
     }
 }
 
-/// Checks the id of an implicit resource, which is created with its first module (D20).
-pub(super) fn check_id(kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
-    if kind.is_some_and(|kind| kind.info().implicit) && !is_opaque_id(id.as_str()) {
-        return Err(ApiError::of(
-            Code::InvalidFormat,
-            "the ID in the path must have 1 to 255 bytes, without slashes, whitespace or control characters",
-        ));
+/// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.
+pub(super) fn check_id(snapshot: &Snapshot, kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
+    let Some(kind) = kind else { return Ok(()) };
+    let external = ExternalKind::of_implicit(kind).filter(|_| snapshot.get(&Key::new(kind, id.clone())).is_none());
+    match external.and_then(|external| external.id_fault(id.as_str())) {
+        Some(fault) => Err(ApiError::new(fault)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Creates the only response that contains a token.

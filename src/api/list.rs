@@ -64,7 +64,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let kind = collection.kind;
     if let Some(parent) = &collection.parent {
-        check_id(kind.info().parent, parent)?;
+        check_id(&snapshot, kind.info().parent, parent)?;
     }
     let page = Page { at, ..Page::from_query(query)? };
     if let Some(parent) = collection.parent_key()

@@ -20,7 +20,8 @@ use crate::{
     background::give_way,
     lint::{self, Level},
     model::{
-        Kind, check,
+        Kind,
+        check::{self, ExternalKind},
         code::Code,
         decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
@@ -346,13 +347,8 @@ impl Reader<'_> {
 
     fn check_identity(&mut self, metadata: &Metadata, info: &KindInfo) {
         let path = Path::root().join("metadata");
-        if let Some(id) = &metadata.id {
-            let good = is_opaque_id(id) && id.contains('_') && (info.implicit || id.starts_with(info.prefix));
-            if !good {
-                let message = format!("invalid {} ID", info.name);
-                let fault = Fault::new(Code::InvalidFormat, message).at(path.join("id"));
-                self.report(fault.help(format!("use an ID that starts with `{}`", info.prefix)));
-            }
+        if let Some(fault) = metadata.id.as_deref().and_then(|id| id_fault(id, info)) {
+            self.report(fault.at(path.join("id")));
         }
         if let Some(name) = metadata.renamed_from.clone() {
             self.check_name(&name, &path.join("renamed_from"));
@@ -497,4 +493,19 @@ impl Reader<'_> {
         let set = ModuleSet { modules, origin, facts, faulty: false };
         self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
     }
+}
+
+/// Returns what is wrong with the ID that a document adopts, if anything.
+fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {
+    let Some(external) = ExternalKind::of_implicit(info.kind) else {
+        let fault = || Fault::new(Code::InvalidFormat, format!("invalid {} ID", info.name));
+        let good = is_opaque_id(id) && id.starts_with(info.prefix);
+        return (!good).then(|| fault().help(format!("use an ID that starts with `{}`", info.prefix)));
+    };
+    // The children of a subscription name it by its name or ID, and no name has a `_` (D26).
+    if info.children.is_some() && is_opaque_id(id) && !id.contains('_') {
+        let fault = Fault::new(Code::InvalidFormat, format!("the ID of {} must contain `_`", external.what));
+        return Some(fault.help(format!("use an ID such as `{}1`: one without `_` could be a name", external.prefix)));
+    }
+    external.id_fault(id)
 }

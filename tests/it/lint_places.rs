@@ -166,15 +166,15 @@ fn secrets_that_verify_nothing() {
 #[test]
 fn ids_of_other_kinds() {
     check_route("wrong-id-prefix", "backend: {backend_id: §ipp_1}");
-    check_route("wrong-id-prefix", "backend: {backend_id: §edghts_1}");
+    check_route("wrong-id-prefix", "backend: {backend_id: §BKD_1}");
     check_route("wrong-id-prefix", "backend: {backend_id: pool_1}");
-    check_route("wrong-id-prefix", "ip_restriction: {ip_policy_ids: [ipp_1, §bkd_1, §ipx_1, office, net_1]}");
-    for id in ["§edghts_1", "§ipp_1", "edgtls_1", "port_1"] {
+    check_route("wrong-id-prefix", "ip_restriction: {ip_policy_ids: [ipp_1, §bkd_1, office, net_1]}");
+    for id in ["§bkd_1", "§ipp_1", "edgtls_1", "port_1", "ok"] {
         let edge = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: a, id: ID}\n\
                     spec: {backend: {backend_id: bkd_1}}\n";
         check("wrong-id-prefix", &edge.replace("ID", id));
     }
-    for id in ["§edgtls_1", "esb_1", "feed_1"] {
+    for id in ["§ipp_1", "esb_1", "feed_1"] {
         let subscription = "apiVersion: edgewright/v1\nkind: EventSubscription\nmetadata: {name: a, id: ID}\n\
                             spec: {sources: [{type: ip_policy_created.v0}, {type: ip_policy_deleted.v0}]}\n";
         check("wrong-id-prefix", &subscription.replace("ID", id));

@@ -77,7 +77,7 @@ impl Check for IpRestriction {
                 );
             });
         }
-        check::opaque_ids(faults, "ip_policy_ids", "ipp_office", &self.ip_policy_ids);
+        check::external_ids(faults, "ip_policy_ids", &check::IP_POLICY, &self.ip_policy_ids);
     }
 }
 

@@ -41,7 +41,7 @@ pub struct BackendView {
 
 impl Check for Backend {
     fn check(&self, faults: &mut Faults) {
-        check::opaque_id(faults, "backend_id", "bkd_shop", &self.backend_id);
+        check::external_id(faults, "backend_id", &check::BACKEND, &self.backend_id);
     }
 }
 

@@ -41,7 +41,7 @@ pub struct EndpointIpRestrictionView {
 
 impl Check for EndpointIpRestriction {
     fn check(&self, faults: &mut Faults) {
-        check::opaque_ids(faults, "ip_policy_ids", "ipp_office", &self.ip_policy_ids);
+        check::external_ids(faults, "ip_policy_ids", &check::IP_POLICY, &self.ip_policy_ids);
     }
 }
 

@@ -95,6 +95,18 @@ fn tls_edge_rows() -> Vec<Row> {
             .shows("/uri", json!("{base}/edges/tls/%C3%BC%3F%25%23"))
             .call("DELETE /edges/tls/%C3%BC%3F%25%23/backend")
             .succeeds(204),
+        row("the identifier of a TLS edge has no prefix of another kind of this service (D20)")
+            .send("PUT /edges/tls/edghts_1/backend", json!({"backend_id": "bkd_1"}))
+            .fails(400, "INVALID_FORMAT", "")
+            .says("has the prefix of an HttpsEdge, not of a TlsEdge")
+            .send("PUT /edges/tls/port_{n}/backend", json!({"backend_id": "ca_1"}))
+            .fails(400, "INVALID_FORMAT", "/backend_id")
+            .says("has the prefix of a CertificateAuthority, not of a backend")
+            .send("PUT /edges/tls/port_{n}/ip_restriction", json!({"ip_policy_ids": ["ipp_1", "usr_1", "rec_1"]}))
+            .fails(400, "INVALID_FORMAT", "/ip_policy_ids/1")
+            .also("INVALID_FORMAT", "/ip_policy_ids/2")
+            .send("PUT /edges/tls/port_{n}/backend", json!({"backend_id": "bkd_1"}))
+            .succeeds(200),
         row("the list of TLS edges takes a limit up to 1000").call("GET /edges/tls?limit=1001").fails(
             400,
             "PARAMETER",
@@ -217,6 +229,12 @@ fn source_rows() -> Vec<Row> {
             .send(&format!("POST /event_subscriptions/{}/sources", "s".repeat(256)), json!({"type": created}))
             .fails(400, "INVALID_FORMAT", "")
             .send(&format!("POST /event_subscriptions/{}/sources", "s".repeat(255)), json!({"type": created}))
+            .succeeds(201),
+        row("the identifier of a subscription has no prefix of another kind of this service (D20)")
+            .send("POST /event_subscriptions/cert_1/sources", json!({"type": created}))
+            .fails(400, "INVALID_FORMAT", "")
+            .says("has the prefix of a TlsCertificate, not of an EventSubscription")
+            .send("POST /event_subscriptions/evsub_{n}/sources", json!({"type": created}))
             .succeeds(201),
         row("bad parameters of the lists")
             .call("GET /event_subscriptions?limit=-1")
