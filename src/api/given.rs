@@ -175,13 +175,18 @@ pub(super) fn take_fixed(
         // Specs compare secrets in constant time.
         let patched = present.zip(patch).map(|(present, patch)| present.patched(patch, std::slice::from_ref(field)));
         if let (Some(Ok(patched)), Some(present)) = (patched, present)
-            && !patched.same(present)
+            && !is_unchanged(patched.as_ref(), present)
         {
             faults.push(unchangeable());
         }
         false
     });
     faults
+}
+
+/// Whether a resource says the same as the present one, be it in other words (D28).
+fn is_unchanged(patched: &dyn AnyResource, present: &dyn AnyResource) -> bool {
+    patched.same(present) || patched.as_stored(present).is_some_and(|worded| worded.same(present))
 }
 
 /// Whether a field has a secret. A resource that cannot be written counts as secret.

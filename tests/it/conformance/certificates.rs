@@ -70,6 +70,8 @@ fn authority_rows() -> Vec<Row> {
             .ca()
             .send("PATCH /certificate_authorities/{ca}", json!({"ca_pem": PARTNER_CA}))
             .fails(400, "IMMUTABLE", "/ca_pem")
+            .send("PATCH /certificate_authorities/{ca}", json!({"ca_pem": STAFF_CA.trim_end()}))
+            .succeeds(200)
             .call("GET /certificate_authorities/{ca}")
             .succeeds(200)
             .shows("/ca_pem", json!(STAFF_CA)),
@@ -211,6 +213,12 @@ fn certificate_rows() -> Vec<Row> {
             .send("PATCH /tls_certificates/{cert}", json!({"certificate_pem": pair["certificate_pem"]}))
             .succeeds(200)
             .hides(secret)
+            .send(
+                "PATCH /tls_certificates/{cert}",
+                json!({"certificate_pem": SHOP_CHAIN.trim_end().replace('\n', "\r\n")}),
+            )
+            .succeeds(200)
+            .shows("/certificate_pem", json!(SHOP_CHAIN))
             .send("PATCH /tls_certificates/{cert}", pair.clone())
             .fails(400, "IMMUTABLE", "/private_key_pem")
             .send("PATCH /tls_certificates/{cert}", json!({"certificate_pem": WILDCARD_CHAIN}))
