@@ -33,6 +33,9 @@ use crate::{
 const MOST_PLAN_BYTES: u64 = 1 << 30;
 
 /// Validate manifests, show the plan, and apply it as one revision.
+///
+/// An `ApiKey` without `owner_id` belongs to who applies it: with --server, to the owner of the token, and otherwise to a bot of
+/// the source.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Show the plan without applying it.

@@ -38,12 +38,15 @@ use crate::{
 /// The hint at a deletion that may be half of a move (D104).
 const MOVE_INSTEAD: &str = "to move it to another source instead, set `transfer_to` first";
 
+/// The note at a new API key without an owner (D27).
+const APPLIER_OWNS: &str = "belongs to who applies the plan";
+
 /// The most resources that a core compares at once, so that no core waits long for the last piece of another.
 const MOST_AT_ONCE: usize = 1024;
 
 /// Computes the plan that brings `source`'s part of the store to the desired state. With `prune`, owned resources that
-/// are no longer declared are deleted. Keys that name no owner get `key_owner`, or the source's bot. Creations and changes go forward through the kinds and deletions backward, so
-/// that every prefix of the plan keeps references valid.
+/// are no longer declared are deleted. Keys that name no owner get `key_owner`, or the source's bot. Creations and changes
+/// go forward through the kinds and deletions backward, so that every prefix of the plan keeps references valid.
 pub(crate) fn diff(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
@@ -213,7 +216,13 @@ impl Planner<'_> {
         let info = key.kind.info();
         if !info.implicit {
             let create = Operation::Create { key: key.clone(), spec, claim, token: None };
-            return self.push(wanted, name, Effect::Create, None, owner.into_iter().chain([create]).collect());
+            self.push(wanted, name, Effect::Create, None, owner.into_iter().chain([create]).collect());
+            if self.plan.applier_owns.contains(key)
+                && let Some(change) = self.plan.changes.last_mut()
+            {
+                change.notes.push(APPLIER_OWNS.to_owned());
+            }
+            return;
         }
         let mut operations = match changes(key, (info.empty)().as_ref(), &spec) {
             Ok(operations) => operations,
@@ -254,7 +263,10 @@ impl Planner<'_> {
             key.owner_id = match existing {
                 Some(existing) => existing.owner_id.clone(),
                 None => match self.key_owner {
-                    Some(owner) => owner.to_string(),
+                    Some(owner) => {
+                        self.plan.applier_owns.insert(wanted.key.clone());
+                        owner.to_string()
+                    }
                     None => Id::derived("bot_", [self.source.as_bytes()]).to_string(),
                 },
             };

@@ -13,7 +13,13 @@ pub(crate) mod saved;
 pub(crate) mod transfer;
 mod yaml;
 
-use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+    fmt,
+    path::PathBuf,
+    sync::Arc,
+};
 
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
@@ -29,6 +35,7 @@ use crate::model::{
     drift::{Drift, DriftState},
     id::Id,
     key::Key,
+    kind::api_key::ApiKey,
     operation::Operation,
     resource::AnyResource,
 };
@@ -48,6 +55,8 @@ pub struct Plan {
     pub untold: usize,
     /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
     pub taken_over: Vec<Opening>,
+    /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
+    pub applier_owns: BTreeSet<Key>,
 }
 
 /// What identifies a resource to a person, independent of its id: kind, parent and name.
@@ -126,6 +135,19 @@ impl Plan {
     /// All operations, without a copy.
     pub(crate) fn each_operation(&self) -> Vec<&Operation> {
         self.changes.iter().flat_map(|change| &change.operations).collect()
+    }
+
+    /// An operation as it is reviewed: without an owner who is only known when the plan is applied.
+    pub(crate) fn reviewed<'o>(&self, operation: &'o Operation) -> Cow<'o, Operation> {
+        if let Operation::Create { key, spec, claim, token } = operation
+            && self.applier_owns.contains(key)
+            && let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>()
+        {
+            let spec = Arc::new(ApiKey { owner_id: String::new(), ..api_key.clone() });
+            let (key, claim, token) = (key.clone(), claim.clone(), token.clone());
+            return Cow::Owned(Operation::Create { key, spec, claim, token });
+        }
+        Cow::Borrowed(operation)
     }
 
     /// The resources that are replaced, by the keys of those that replace them.

@@ -57,6 +57,7 @@ pub(crate) enum Detail {
 /// Outlines the changes of a plan, each by itself.
 pub(crate) struct Outliner<'p> {
     detail: Detail,
+    plan: &'p Plan,
     /// For a replacement, a reviewer wants the difference between the old and the new resource.
     replaced: HashMap<ChangeIdentity<'p>, &'p Option<Arc<dyn AnyResource>>>,
 }
@@ -134,7 +135,7 @@ impl<'p> Outliner<'p> {
     /// Prepares to outline the changes of a plan.
     pub(crate) fn new(plan: &'p Plan, detail: Detail) -> Self {
         let replaced = plan.changes.iter().filter(|change| change.effect == Effect::Replaced);
-        Self { detail, replaced: replaced.map(|change| (change.identity(), &change.before)).collect() }
+        Self { detail, plan, replaced: replaced.map(|change| (change.identity(), &change.before)).collect() }
     }
 
     /// Returns a change without its secrets.
@@ -162,7 +163,11 @@ impl<'p> Outliner<'p> {
 
     fn call(&self, change: &Change, operation: &Operation, method: &str, path: String) -> Result<Call, JsonError> {
         let lines = self.lines(change, operation)?;
-        let body = if self.detail == Detail::Bodies { operation.body(Secrets::Planned)? } else { Value::Null };
+        let body = if self.detail == Detail::Bodies {
+            self.plan.reviewed(operation).body(Secrets::Planned)?
+        } else {
+            Value::Null
+        };
         Ok(Call { method: method.to_owned(), path, body, lines })
     }
 
@@ -171,7 +176,7 @@ impl<'p> Outliner<'p> {
         match change.effect {
             // They are shown with the new resource.
             Effect::Replaced => Ok(Vec::new()),
-            _ => lines(self.before(change).as_deref(), operation),
+            _ => lines(self.before(change).as_deref(), &self.plan.reviewed(operation)),
         }
     }
 
@@ -187,7 +192,7 @@ impl<'p> Outliner<'p> {
         if change.effect == Effect::Replaced || self.before(change).is_some() {
             return Ok(false);
         }
-        append_new(operation, prefix, out)
+        append_new(&self.plan.reviewed(operation), prefix, out)
     }
 
     /// The resource that a change is compared with.

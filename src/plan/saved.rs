@@ -120,6 +120,7 @@ impl SavedPlan {
         };
         let operations = plan.changes.iter().flat_map(|change| {
             change.operations.iter().map(|operation| -> Result<SavedOperation, JsonError> {
+                let operation = plan.reviewed(operation);
                 Ok(SavedOperation {
                     resource: format!("{} {}", change.key.kind, change.name),
                     id: operation.key().id.to_string(),

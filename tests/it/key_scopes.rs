@@ -415,6 +415,37 @@ fn the_saved_plan_of_a_planner_is_applied_with_another_key() {
 }
 
 #[test]
+fn a_key_without_an_owner_is_one_plan_for_all_and_belongs_to_who_applies_it() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let token = |owner: &str, scope: Value| {
+        let made = serve.call("POST", "/api_keys", &json!({"owner_id": owner, "scope": scope}).to_string());
+        made.json()["token"].as_str().unwrap_or_default().to_owned()
+    };
+    let planner = token("bot_review", json!({"role": "planner", "plan": ["shop"]}));
+    let applier = token("bot_deploy", Value::Null);
+    let run = |line: &str, token: &str| {
+        let mut command = folder.command(line);
+        let server = format!("http://{}", serve.address);
+        command.env("EDGEWRIGHT_SERVER", server).env("EDGEWRIGHT_TOKEN", token).env_remove("EDGEWRIGHT_STORE");
+        finish(command, "")
+    };
+    let key = "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {name: ci}\nspec: {token_file: ../ci.token}\n";
+    folder.write("m/key.yaml", key);
+    let planned = run("plan --source shop --out plan.json m", &planner);
+    assert_eq!(planned.code, 0, "{}", planned.all());
+    assert!(planned.out.contains("belongs to who applies the plan"), "{}", planned.out);
+    assert!(!planned.out.contains("bot_") && !folder.read("plan.json").contains("bot_"), "{}", planned.out);
+    for other in [&serve.token, &applier] {
+        assert_eq!(run("plan --source shop m", other).out, planned.out);
+    }
+    let applied = run("reconcile --source shop --plan plan.json m", &applier);
+    assert_eq!(applied.code, 0, "{}", applied.all());
+    let keys = serve.get("/api_keys").json();
+    assert_eq!(keys["keys"][0]["owner_id"], "bot_deploy", "{keys}");
+}
+
+#[test]
 fn the_dry_run_of_a_rollback_shows_no_change_of_a_secret() {
     let server = start();
     let before = server.store().snapshot().revision;
