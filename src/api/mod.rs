@@ -102,6 +102,14 @@ pub struct Settings {
     pub version_header: String,
 }
 
+impl Settings {
+    /// The path of the base URL; empty without one.
+    fn base_path(&self) -> &str {
+        let after_scheme = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
+        after_scheme.find('/').and_then(|at| after_scheme.get(at..)).unwrap_or_default()
+    }
+}
+
 /// The state shared by all requests.
 pub struct App {
     store: Arc<Store>,

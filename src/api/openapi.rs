@@ -26,8 +26,9 @@ use schemas::{SCHEMAS, Schemas, description_of, rename};
 /// The tag of the endpoints for probes, monitors and clients.
 const SERVICE: &str = "Service";
 
-/// Generates the document. `version_header` is the name of the version header (D4).
-pub(crate) fn document(version_header: &str) -> Value {
+/// Generates the document. `version_header` is the name of the version header (D4), and `base_path` the path of the base URL
+/// without a slash at its end (D13).
+pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for endpoint in endpoints() {
@@ -62,6 +63,7 @@ pub(crate) fn document(version_header: &str) -> Value {
     let (mut schemas, names) = schemas.finish();
     schemas.insert("Error".into(), error_schema());
     schemas.sort_keys();
+    let server = if base_path.is_empty() { "/" } else { base_path };
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -72,7 +74,7 @@ pub(crate) fn document(version_header: &str) -> Value {
             "contact": {"name": "The edgewright maintainers"},
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": server}],
         "security": [{"token": [], "version": []}],
         "tags": tags(),
         "paths": paths,

@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{StatusCode, Uri, header},
+    http::{HeaderValue, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -47,7 +47,8 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         let (app, made) = (Arc::clone(app), Arc::<OnceLock<Bytes>>::default());
         move |uri: Uri| async move {
             query::check(uri.query(), &[])?;
-            let make = || Bytes::from(openapi::document(&app.settings.version_header).to_string());
+            let settings = &app.settings;
+            let make = || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
             let document = made.get_or_init(make).clone();
             Ok::<_, ApiError>(([(header::CONTENT_TYPE, "application/json")], document))
         }
@@ -183,7 +184,9 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         post(move |request: Request<Body>| transfer::create(app, request)).fallback(method_not_allowed)
     };
     let (measured, probed) = (Arc::clone(app), Arc::clone(app));
-    let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
+    // Relative URLs, because a reverse proxy may publish the pages below a path (D13).
+    let docs: Router = SwaggerUi::new("/docs").config(Config::from("../openapi.json")).into();
+    let docs = docs.layer(middleware::map_response(with_relative_location));
     Router::<()>::new()
         .route("/openapi.json", get(document).fallback(method_not_allowed))
         .merge(docs)
@@ -243,6 +246,14 @@ pub(super) fn not_found() -> ApiError {
 /// Responds to an unsupported method; the Allow header is added to it.
 pub(super) async fn method_not_allowed() -> ApiError {
     ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
+}
+
+/// Redirects `/docs` to `docs/` beside it, wherever it is published.
+async fn with_relative_location(mut response: Response) -> Response {
+    if let Some(location) = response.headers_mut().get_mut(header::LOCATION) {
+        *location = HeaderValue::from_static("docs/");
+    }
+    response
 }
 
 /// Gives errors of third-party handlers the common error body (D9).

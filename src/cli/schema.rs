@@ -31,7 +31,7 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER))]);
+        let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER, ""))]);
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {
             let failed = |error: std::io::Error| {

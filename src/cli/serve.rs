@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use axum::http::Uri;
+
 #[cfg(feature = "otlp")]
 use super::otlp;
 use super::{
@@ -65,10 +67,10 @@ pub(super) struct Args {
     #[command(flatten)]
     listen: ListenArgs,
     /// Public URL of the API, used for every `uri` in responses (default: the listen address).
-    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL", value_parser = public_url)]
     base_url: Option<String>,
     /// Public URL for SAML identity providers (default: the base URL).
-    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL", value_parser = public_url)]
     saml_base_url: Option<String>,
     /// Name of the header that selects the API version.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
@@ -152,10 +154,10 @@ impl Args {
         let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
         let store = Arc::new(self.store.open_to_serve()?);
         maintain_from_time_to_time(&store);
-        let base_url = trimmed(self.base_url.clone().unwrap_or_else(|| {
+        let base_url = self.base_url.clone().unwrap_or_else(|| {
             let scheme = if tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{address}")
-        }));
+        });
         note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
         // The first run is over before there is a router. Waits for the other thread, and does it all if there is none.
         install_metrics();
@@ -184,7 +186,7 @@ impl Args {
             tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
-        let saml_base_url = self.saml_base_url.clone().map_or_else(|| base_url.clone(), trimmed);
+        let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());
         let settings =
             Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
         let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
@@ -339,6 +341,16 @@ fn local_url(address: SocketAddr, has_tls: bool, base_url: &str) -> String {
     format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
-fn trimmed(url: String) -> String {
-    url.trim_end_matches('/').to_owned()
+/// Parses a URL that others build theirs from (D13), without the slash at its end.
+fn public_url(url: &str) -> Result<String, String> {
+    let is_valid = url.parse::<Uri>().is_ok_and(|uri| {
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
+        // The parser drops fragments.
+        is_http && !authority.is_empty() && !authority.contains('@') && uri.query().is_none() && !url.contains('#')
+    });
+    match is_valid {
+        true => Ok(url.trim_end_matches('/').to_owned()),
+        false => Err("must be an http or https URL without credentials, query or fragment".to_owned()),
+    }
 }

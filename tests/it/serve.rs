@@ -239,6 +239,36 @@ fn the_version_header_can_be_renamed() {
 }
 
 #[test]
+fn the_documentation_follows_the_path_of_the_base_url() {
+    let folder = Folder::new();
+    let serve = folder.serve("--base-url https://edge.example.com/edges-api/");
+    assert_eq!(serve.get("/edges/https").json()["uri"], "https://edge.example.com/edges-api/edges/https");
+    assert_eq!(serve.get("/openapi.json").json()["servers"], serde_json::json!([{"url": "/edges-api"}]));
+    let redirect = serve.get("/docs");
+    assert_eq!((redirect.status, redirect.head.contains("location: docs/\r\n")), (303, true), "{}", redirect.head);
+    let script = serve.get("/docs/swagger-initializer.js").body;
+    assert!(script.contains("\"../openapi.json\""), "{script}");
+    drop(serve);
+    for bad in [
+        "gateway.example.com",
+        "ftp://h",
+        "https://",
+        "https://h/a?x=1",
+        "https://h/#f",
+        "https://u:p@h",
+        "https://h/a\tb",
+    ] {
+        for option in ["--base-url", "--saml-base-url"] {
+            let mut command = folder.command("serve --store other --listen 127.0.0.1:0");
+            command.args([option, bad]);
+            let run = finish(command, "");
+            assert_eq!((run.code, run.err.contains("must be an http or https URL")), (1, true), "{bad}: {}", run.all());
+        }
+    }
+    assert!(!folder.path("other").exists());
+}
+
+#[test]
 fn the_first_admin_token_is_given_once() {
     let folder = Folder::new();
     let serve = folder.serve("");

@@ -8,7 +8,7 @@ use super::*;
 use crate::api::VERSION_HEADER;
 
 fn written() -> Value {
-    document(VERSION_HEADER)
+    document(VERSION_HEADER, "")
 }
 
 /// The operations with their ids.
