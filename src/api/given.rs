@@ -111,12 +111,14 @@ fn is_blank(value: Node<'_>) -> bool {
     value.as_str() == Some("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
-/// Warns of blank fields that had a value, whether they were left unchanged or cleared.
+/// Warns of blank fields that had a value, whether they were left unchanged or cleared, and of enforced lists that are empty
+/// now. Each field is warned of once.
 pub(super) fn blank_fields(
     info: &KindInfo,
     fields: &PatchFields,
     before: &dyn AnyResource,
     patch: &dyn AnyResource,
+    after: &dyn AnyResource,
 ) -> Vec<String> {
     let had_value = |field: &&String| {
         let cleared = before.patched(patch, std::slice::from_ref(*field));
@@ -133,12 +135,16 @@ pub(super) fn blank_fields(
         };
         format!("`{field}` is blank and was left unchanged{advice}")
     });
-    let cleared = fields.cleared.iter().filter(had_value).map(|field| format!("`{field}` is empty now"));
-    unchanged.chain(cleared).collect()
+    let emptied = emptied_lists(&fields.changed, before, after);
+    let is_emptied = |field: &str| emptied.iter().any(|list| list.field == field);
+    let cleared = fields.cleared.iter().filter(had_value).filter(|field| !is_emptied(field));
+    let cleared = cleared.map(|field| format!("`{field}` is empty now"));
+    let emptied = emptied.iter().map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field));
+    unchanged.chain(cleared).chain(emptied).collect()
 }
 
-/// Warns of enforced lists in the changed fields that decide who has access, and are empty now.
-pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<String> {
+/// Returns the enforced lists in the changed fields that decide who has access, and are empty now.
+fn emptied_lists(changed: &[String], before: &dyn AnyResource, after: &dyn AnyResource) -> Vec<AccessList> {
     let is_changed =
         |list: &AccessList| changed.iter().any(|field| list.field.split('.').next() == Some(field.as_str()));
     let empty = |list: &AccessList| list.enforced && list.length == 0 && is_changed(list);
@@ -147,7 +153,7 @@ pub(super) fn emptied_lists(changed: &[String], before: &dyn AnyResource, after:
         let former = before.access_lists();
         emptied.retain(|list| former.iter().any(|former| former.field == list.field && former.length > 0));
     }
-    emptied.into_iter().map(|list| format!("`{}` is empty now, and the restriction is enforced", list.field)).collect()
+    emptied
 }
 
 /// Removes the immutable fields from those that a PATCH changes. Returns a fault for each whose value is not the

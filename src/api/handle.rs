@@ -269,18 +269,14 @@ impl ApiRequest<'_> {
         let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
         let spec = given::without_faults(spec, self.with_faults(faults))?;
-        let mut warnings = Vec::new();
-        if let Some(before) = &before {
-            warnings.extend(given::blank_fields(info, &patch, before.as_ref(), spec.as_ref()));
-        }
-        let operation = Operation::Patch { key: key.clone(), spec, fields: fields.clone() };
+        let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(&spec), fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        if let Some(before) = &before {
-            warnings.extend(given::emptied_lists(&fields, before.as_ref(), entry.spec().as_ref()));
-        }
         let mut response = answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
-        answer::warn(&mut response, &warnings);
+        if let Some(before) = &before {
+            let after = entry.spec().as_ref();
+            answer::warn(&mut response, &given::blank_fields(info, &patch, before.as_ref(), spec.as_ref(), after));
+        }
         Ok(response)
     }
 

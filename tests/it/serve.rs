@@ -269,6 +269,21 @@ fn the_documentation_follows_the_path_of_the_base_url() {
 }
 
 #[test]
+fn a_list_that_a_blank_empties_is_warned_of_once() {
+    let folder = Folder::new();
+    let serve = folder.serve("--blanks-count");
+    let body = r#"{"type": "api", "enforced": true, "ip_policy_ids": ["ipp_1"], "description": "office"}"#;
+    let made = serve.call("POST", "/ip_restrictions", body).json();
+    let path = format!("/ip_restrictions/{}", made["id"].as_str().unwrap());
+    let patched = serve.call("PATCH", &path, r#"{"ip_policy_ids": [], "description": ""}"#);
+    assert_eq!((patched.status, &patched.json()["ip_policies"]), (200, &serde_json::json!([])), "{}", patched.body);
+    let warnings: Vec<&str> =
+        patched.head.lines().filter_map(|line| line.strip_prefix("edgewright-warning: ")).collect();
+    let expected = ["`description` is empty now", "`ip_policy_ids` is empty now, and the restriction is enforced"];
+    assert_eq!(warnings, expected, "{}", patched.head);
+}
+
+#[test]
 fn the_first_admin_token_is_given_once() {
     let folder = Folder::new();
     let serve = folder.serve("");
