@@ -119,7 +119,7 @@ impl SavedPlan {
             Guard::Salt(salt) => (None, Some(salt.clone())),
         };
         let operations = plan.changes.iter().flat_map(|change| {
-            change.operations.iter().map(|operation| -> Result<SavedOperation, JsonError> {
+            change.operations.iter().map(move |operation| -> Result<SavedOperation, JsonError> {
                 let operation = plan.reviewed(operation);
                 Ok(SavedOperation {
                     resource: format!("{} {}", change.key.kind, change.name),
