@@ -143,11 +143,8 @@ fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: impl Fn(&str)
 fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
     let Some(applied) = &source.last_applied else { return "not followed by the server".to_owned() };
     let age = now.and_then(|now| age(&applied.at, now)).map(|age| format!(" {age} ago")).unwrap_or_default();
-    let by =
-        source.applied_by.as_ref().map(|by| match (key_of(&by.key_id, &by.owner_id), by.key_description.as_str()) {
-            (key, "") => format!(" by {key}"),
-            (key, description) => format!(" by \"{description}\" ({key})"),
-        });
+    let by = source.applied_by.as_ref();
+    let by = by.map(|by| format!(" by {}", key_of(&by.key_id, &by.key_description, &by.owner_id)));
     format!("applied{age}{}, not followed by the server", by.unwrap_or_default())
 }
 

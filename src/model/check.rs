@@ -10,9 +10,9 @@ use super::{
     fault::{Fault, Faults},
     id::is_opaque_id,
     json,
+    kind::Kind,
     redact::quotable_key,
     secret::Secrets,
-    kind::Kind,
 };
 use crate::text::{has_token, printable};
 

@@ -79,10 +79,7 @@ fn a_source_that_clients_apply_shows_its_commit_and_who_applied_it() {
     assert_eq!((run.code, row.len()), (0, 10), "{}", run.all());
     let revision = before["revision"].to_string();
     assert_eq!([row[0], row[1], row[3], row[5]], ["NotFollowed", "ci", &commit[..8], revision.as_str()]);
-    let by = format!(
-        " ago by \"CI deploy\" (API key {} of bot_ci), not followed by the server\n",
-        key["id"].as_str().unwrap()
-    );
+    let by = format!(" ago by \"CI deploy\" ({}) of bot_ci, not followed by the server\n", key["id"].as_str().unwrap());
     assert!(run.out.contains("\nci: applied ") && run.out.ends_with(&by), "{}", run.out);
     assert_eq!(serve.stop().code, 0);
     assert_eq!(shown(&folder.serve("")), before, "after a restart");

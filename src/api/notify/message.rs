@@ -18,6 +18,7 @@ use crate::{
         key::Key,
         operation::{Author, CommitAuthor},
         secret::Secrets,
+        snapshot::Snapshot,
     },
     store::{
         engine::Hash,
@@ -107,6 +108,7 @@ pub(super) fn of_revision(
     base_url: &str,
     before: Cursor,
     (hash, outline): (Hash, RecordOutline),
+    now: &Snapshot,
 ) -> Result<Vec<Notification>, JsonError> {
     let revision = before.revision + 1;
     let RecordOutline { at, author, resources } = outline;
@@ -116,7 +118,7 @@ pub(super) fn of_revision(
     let parts = changes.len().div_ceil(MOST_CHANGES);
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
         let id = recipient.id(&hash, part as u64);
-        let text = revision_text(revision, &author, changes, (part, parts));
+        let text = revision_text(revision, &writer(&author, now), &author, changes, (part, parts));
         let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
         let r#type = EventType::RevisionApplied.as_str();
         let body =
@@ -182,7 +184,13 @@ pub(super) fn commit_text(commit: &str, author: Option<&CommitAuthor>) -> String
 }
 
 /// What a part of a revision did.
-fn revision_text(revision: u64, author: &Author, changes: &[NotifiedChange], (part, parts): (usize, usize)) -> String {
+fn revision_text(
+    revision: u64,
+    by: &str,
+    author: &Author,
+    changes: &[NotifiedChange],
+    (part, parts): (usize, usize),
+) -> String {
     let commit = match author {
         Author::Source { commit: Some(commit), commit_author, .. } => {
             format!(" ({})", commit_text(commit, commit_author.as_ref()))
@@ -200,8 +208,8 @@ fn revision_text(revision: u64, author: &Author, changes: &[NotifiedChange], (pa
     if changes.len() > NAMED_CHANGES {
         named.push(format!("and {} more", changes.len() - NAMED_CHANGES));
     }
-    let (writer, counts, named) = (writer(author), counts.join(", "), named.join("; "));
-    line(&format!("Revision {revision} by {writer}{commit}{part}: {counts}: {named}"))
+    let (counts, named) = (counts.join(", "), named.join("; "));
+    line(&format!("Revision {revision} by {by}{commit}{part}: {counts}: {named}"))
 }
 
 impl NotifiedChange {
@@ -248,7 +256,15 @@ mod tests {
 
     fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
         let before = Cursor { revision: 6, parts: 0, transition: 4 };
-        of_revision(&RECIPIENT, filter, "https://edge.example", before, ([1; 32], outline(resources))).unwrap()
+        of_revision(
+            &RECIPIENT,
+            filter,
+            "https://edge.example",
+            before,
+            ([1; 32], outline(resources)),
+            &Snapshot::default(),
+        )
+        .unwrap()
     }
 
     #[test]

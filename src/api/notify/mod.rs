@@ -340,7 +340,8 @@ impl Delivery {
             self.pending.push_back(gap.map_err(|error| error.to_string())?);
             return Ok(());
         };
-        let made = message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, found);
+        let made =
+            message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, found, &outbox.store.snapshot());
         let made = made.map_err(|error| error.to_string())?;
         self.pending = made.into_iter().skip(self.cursor.parts).collect();
         if self.pending.is_empty() {
