@@ -299,9 +299,12 @@ impl Config {
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
-        let notifications = file.notifications.targets().unwrap_or_else(|fault| {
-            let path = fault.path.under(&FieldPath::root().join("notifications"));
-            faults.push(fault.at(path));
+        let notifications = file.notifications.targets().unwrap_or_else(|found| {
+            let key = FieldPath::root().join("notifications");
+            faults.extend(found.into_iter().map(|fault| {
+                let path = fault.path.under(&key);
+                fault.at(path)
+            }));
             Vec::new()
         });
         let sources = followed::checked(file.sources, &lints).unwrap_or_else(|fault| {

@@ -422,6 +422,15 @@ fn a_target_that_cannot_work_is_an_error_at_the_start() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(says), "{config}: {said}");
     }
+    // The mistakes of all targets are reported at once.
+    let two = "notifications:\n  webhooks:\n  - {name: a, url: 'http://a.example', kinds: [TlsEdges]}\n  - {name: B}\n";
+    folder.write("named.yaml", two);
+    let mut command = folder.command("serve --listen 127.0.0.1:0");
+    command.env("EDGEWRIGHT_CONFIG", "named.yaml");
+    let run = finish(command, "");
+    for place in ["0/url", "0/secret_file", "0/kinds/0", "1/name", "1/url", "1/secret_file"] {
+        assert!(run.err.contains(&format!("/notifications/webhooks/{place} (line ")), "{place}: {}", run.all());
+    }
     // A pull request can add a file to the working folder.
     folder.write("edgewright.config.yaml", "notifications: {files: [{name: a, path: x}]}\n");
     let mut command = folder.command("serve --listen 127.0.0.1:0");

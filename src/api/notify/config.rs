@@ -12,7 +12,7 @@ use super::{
 use crate::{
     model::{
         code::Code,
-        fault::{Fault, Path},
+        fault::{Fault, Faults, Path},
         id::is_name,
     },
     reconcile::check_source,
@@ -111,63 +111,70 @@ pub(crate) enum NotificationSink {
 }
 
 impl NotificationConfig {
-    /// Validates the targets. A fault has its path below `notifications`.
-    pub(crate) fn targets(self) -> Result<Vec<NotificationTarget>, Fault> {
+    /// Validates the targets. All faults are returned, with their paths below `notifications`.
+    pub(crate) fn targets(self) -> Result<Vec<NotificationTarget>, Vec<Fault>> {
+        let mut faults = Faults::new();
+        let mut names = BTreeSet::new();
         let mut targets = Vec::new();
-        for (number, webhook) in self.webhooks.into_iter().enumerate() {
-            let at = Path::root().join("webhooks").join(number);
-            let under = |fault: Fault| beneath(fault, &at);
-            let WebhookConfig { url, url_file, format, secret_file, allow_http, .. } = webhook;
-            let url = webhook_url(url, url_file, allow_http).map_err(under)?;
-            let secret_file = Some(secret_file).filter(|file| !file.as_os_str().is_empty());
-            if format == WebhookFormat::Json {
-                required("secret_file", secret_file.is_none()).map_err(under)?;
-            }
-            let filter = filter(&webhook.kinds, webhook.sources, webhook.events).map_err(under)?;
-            let sink = NotificationSink::Webhook { url, format, secret_file };
-            add(&mut targets, NotificationTarget { name: webhook.name, filter, sink }).map_err(under)?;
+        if self.webhooks.len() + self.files.len() > MOST_TARGETS {
+            faults.report(Fault::new(Code::OutOfRange, format!("at most {MOST_TARGETS} targets are allowed")));
         }
-        for (number, file) in self.files.into_iter().enumerate() {
-            let at = Path::root().join("files").join(number);
-            let under = |fault: Fault| beneath(fault, &at);
-            required("path", file.path.as_os_str().is_empty()).map_err(under)?;
-            let filter = filter(&file.kinds, file.sources, file.events).map_err(under)?;
-            let sink = NotificationSink::File(file.path);
-            add(&mut targets, NotificationTarget { name: file.name, filter, sink }).map_err(under)?;
-        }
-        Ok(targets)
+        faults.within("webhooks", |faults| {
+            faults.each(self.webhooks, |faults, webhook| targets.extend(webhook.target(&mut names, faults)));
+        });
+        faults.within("files", |faults| {
+            faults.each(self.files, |faults, file| targets.push(file.target(&mut names, faults)));
+        });
+        if faults.is_empty() { Ok(targets) } else { Err(faults.into_vec()) }
     }
 }
 
-fn beneath(fault: Fault, at: &Path) -> Fault {
-    let path = fault.path.clone().under(at);
-    fault.at(path)
+impl WebhookConfig {
+    fn target(self, names: &mut BTreeSet<String>, faults: &mut Faults) -> Option<NotificationTarget> {
+        check_name(&self.name, names, faults);
+        let url = webhook_url(self.url, self.url_file, self.allow_http);
+        let url = url.map_err(|fault| faults.report(fault)).ok();
+        let secret_file = Some(self.secret_file).filter(|file| !file.as_os_str().is_empty());
+        if self.format == WebhookFormat::Json {
+            require("secret_file", secret_file.is_some(), faults);
+        }
+        let filter = filter(&self.kinds, self.sources, self.events, faults);
+        let sink = NotificationSink::Webhook { url: url?, format: self.format, secret_file };
+        Some(NotificationTarget { name: self.name, filter, sink })
+    }
+}
+
+impl ChangeFileConfig {
+    fn target(self, names: &mut BTreeSet<String>, faults: &mut Faults) -> NotificationTarget {
+        check_name(&self.name, names, faults);
+        require("path", !self.path.as_os_str().is_empty(), faults);
+        let filter = filter(&self.kinds, self.sources, self.events, faults);
+        NotificationTarget { name: self.name, filter, sink: NotificationSink::File(self.path) }
+    }
 }
 
 fn field(code: Code, name: &str, message: impl Into<String>) -> Fault {
     Fault::new(code, message).at(Path::root().join(name))
 }
 
-fn required(name: &str, is_missing: bool) -> Result<(), Fault> {
-    if is_missing { Err(field(Code::Required, name, format!("`{name}` is required"))) } else { Ok(()) }
+fn require(name: &str, is_set: bool, faults: &mut Faults) {
+    if !is_set {
+        faults.report(field(Code::Required, name, format!("`{name}` is required")));
+    }
 }
 
-/// Adds a target. Its name identifies its cursor, so it must be unique.
-fn add(targets: &mut Vec<NotificationTarget>, target: NotificationTarget) -> Result<(), Fault> {
-    required("name", target.name.is_empty())?;
-    if !is_name(&target.name) {
-        let message =
-            format!("`{}` is not a valid name: use lower-case letters, digits, `-` and `.`", printable(&target.name));
-        return Err(field(Code::InvalidName, "name", message));
+/// Checks the name of a target. It identifies the target's cursor, so it must be unique.
+fn check_name(name: &str, names: &mut BTreeSet<String>, faults: &mut Faults) {
+    require("name", !name.is_empty(), faults);
+    if name.is_empty() {
+        return;
     }
-    if targets.iter().any(|other| other.name == target.name) {
-        return Err(field(Code::DuplicateName, "name", format!("duplicate name `{}`", target.name)));
+    if !is_name(name) {
+        let message = format!("`{}` is not a valid name: use lower-case letters, digits, `-` and `.`", printable(name));
+        faults.report(field(Code::InvalidName, "name", message));
+    } else if !names.insert(name.to_owned()) {
+        faults.report(field(Code::DuplicateName, "name", format!("duplicate name `{name}`")));
     }
-    if targets.len() >= MOST_TARGETS {
-        return Err(Fault::new(Code::OutOfRange, format!("at most {MOST_TARGETS} targets are allowed")));
-    }
-    targets.push(target);
-    Ok(())
 }
 
 fn webhook_url(url: String, url_file: PathBuf, allow_http: bool) -> Result<WebhookUrl, Fault> {
@@ -202,17 +209,21 @@ pub(super) fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
     }
 }
 
-fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>) -> Result<EventFilter, Fault> {
+fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults: &mut Faults) -> EventFilter {
     let mut found = BTreeSet::new();
-    for (number, name) in kinds.iter().enumerate() {
-        let kind = kind_named(name, Code::UnknownKind);
-        found.insert(kind.map_err(|fault| fault.at(Path::root().join("kinds").join(number)))?);
-    }
-    for (number, source) in sources.iter().enumerate() {
-        let at = Path::root().join("sources").join(number);
-        check_source(source).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(at))?;
-    }
-    Ok(EventFilter::new(found, sources.into_iter().collect(), events.into_iter().collect()))
+    faults.within("kinds", |faults| {
+        faults.each(kinds, |faults, name| {
+            found.extend(kind_named(name, Code::UnknownKind).map_err(|fault| faults.report(fault)).ok());
+        });
+    });
+    faults.within("sources", |faults| {
+        faults.each(&sources, |faults, source| {
+            if let Err(reason) = check_source(source) {
+                faults.report(Fault::new(Code::InvalidFormat, reason));
+            }
+        });
+    });
+    EventFilter::new(found, sources.into_iter().collect(), events.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -221,7 +232,7 @@ mod tests {
     use super::*;
     use crate::{model::Kind, store::recent::ChangeEvent};
 
-    fn parsed(text: &str) -> Result<Vec<NotificationTarget>, Fault> {
+    fn parsed(text: &str) -> Result<Vec<NotificationTarget>, Vec<Fault>> {
         serde_yaml::from_str::<NotificationConfig>(text).unwrap().targets()
     }
 
@@ -257,10 +268,35 @@ mod tests {
             ("files: [{name: A, path: x}]".into(), "/files/0/name", Code::InvalidName),
             ("files: [{name: a, path: x}, {name: a, path: y}]".into(), "/files/1/name", Code::DuplicateName),
         ] {
-            let fault = parsed(&text).err().unwrap();
+            let faults = parsed(&text).err().unwrap();
+            let [fault] = faults.as_slice() else { unreachable!("{text}: {faults:?}") };
             assert_eq!((fault.path.to_string().as_str(), fault.code), (path, code), "{text}");
         }
         assert!(parsed(&webhook("url: 'http://a.example', allow_http: true")).is_ok());
+    }
+
+    #[test]
+    fn every_mistake_of_every_target_is_found() {
+        let faults = parsed(
+            "webhooks:\n- {url: 'ftp://a.example', kinds: [TlsEdge, TlsEdges], sources: [' ']}\n- {name: a, format: slack}\n\
+             files:\n- {name: a}\n- {name: B, path: x}\n",
+        );
+        let places: Vec<String> = faults.err().unwrap().iter().map(|fault| fault.path.to_string()).collect();
+        let expected = [
+            "/webhooks/0/name",
+            "/webhooks/0/url",
+            "/webhooks/0/secret_file",
+            "/webhooks/0/kinds/1",
+            "/webhooks/0/sources/0",
+            "/webhooks/1/url",
+            "/files/0/name",
+            "/files/0/path",
+            "/files/1/name",
+        ];
+        assert_eq!(places, expected);
+        let files: Vec<String> = (0..=MOST_TARGETS).map(|number| format!("{{name: a{number}, path: x}}")).collect();
+        let many = parsed(&format!("files: [{}]", files.join(", "))).err().unwrap();
+        assert_eq!(many.iter().map(|fault| fault.code).collect::<Vec<_>>(), [Code::OutOfRange]);
     }
 
     #[test]
