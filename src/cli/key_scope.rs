@@ -29,6 +29,9 @@ pub(super) struct ScopeArgs {
     /// Change that the key may make to single resources: create, update or delete; can be repeated (default: all).
     #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
     action: Vec<WriteAction>,
+    /// Host that the key may take for edges, such as docs.example.com or *.docs.example.com; can be repeated (default: any).
+    #[arg(long, value_name = "HOST", env = "EDGEWRIGHT_SCOPE_HOSTS", value_delimiter = ',')]
+    host: Vec<String>,
     /// Let the key see all secrets, not only those of the sources that it may apply.
     #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
     secrets: bool,
@@ -58,6 +61,7 @@ impl ScopeArgs {
             apply: self.apply,
             kinds: self.kind,
             actions: self.action,
+            hosts: self.host,
             secrets: self.secrets,
             global: self.global,
             expires_at: self.expires_at,

@@ -10,6 +10,7 @@ use super::{
     Kind,
     code::Code,
     fault::{Check, Fault, Faults, nearest},
+    host_pattern::{covers_hosts, is_host_pattern},
     kind::owner::Role,
     network::Network,
 };
@@ -52,6 +53,10 @@ pub struct KeyScope {
     /// The changes that the key may make to single resources; empty for all.
     #[schemars(length(max = 100))]
     pub actions: Vec<WriteAction>,
+    /// The hosts that the key may take for edges, such as `docs.example.com`, or `*.docs.example.com` for all below; empty for
+    /// any.
+    #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
+    pub hosts: Vec<String>,
     /// Whether the key sees all secrets. Otherwise it sees those of the sources that it may apply.
     pub secrets: bool,
     /// Whether the key may change what acts on every source: resources of kind `IpRestriction`, and certificates without a
@@ -156,6 +161,8 @@ impl KeyScope {
             (Some(_), None) => false,
             (None, _) => true,
         };
+        let has_host = |narrow: &String| self.hosts.iter().any(|wide| covers_hosts(wide, narrow));
+        let hosts = self.hosts.is_empty() || (!other.hosts.is_empty() && other.hosts.iter().all(has_host));
         let mut networks = other.networks();
         let addresses = self.addresses.is_empty()
             || (!other.addresses.is_empty() && networks.all(|narrow| self.networks().any(|own| own.includes(&narrow))));
@@ -165,6 +172,7 @@ impl KeyScope {
             ("apply", covered(&apply, &other.apply)),
             ("kinds", kinds),
             ("actions", actions),
+            ("hosts", hosts),
             ("secrets", self.secrets || !other.secrets),
             ("global", self.global || !other.global),
             ("expires_at", expires),
@@ -219,6 +227,17 @@ impl Check for KeyScope {
             faults.each(&self.kinds, |faults, kind| check_kind(faults, kind));
         });
         faults.within("actions", |faults| too_many(faults, "actions", self.actions.len()));
+        faults.within("hosts", |faults| {
+            too_many(faults, "hosts", self.hosts.len());
+            faults.each(&self.hosts, |faults, host| {
+                if !is_host_pattern(host) {
+                    let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a host", printable(host)));
+                    faults.report(
+                        fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all below"),
+                    );
+                }
+            });
+        });
         if self.secrets
             && let Some(role) = self.role.filter(|role| !role.sees_secrets())
         {
@@ -284,6 +303,7 @@ impl fmt::Display for KeyScope {
             ("apply", &self.apply),
             ("kinds", &self.kinds),
             ("actions", &actions),
+            ("hosts", &self.hosts),
             ("addresses", &self.addresses),
         ];
         let mut parts: Vec<String> = Vec::new();
@@ -353,6 +373,7 @@ mod tests {
             apply: texts(&["shop*"]),
             kinds: texts(&["TlsCertificate"]),
             actions: vec![WriteAction::Create, WriteAction::Update],
+            hosts: texts(&["shop.example.com", "*.shop.example.com"]),
             secrets: false,
             global: false,
             expires_at: "2027-01-01T00:00:00Z".into(),
@@ -377,6 +398,9 @@ mod tests {
         assert_eq!(with(&|it| it.kinds = texts(&["*"])), Some("kinds"));
         assert_eq!(with(&|it| it.actions = Vec::new()), Some("actions"));
         assert_eq!(with(&|it| it.actions = vec![WriteAction::Delete]), Some("actions"));
+        assert_eq!(with(&|it| it.hosts = texts(&["*.eu.shop.example.com", "SHOP.example.com"])), None);
+        assert_eq!(with(&|it| it.hosts = Vec::new()), Some("hosts"));
+        assert_eq!(with(&|it| it.hosts = texts(&["*.example.com"])), Some("hosts"));
         assert_eq!(with(&|it| it.secrets = true), Some("secrets"));
         assert_eq!(with(&|it| it.global = true), Some("global"));
         assert_eq!(with(&|it| it.expires_at = String::new()), Some("expires_at"));
@@ -392,6 +416,7 @@ mod tests {
             plan: texts(&["a*b", ""]),
             apply: texts(&["shop", "\u{7}"]),
             kinds: texts(&["TlsCertificat", "Owner", "*"]),
+            hosts: texts(&["shop.example.com", "*", "shop.example.com:443"]),
             secrets: false,
             global: false,
             expires_at: "tomorrow".into(),
@@ -399,8 +424,18 @@ mod tests {
             actions: Vec::new(),
         };
         let places: Vec<String> = faulty.faults().iter().map(|fault| fault.path.to_string()).collect();
-        let expected =
-            ["/role", "/plan/0", "/plan/1", "/apply/1", "/kinds/0", "/kinds/1", "/expires_at", "/addresses/0"];
+        let expected = [
+            "/role",
+            "/plan/0",
+            "/plan/1",
+            "/apply/1",
+            "/kinds/0",
+            "/kinds/1",
+            "/hosts/1",
+            "/hosts/2",
+            "/expires_at",
+            "/addresses/0",
+        ];
         assert_eq!(places, expected);
         let secrets = KeyScope { secrets: true, role: Some(Role::Planner), ..KeyScope::default() };
         assert_eq!(secrets.faults().first().map(|fault| fault.path.to_string()).as_deref(), Some("/secrets"));

@@ -9,6 +9,7 @@ pub(crate) mod diagnostic;
 pub(crate) mod digest_key;
 pub(crate) mod drift;
 pub(crate) mod fault;
+pub(crate) mod host_pattern;
 pub(crate) mod id;
 pub(crate) mod json;
 pub(crate) mod key;

@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod delegation;
 mod hostports;
+mod listed_hosts;
 pub(crate) mod rights;
 mod rules;
 mod source_scope;

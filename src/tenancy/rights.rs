@@ -6,6 +6,7 @@
 
 use std::{borrow::Borrow, collections::HashMap};
 
+use super::listed_hosts::taken_host;
 use crate::model::{
     Kind,
     id::Id,
@@ -57,6 +58,8 @@ pub(crate) enum Denied {
     Stated(Key),
     /// To make such a change to single resources.
     Action(&'static str),
+    /// To take a host for an edge.
+    Host(String),
 }
 
 impl Rights<'_> {
@@ -74,10 +77,11 @@ impl Rights<'_> {
             }
         }
         let check = OperationCheck { scope: self.scope, origin: self.origin, current, claims };
-        operations
-            .iter()
-            .map(Borrow::<Operation>::borrow)
-            .try_for_each(|operation| check.one(operation).map_err(|denied| (operation.key().clone(), denied)))
+        operations.iter().map(Borrow::<Operation>::borrow).try_for_each(|operation| {
+            let host = || taken_host(&self.scope.hosts, current, operation).map(Denied::Host);
+            let denied = check.one(operation).err().or_else(host);
+            denied.map_or(Ok(()), |denied| Err((operation.key().clone(), denied)))
+        })
     }
 }
 

@@ -42,7 +42,7 @@ const fn rule(name: &'static str, way: &'static str, decider: Decider, how: &'st
 }
 
 /// Every way.
-static RULES: [Rule; 20] = [
+static RULES: [Rule; 21] = [
     rule(
         "hostport",
         "Serve a host of another source's edge on any port, a host below its wildcard, or a wildcard above its hosts",
@@ -54,6 +54,12 @@ static RULES: [Rule; 20] = [
         "Serve a host of an edge that no source owns",
         Decider::Forbidden,
         "Adopt the edge with `metadata.id`; an API key with a scope needs `HttpsEdge` in `kinds` for that, and a repository `adopt`",
+    ),
+    rule(
+        "new-host",
+        "Take a host that no edge has yet, such as one that another team will need",
+        Decider::Reserved,
+        "`hosts` in the scope of an API key and of a followed source; without it, whoever comes first",
     ),
     rule(
         "route-without-source",

@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{ChangeOrigin, Denied, Rights};
+use super::{
+    ChangeOrigin, Denied, Rights,
+    listed_hosts::{unlisted, unowned_edge},
+};
 use crate::{
     model::{
         Kind,
@@ -21,7 +24,6 @@ use crate::{
         operation::Operation,
         rules,
         snapshot::{Entry, Refusal, Snapshot},
-        traffic::{host_name, host_port},
     },
     text::printable,
 };
@@ -85,8 +87,8 @@ impl SourceScope {
             for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
                 // An edge of another source delegates, and one of this source is judged itself.
                 let parent = wanted.key.parent_key().filter(|parent| !desired.contains_key(parent));
-                let entry = parent.and_then(|parent| snapshot.get(&parent)).filter(|entry| entry.claim.is_none());
-                let fault = entry.and_then(|entry| other_hosts(entry.spec_as::<HttpsEdge>()?, hosts).next());
+                let edge = parent.and_then(|parent| unowned_edge(snapshot, &parent));
+                let fault = edge.and_then(|edge| other_hosts(edge, hosts).next());
                 found.extend(fault.map(|fault| (wanted.key.clone(), fault.at(Path::root().join("edge")))));
             }
         }
@@ -143,7 +145,7 @@ impl SourceScope {
         }
         // Whoever may make admins may do everything anyway.
         let is_limited = self.roles.as_ref().is_some_and(|roles| !roles.contains(&Role::Admin));
-        if is_limited && let Some(fault) = exceeding(key, &wanted.claim.source) {
+        if is_limited && let Some(fault) = exceeding(key, &wanted.claim.source, self.hosts.as_deref()) {
             return Some(fault);
         }
         // The token of a key is written once.
@@ -159,21 +161,31 @@ impl SourceScope {
 }
 
 /// The fault of an API key that may do more than the source that declares it.
-fn exceeding(key: &ApiKey, source: &str) -> Option<Fault> {
-    let own = KeyScope { apply: vec![source.to_owned()], ..KeyScope::default() };
+fn exceeding(key: &ApiKey, source: &str, hosts: Option<&[String]>) -> Option<Fault> {
+    let listed = hosts.unwrap_or_default();
+    let own = KeyScope { apply: vec![source.to_owned()], hosts: listed.to_vec(), ..KeyScope::default() };
     let place = Path::root().join("scope");
     let (message, place) = match key.scope.as_deref() {
         None => ("this source may not declare API keys without a `scope`".to_owned(), place),
         Some(scope) => {
-            let field = own.exceeded_by(scope)?;
+            // A source without any host has no key: the empty list of a key has all.
+            let no_host = || hosts.filter(|hosts| hosts.is_empty()).map(|_| "hosts");
+            let field = own.exceeded_by(scope).or_else(no_host)?;
             (
                 format!("this source may not declare API keys with more rights than its own: `{field}`"),
                 place.join(field),
             )
         }
     };
-    let help = format!("write `scope: {{apply: [{}]}}`, or less", printable(source));
+    let hosts = if listed.is_empty() { String::new() } else { format!(", hosts: {}", in_yaml(listed)) };
+    let help = format!("write `scope: {{apply: [{}]{hosts}}}`, or less", printable(source));
     Some(Fault::new(Code::Forbidden, message).at(place).help(help))
+}
+
+/// A list of hosts as one writes it: `*` begins an alias.
+fn in_yaml(hosts: &[String]) -> String {
+    let quoted: Vec<String> = hosts.iter().map(|host| format!("\"{}\"", printable(host))).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// The desired resources of a kind.
@@ -190,18 +202,7 @@ fn not_this_kind(kind: Kind) -> Fault {
 
 /// A fault for each hostport of an edge with a host that is not listed.
 fn other_hosts<'e>(edge: &'e HttpsEdge, hosts: &'e [String]) -> impl Iterator<Item = Fault> + use<'e> {
-    let is_listed = |host: &str| {
-        hosts.iter().any(|listed| match listed.strip_prefix('*') {
-            Some(suffix) => host.ends_with(&suffix.to_ascii_lowercase()),
-            None => host_name(listed) == host,
-        })
-    };
-    let others = edge
-        .hostports
-        .iter()
-        .enumerate()
-        .filter(move |(_, text)| host_port(text).is_some_and(|(host, _)| !is_listed(&host)));
-    others.map(|(index, text)| {
+    unlisted(edge, hosts).map(|(index, text, _)| {
         let message = format!("this source may not serve `{}`", printable(text));
         let fault = Fault::new(Code::Forbidden, message).at(Path::root().join("hostports").join(index));
         fault.help("remove it, or add its host to `hosts` in the source's `scope`")

@@ -210,12 +210,12 @@ fn a_scope_is_validated_shown_and_absent_without_one() {
     let server = start();
     let bad = json!({"scope": {
         "role": "gateway", "plan": ["a*b"], "apply": [""], "kinds": ["TlsCertificat"], "expires_at": "soon",
-        "addresses": ["10.0.0.1/8"],
+        "addresses": ["10.0.0.1/8"], "hosts": ["docs.example.com:443"],
     }});
     let answer = server.call("POST", "/api_keys", Some(bad));
     let fields = ["/scope/role", "/scope/plan/0", "/scope/apply/0", "/scope/kinds/0", "/scope/expires_at"];
     refused(&answer, 400, &fields);
-    refused(&answer, 400, &["/scope/addresses/0", "did you mean `TlsCertificate`?"]);
+    refused(&answer, 400, &["/scope/addresses/0", "/scope/hosts/0", "did you mean `TlsCertificate`?"]);
     refused(&server.call("POST", "/api_keys", Some(json!({"scope": {"sources": []}}))), 400, &["/scope/sources"]);
     let (id, _) = key(&server, json!({"apply": ["shop"]}));
     let shown = server.call("GET", &format!("/api_keys/{id}"), None);
@@ -227,10 +227,16 @@ fn a_scope_is_validated_shown_and_absent_without_one() {
 #[test]
 fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
     let folder = Folder::new();
-    let limited = folder.ok("keys create --owner bot_shop --apply shop --kind TlsCertificate --action update");
+    let limited = folder.ok(
+        "keys create --owner bot_shop --apply shop --kind TlsCertificate --action update --host *.shop.example.com",
+    );
     assert!(!limited.err.contains("every source"), "{}", limited.err);
     let quiet = folder.ok("keys list");
-    assert!(quiet.out.contains("[apply=shop kinds=TlsCertificate actions=update]"), "{}", quiet.out);
+    assert!(
+        quiet.out.contains("[apply=shop kinds=TlsCertificate actions=update hosts=*.shop.example.com]"),
+        "{}",
+        quiet.out
+    );
     assert!(!quiet.err.contains("every source"), "{}", quiet.err);
     let wide = folder.ok("keys create --owner bot_shop");
     assert!(wide.err.contains("--apply SOURCE"), "{}", wide.err);
@@ -252,6 +258,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
         ("--kind TlsCertificat", "did you mean `TlsCertificate`?"),
         ("--expires-at soon", "`expires_at` must be a time"),
         ("--address 10.0.0.1/8", "is not a network"),
+        ("--host docs-*", "`docs-*` is not a host"),
         ("--scope-role viewer --secrets", "`secrets` cannot be true"),
     ] {
         let refused = folder.run(&format!("keys create {options}"));

@@ -25,9 +25,10 @@ const AUTHORITY: &str =
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 20] = [
+const CASES: [(&str, Case); 21] = [
     ("hostport", hostport),
     ("hostport-without-source", hostport_without_source),
+    ("new-host", new_host),
     ("route-without-source", route_without_source),
     ("route", route),
     ("required-module", required_module),
@@ -203,6 +204,41 @@ fn hostport_without_source(gateway: &Gateway) {
         "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: mine, id: {id}}}\nspec: {{hostports: ['free.example.com:443']}}\n"
     );
     gateway.apply("team-b", &[json!({"name": "mine.yaml", "text": text})]);
+}
+
+fn new_host(gateway: &Gateway) {
+    let hosts = ["docs.example.com", "*.docs.example.com"];
+    let docs = gateway.key(json!({"apply": ["docs"], "kinds": ["HttpsEdge", "HttpsEdgeRoute"], "hosts": hosts}));
+    let call = |method: &str, path: &str, body: Value| gateway.server.call_as(&docs, method, path, Some(body));
+    let apply = |hostport: &str| {
+        gateway.server.call_as(&docs, "POST", "/reconciliations", run("docs", &[edge("mine", hostport)]))
+    };
+    refused(&apply("billing.example.com:443"), 403, &["serve `billing.example.com`", "`hosts`"]);
+    refused(&apply("*.example.org:443"), 403, &["serve `*.example.org`"]);
+    for own in ["docs.example.com:443", "eu.docs.example.com:8443", "*.docs.example.com:443"] {
+        let answer = apply(own);
+        assert!(matches!(answer.status, 200 | 201), "{own}: {}", answer.text);
+    }
+    let billing = json!({"hostports": ["billing.example.com:443"]});
+    refused(&call("POST", "/edges/https", billing.clone()), 403, &["serve `billing.example.com`"]);
+    let path = format!("/edges/https/{}", gateway.id("HttpsEdge", "docs"));
+    refused(&call("PATCH", &path, billing), 403, &["serve `billing.example.com`"]);
+    // What an edge without a source has stays, and is not for routes of the key.
+    let made = gateway.server.call("POST", "/edges/https", Some(json!({"hostports": ["free.example.com:443"]})));
+    let free = format!("/edges/https/{}", made.str("/id"));
+    let more = json!({"hostports": ["free.example.com:443", "new.docs.example.com:443"]});
+    assert_eq!(call("PATCH", &free, more).status, 409, "it is of `docs`");
+    let port = json!({"hostports": ["free.example.com:8443"]});
+    assert_eq!(call("PATCH", &free, port).status, 200);
+    let route = json!({"match_type": "path_prefix", "match": "/login/"});
+    refused(&call("POST", &format!("{free}/routes"), route), 403, &["serve `free.example.com`"]);
+    let text = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: free, id: {}}}\nspec: {{hostports: []}}\n",
+        made.str("/id")
+    );
+    let adopting = run("docs", &[edge("mine", "docs.example.com:443"), json!({"name": "free.yaml", "text": text})]);
+    let adopted = gateway.server.call_as(&docs, "POST", "/reconciliations", adopting);
+    refused(&adopted, 403, &["serve `free.example.com`"]);
 }
 
 fn route_without_source(gateway: &Gateway) {

@@ -12,6 +12,7 @@ use crate::{
         snapshot::Snapshot,
     },
     tenancy::{ChangeOrigin, Denied, Rights},
+    text::printable,
 };
 
 /// Checks the operations of a caller whose key has a scope.
@@ -42,6 +43,7 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
             format!("declare {key} by its ID, which no source has declared yet, without `{}` in `kinds`", key.kind)
         }
         Denied::Action(verb) => format!("{verb} single resources"),
+        Denied::Host(host) => format!("serve `{}`, which is not in `hosts`", printable(host)),
     };
     forbidden(caller, &what, current)
 }

@@ -343,6 +343,7 @@ fn key_scope() -> impl Strategy<Value = KeyScope> {
         apply: texts(&["shop", "docs-*"]),
         kinds: texts(&["TlsCertificate", "*"]),
         actions: list(select(WriteAction::EVERY.to_vec())),
+        hosts: texts(&["docs.example.com", "*.docs.example.com", "2001:db8::1"]),
         secrets: on(),
         global: on(),
         expires_at: select(vec!["", "2027-01-31T18:00:00Z"]).prop_map(String::from),

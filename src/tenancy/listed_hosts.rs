@@ -1,0 +1,112 @@
+//! The hosts that a scope lists: an API key or a followed source takes no others for edges (D101, D112).
+
+use crate::model::{
+    Kind, host_pattern::selects_host, key::Key, kind::https_edge::HttpsEdge, operation::Operation, snapshot::Snapshot,
+    traffic::host_port,
+};
+
+/// The hostports of an edge with hosts that are not listed: their places in the list, their texts, and their hosts.
+pub(super) fn unlisted<'e>(
+    edge: &'e HttpsEdge,
+    hosts: &'e [String],
+) -> impl Iterator<Item = (usize, &'e str, String)> + use<'e> {
+    edge.hostports.iter().enumerate().filter_map(move |(index, text)| {
+        let (host, _) = host_port(text)?;
+        let is_listed = hosts.iter().any(|pattern| selects_host(pattern, &host));
+        (!is_listed).then_some((index, text.as_str(), host))
+    })
+}
+
+/// An edge in the store that no source owns.
+pub(super) fn unowned_edge<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
+    current.get(key).filter(|entry| entry.claim.is_none())?.spec_as::<HttpsEdge>()
+}
+
+/// Returns the first host that an operation takes and that is not listed: a new one of an edge, or one of an edge without a
+/// source that is adopted or gets a route. An empty list has all hosts.
+pub(super) fn taken_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
+    if hosts.is_empty() {
+        return None;
+    }
+    let key = operation.key();
+    let first = |edge: &HttpsEdge| unlisted(edge, hosts).next().map(|(_, _, host)| host);
+    match (key.kind, operation) {
+        (Kind::HttpsEdge, Operation::Create { spec, .. }) => first(spec.as_any().downcast_ref::<HttpsEdge>()?),
+        (Kind::HttpsEdge, Operation::Patch { spec, fields, .. }) if fields.iter().any(|field| field == "hostports") => {
+            let former = current.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>());
+            let is_new = |host: &String| {
+                let mut known = former.iter().flat_map(|edge| &edge.hostports).filter_map(|text| host_port(text));
+                !known.any(|(known, _)| known == *host)
+            };
+            let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
+            unlisted(edge, hosts).map(|(_, _, host)| host).find(is_new)
+        }
+        (Kind::HttpsEdge, Operation::Claim { claim: Some(_), .. }) => first(unowned_edge(current, key)?),
+        (Kind::HttpsEdgeRoute, Operation::Create { .. }) => first(unowned_edge(current, &key.parent_key()?)?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{id::Id, kind::https_edge_route::HttpsEdgeRoute, operation::Claim};
+
+    fn edge(hostports: &[&str]) -> Arc<HttpsEdge> {
+        let hostports = hostports.iter().map(|text| (*text).to_owned()).collect();
+        Arc::new(HttpsEdge { hostports, ..HttpsEdge::default() })
+    }
+
+    fn create(id: &str, hostport: &str, claim: Option<Claim>) -> Operation {
+        let key = Key::new(Kind::HttpsEdge, Id::new(id));
+        Operation::Create { key, spec: edge(&[hostport]), claim: claim.map(Arc::new), token: None }
+    }
+
+    fn claim() -> Claim {
+        Claim { source: "docs".into(), name: "x".into(), ..Claim::default() }
+    }
+
+    #[test]
+    fn only_what_is_taken_counts() {
+        let stored = [
+            create("edghts_free", "free.example.com:443", None),
+            create("edghts_own", "old.example.com:443", Some(claim())),
+        ];
+        let current = Snapshot::default().apply(&stored, Timestamp::UNIX_EPOCH).unwrap().0;
+        let key = |id: &str| Key::new(Kind::HttpsEdge, Id::new(id));
+        let patch = |hostports: &[&str], field: &str| Operation::Patch {
+            key: key("edghts_own"),
+            spec: edge(hostports),
+            fields: vec![field.to_owned()],
+        };
+        let route = |edge: &str| Operation::Create {
+            key: Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new("edghtsrt_1")),
+            spec: Arc::new(HttpsEdgeRoute::default()),
+            claim: None,
+            token: None,
+        };
+        let adopted = |id: &str| Operation::Claim { key: key(id), claim: Some(Arc::new(claim())) };
+        for (operation, expected) in [
+            (create("edghts_new", "Billing.example.com:443", Some(claim())), Some("billing.example.com")),
+            (create("edghts_new", "a.docs.example.com:443", Some(claim())), None),
+            (create("edghts_new", "*.docs.example.com:443", None), None),
+            (patch(&["old.example.com:8443", "docs.example.com:443"], "hostports"), None),
+            (patch(&["old.example.com:443", "new.example.com:443"], "hostports"), Some("new.example.com")),
+            (patch(&["new.example.com:443"], "description"), None),
+            (route("edghts_free"), Some("free.example.com")),
+            (route("edghts_own"), None),
+            (adopted("edghts_free"), Some("free.example.com")),
+            (adopted("edghts_own"), None),
+        ] {
+            let shown = operation.to_string();
+            let listed = ["docs.example.com".to_owned(), "*.docs.example.com".to_owned()];
+            assert_eq!(taken_host(&listed, &current, &operation).as_deref(), expected, "{shown}");
+            assert_eq!(taken_host(&[], &current, &operation), None);
+        }
+    }
+}
