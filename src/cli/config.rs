@@ -294,30 +294,22 @@ impl Config {
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
         let (keys, fixed) = (whole.keys().cloned().collect(), fixed(whole));
         let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
-            let path = fault.path.under(&FieldPath::root().join("lints"));
-            faults.push(fault.at(path));
+            faults.push(beneath("lints", fault));
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
         let notifications = file.notifications.targets().unwrap_or_else(|found| {
-            let key = FieldPath::root().join("notifications");
-            faults.extend(found.into_iter().map(|fault| {
-                let path = fault.path.under(&key);
-                fault.at(path)
-            }));
+            faults.extend(found.into_iter().map(|fault| beneath("notifications", fault)));
             Vec::new()
         });
         let sources = followed::checked(file.sources, &lints).unwrap_or_else(|fault| {
             faults.push(fault);
             Vec::new()
         });
-        ClientCertificates::check(&file.client_certificates).unwrap_or_else(|fault| {
-            let path = fault.path.under(&FieldPath::root().join("client_certificates"));
-            faults.push(fault.at(path));
-        });
+        ClientCertificates::check(&file.client_certificates)
+            .unwrap_or_else(|fault| faults.push(beneath("client_certificates", fault)));
         let rest_writes = WritePolicy::parse(&file.rest_writes).unwrap_or_else(|fault| {
-            let path = fault.path.under(&FieldPath::root().join("rest_writes"));
-            faults.push(fault.at(path));
+            faults.push(beneath("rest_writes", fault));
             WritePolicies::new()
         });
         let checked = faults.split_off(unreadable);
@@ -367,6 +359,12 @@ impl Config {
         }
         Ok(command)
     }
+}
+
+/// Places a fault below a key of the file.
+fn beneath(key: &str, fault: Fault) -> Fault {
+    let path = fault.path.under(&FieldPath::root().join(key));
+    fault.at(path)
 }
 
 /// The path that the environment names. An empty variable is unset.

@@ -91,7 +91,7 @@ use crate::{
         json::JsonError,
         snapshot::Snapshot,
     },
-    plan::report::Report,
+    plan::report::{Report, no_store_found},
     store::{
         MEMORY, Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe,
         seal::MasterKeySource,
@@ -462,10 +462,15 @@ impl StoreArgs {
     /// Opens the store for a dry run, and tells if there is none: its path may be mistyped.
     fn read_for_plan(&self) -> Result<Option<Store>, Failure> {
         let store = self.read_if_there()?;
-        if store.is_none() && !self.is_in_memory() {
-            show::say(&format!("No store found in `{}`: this plan is for a new one.", self.shown()));
+        if let Some(path) = self.new_store(store.as_ref()) {
+            show::say(&no_store_found(&path));
         }
         Ok(store)
+    }
+
+    /// The path of the store if none was opened there.
+    fn new_store(&self, opened: Option<&Store>) -> Option<String> {
+        (opened.is_none() && !self.is_in_memory()).then(|| self.shown())
     }
 
     fn is_in_memory(&self) -> bool {

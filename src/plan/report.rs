@@ -22,6 +22,13 @@ pub struct Report {
     pub first_file: Option<String>,
     /// The applied revision, if the plan was applied.
     pub applied: Option<u64>,
+    /// The path of the store, if the run found none there: it may be mistyped.
+    pub new_store: Option<String>,
+}
+
+/// Says that there is no store at a path, so that a plan creates everything.
+pub(crate) fn no_store_found(path: &str) -> String {
+    format!("No store found in `{path}`: this plan is for a new one.")
 }
 
 impl Report {

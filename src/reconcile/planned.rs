@@ -188,6 +188,7 @@ impl Planned {
             files: self.own_files(),
             first_file: self.files.first().map(|file| file.source.name.clone()),
             applied: None,
+            new_store: None,
         }
     }
 }

@@ -38,6 +38,29 @@ fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
 }
 
 #[test]
+fn a_report_says_that_its_plan_is_for_a_new_store() {
+    let folder = Folder::with_storefront();
+    let report =
+        |command: &str, format: &str| folder.ok(&format!("{command} --store typo storefront --format {format}")).out;
+    let note = "this plan is for a new one.";
+    let formats = ["markdown", "github", "junit"];
+    for format in formats {
+        assert_eq!(report("plan", format).matches(note).count(), 1, "{format}");
+    }
+    let new_store = |command: &str| {
+        let report: serde_json::Value = serde_json::from_str(&report(command, "json")).unwrap();
+        report.get("new_store").cloned()
+    };
+    assert_eq!(new_store("plan"), Some("typo".into()));
+    assert_eq!(new_store("reconcile"), Some("typo".into()));
+    // Now there is one, also for a dry run that is answered from memory.
+    for _ in 0..2 {
+        assert_eq!([new_store("plan"), new_store("reconcile")], [None, None]);
+    }
+    assert!(formats.iter().all(|format| !report("plan", format).contains(note)));
+}
+
+#[test]
 fn reading_changes_no_file_of_a_store() {
     let folder = Folder::with_storefront();
     folder.ok("reconcile --store shop storefront");

@@ -35,6 +35,8 @@ pub(crate) struct Local {
     /// What the report shows of each change.
     detail: Detail,
     store: Option<Store>,
+    /// The path of the store, if there was none at the start.
+    new_store: Option<String>,
     planned: Option<Planned>,
 }
 
@@ -43,6 +45,7 @@ impl Local {
     pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
         let mut local = Self::to_read(options, args, caching, detail);
+        local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
@@ -56,7 +59,14 @@ impl Local {
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, is_dry: true, caching, detail, store: None, planned: None }
+        Self { options, recorder, args, is_dry: true, caching, detail, store: None, new_store: None, planned: None }
+    }
+
+    /// Opens the store for a dry run.
+    fn read_store(&mut self) -> Result<(), Failure> {
+        self.store = self.args.read_for_plan()?;
+        self.new_store = self.args.new_store(self.store.as_ref());
+        Ok(())
     }
 
     /// Answers from an earlier run, or plans.
@@ -73,7 +83,7 @@ impl Local {
                 return self.proposal(planned, None);
             }
         }
-        self.store = self.args.read_for_plan()?;
+        self.read_store()?;
         let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
@@ -152,7 +162,8 @@ impl Local {
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let created = created.filter(|change| change.token_file.is_some());
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let (report, left_out) = (planned.report_with("plan", self.detail), planned.left_out_names());
+        let report = Report { new_store: self.new_store.clone(), ..planned.report_with("plan", self.detail) };
+        let left_out = planned.left_out_names();
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);
         Ok(proposal)
@@ -172,7 +183,7 @@ impl Target for Local {
             return self.dry_run();
         }
         if self.is_dry {
-            self.store = self.args.read_for_plan()?;
+            self.read_store()?;
         }
         self.propose_anew(document)
     }

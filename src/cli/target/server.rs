@@ -266,6 +266,7 @@ fn report_of(run: &mut Run, validated: &[&Planned]) -> Report {
         files: validated.iter().map(|validated| validated.own_files()).sum(),
         first_file: files().next().map(|file| file.source.name.clone()),
         applied: None,
+        new_store: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{level, limited, path_of, position, summary, verdict};
+use super::{level, limited, path_of, position, store_note, summary, verdict};
 use crate::{model::diagnostic::Diagnostic, plan::report::Report, text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
@@ -19,6 +19,9 @@ pub(crate) fn render(report: &Report) -> String {
         let _ = writeln!(out, "… and {omitted} more: use --format json to list more");
     }
     let title = property(&format!("edgewright {}", report.command));
+    if let Some(note) = store_note(report) {
+        let _ = writeln!(out, "::notice title={title}::{}", data(&note));
+    }
     let _ = writeln!(out, "::notice title={title}::{}", data(&format!("{}: {}", verdict(report), summary(report))));
     out
 }

@@ -39,6 +39,9 @@ pub(crate) struct ReportDocument {
     pub plan: Option<Outline>,
     /// The applied revision, or null.
     pub applied: Option<u64>,
+    /// The path of the store, if there was none before the run; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_store: Option<String>,
 }
 
 /// Counts of changes, diagnostics and files.
@@ -134,6 +137,7 @@ impl ReportDocument {
             refusals: items(&report.refusals),
             plan: report.plan.clone(),
             applied: report.applied,
+            new_store: report.new_store.clone(),
         }
     }
 }

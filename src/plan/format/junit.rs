@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{level, plural, position, summary};
+use super::{level, plural, position, store_note, summary};
 use crate::{
     model::{
         code::Code,
@@ -59,7 +59,9 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     }
     if report.plan.is_some() {
         let failures = report.refusals.iter().collect();
-        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, output: summary(report) });
+        let note = store_note(report).map(|note| legal(&note));
+        let output = [summary(report)].into_iter().chain(note).collect::<Vec<_>>().join("\n");
+        cases.push(Case { class: "plan", name: "plan".to_owned(), failures, output });
     }
     cases
 }

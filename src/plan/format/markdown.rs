@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{everything, level, position, summary, verdict};
+use super::{everything, level, position, store_note, summary, verdict};
 use crate::{
     model::{diagnostic::Diagnostic, drift::Drift},
     plan::{
@@ -26,6 +26,9 @@ pub(crate) fn render(report: &Report) -> String {
     let mut page = MarkdownPage::default();
     let title = format!("edgewright {}: {} — {}", report.command, verdict(report), summary(report));
     page.push(&format!("{}\n## {}\n", marker(report.source.as_deref()), inline(&title)));
+    if let Some(note) = store_note(report) {
+        page.push(&format!("\n{}\n", inline(&note)));
+    }
     let found: Vec<&Diagnostic> = everything(report).collect();
     let changes = report.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
     if !found.is_empty() {

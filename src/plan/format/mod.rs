@@ -6,7 +6,10 @@ pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod sarif;
 
-use super::{render as text, report::Report};
+use super::{
+    render as text,
+    report::{Report, no_store_found},
+};
 use crate::model::{
     diagnostic::{Diagnostic, Place, Severity, counted},
     json::JsonError,
@@ -115,6 +118,12 @@ fn summary(report: &Report) -> String {
         Some(plan) => format!("{line}; {}", plan.summary()),
         None => line,
     }
+}
+
+/// What a reviewer must know of a plan for a store that does not exist.
+fn store_note(report: &Report) -> Option<String> {
+    let is_pending = report.plan.is_some() && report.applied.is_none();
+    report.new_store.as_deref().filter(|_| is_pending).map(no_store_found)
 }
 
 fn plural(count: usize, word: &str) -> String {
