@@ -23,7 +23,7 @@ use crate::{
         Kind,
         check::{self, ExternalKind},
         code::Code,
-        decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
+        decode::{decode_field, decode_with, not_a_list, not_an_entry, of_module, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -136,7 +136,7 @@ impl Reader<'_> {
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
                     .at(Path::root().join(slot.name))
                     .of_key()
-                    .help(format!("use `{}: {{}}` for the default settings, or remove the key", slot.name));
+                    .help(format!("{}, or remove the key", of_module(slot)));
             self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }

@@ -170,6 +170,15 @@ fn a_warning_is_shown_and_stops_nothing() {
     assert!(run.err.contains("ERR_EDGEWRIGHT_NULL_MODULE"), "{}", run.err);
     assert!(run.err.contains("m/edge.yaml:6:3"), "{}", run.err);
     assert!(run.err.contains("Applied as revision 1."), "{}", run.err);
+    // An empty `mutual_tls` would admit nobody.
+    let cure = "help: set its fields, such as `mutual_tls: {certificate_authority_ids: …}`, or remove the key";
+    assert!(run.err.contains(cure), "{}", run.err);
+    folder.write(
+        "m/edge.yaml",
+        &text.replace("  mutual_tls:\n", "  routes: [{match_type: path_prefix, match: /, compression: }]\n"),
+    );
+    let run = folder.ok("reconcile m");
+    assert!(run.err.contains("help: write `compression: {}`, or remove the key"), "{}", run.err);
 }
 
 #[test]

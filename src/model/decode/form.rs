@@ -50,15 +50,19 @@ pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: N
     })
 }
 
-/// What to write for a module that is to be on or off. If its defaults are not enough, the fields of its example tell what is.
+/// What to write for a module that is to be on or off.
 fn of_switch(module: &Slot, on: bool) -> String {
     let name = module.name;
-    if !on {
-        return match module.required {
-            [] => format!("write `{name}: {{enabled: false}}`"),
-            _ => format!("remove `{name}`"),
-        };
+    match module.required {
+        _ if on => of_module(module),
+        [] => format!("write `{name}: {{enabled: false}}`"),
+        _ => format!("remove `{name}`"),
     }
+}
+
+/// What to write for a module that is to be on. If its defaults are not enough, the fields of its example tell what is.
+pub(crate) fn of_module(module: &Slot) -> String {
+    let name = module.name;
     if module.empty_is_harmless {
         return format!("write `{name}: {{}}`");
     }

@@ -248,7 +248,7 @@ pub(super) const MANIFESTS: &[CodeInfo] = &[
         "NULL_MODULE",
         400,
         "A key without a value is null, and null means \"not set\": the module is not configured, or the list has no items.",
-        "Use `{}` for a module with its defaults and `[]` for an empty list, or remove the key.",
+        "Set the fields of the module, or `{}` if its defaults are enough; write `[]` for an empty list; or remove the key.",
     ),
     info(
         Code::LintDenied,
