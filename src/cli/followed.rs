@@ -25,6 +25,7 @@ use crate::{
         code::Code,
         diagnostic::Diagnostic,
         fault::{Fault, Path as FieldPath, nearest},
+        host_pattern::check_host_pattern,
         kind::owner::Role,
     },
     plan::safety::Budget,
@@ -233,6 +234,9 @@ impl SourceEntry {
         }
         if let Some(names) = &entry.adopt {
             scope.adopt = Adoption::Of(kinds_in("adopt", names)?);
+        }
+        for (index, host) in entry.hosts.iter().flatten().enumerate() {
+            check_host_pattern(host).map_err(|fault| fault.at(at("hosts").join(index)))?;
         }
         scope.hosts = entry.hosts.clone();
         if let Some(roles) = &entry.roles {

@@ -2,11 +2,16 @@
 
 use std::net::IpAddr;
 
-use super::{check::parse_hostport, traffic::host_name};
+use super::{check::parse_hostport, code::Code, fault::Fault, traffic::host_name};
+use crate::text::printable;
 
-/// Whether a text is a pattern: a DNS name, also with `*.` before it, or an IP address.
-pub(crate) fn is_host_pattern(text: &str) -> bool {
-    text.parse::<IpAddr>().is_ok() || parse_hostport(&format!("{text}:443")).is_ok()
+/// Checks a pattern: a DNS name, also with `*.` before it, or an IP address.
+pub(crate) fn check_host_pattern(text: &str) -> Result<(), Fault> {
+    if text.parse::<IpAddr>().is_ok() || parse_hostport(&format!("{text}:443")).is_ok() {
+        return Ok(());
+    }
+    let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a host", printable(text)));
+    Err(fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all below"))
 }
 
 /// Whether a pattern selects a host in its normal form. A wildcard selects itself and narrower wildcards, too.
@@ -48,12 +53,12 @@ mod tests {
     #[test]
     fn a_pattern_is_a_host_without_a_port() {
         for good in ["docs.example.com", "*.docs.example.com", "192.0.2.1", "2001:db8::1", "[2001:db8::1]"] {
-            assert!(is_host_pattern(good), "{good}");
+            assert!(check_host_pattern(good).is_ok(), "{good}");
         }
         for bad in
             ["", "*", "docs-*", "*docs.example.com", "a.*.com", "docs.example.com:443", "https://docs.example.com"]
         {
-            assert!(!is_host_pattern(bad), "{bad}");
+            assert!(check_host_pattern(bad).is_err(), "{bad}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     Kind,
     code::Code,
     fault::{Check, Fault, Faults, nearest},
-    host_pattern::{covers_hosts, is_host_pattern},
+    host_pattern::{check_host_pattern, covers_hosts},
     kind::owner::Role,
     network::Network,
 };
@@ -230,11 +230,8 @@ impl Check for KeyScope {
         faults.within("hosts", |faults| {
             too_many(faults, "hosts", self.hosts.len());
             faults.each(&self.hosts, |faults, host| {
-                if !is_host_pattern(host) {
-                    let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a host", printable(host)));
-                    faults.report(
-                        fault.help("write a host such as `docs.example.com`, or `*.docs.example.com` for all below"),
-                    );
+                if let Err(fault) = check_host_pattern(host) {
+                    faults.report(fault);
                 }
             });
         });

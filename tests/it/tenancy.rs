@@ -543,6 +543,12 @@ fn a_followed_repository_declares_what_its_scope_says() {
         (EDITORS, "ApiKey", "{owner_id: bot_shop, token_file: ../../tokens/a.token}", "API keys without a `scope`"),
         (", scope: {kinds: ['*'], token_folder: .}", "ApiKey", admin, "`usr_root`, which has the role `admin`"),
         (", scope: {hosts: [one.example.com]}", "HttpsEdge", "{hostports: ['two.example.com:443']}", "may not serve"),
+        (
+            ", scope: {kinds: [HttpsEdge, ApiKey], hosts: [one.example.com], roles: [editor], token_folder: tokens}",
+            "ApiKey",
+            "{owner_id: bot_shop, scope: {apply: [shop]}, token_file: ../../tokens/a.token}",
+            "more rights than its own: `hosts`",
+        ),
     ] {
         let serve = applied(scope, kind, spec);
         serve.wait_for(words);
@@ -562,6 +568,7 @@ fn a_followed_repository_declares_what_its_scope_says() {
         ("{kinds: [HttpEdge]}", "did you mean `HttpsEdge`?"),
         ("{kinds: ['*']}", "`token_folder` is required"),
         ("{token_folder: nowhere}", "cannot use nowhere"),
+        ("{hosts: ['one.example.com:443']}", "`one.example.com:443` is not a host"),
     ] {
         folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, scope: {scope}}}\n"));
         let run = folder.run("validate repo/edge");
