@@ -27,8 +27,8 @@ use super::{
 use crate::{
     model::{
         Kind,
-        check::ExternalKind,
         code::Code,
+        external_id::ExternalKind,
         fault::Fault,
         id::Id,
         json,

@@ -8,7 +8,7 @@ use super::{Findings, Level, Lint, Scope, World};
 use crate::{
     model::{
         Kind,
-        check::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
+        external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
         fault::Path,
         id::Id,
         key::Key,

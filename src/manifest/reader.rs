@@ -20,10 +20,10 @@ use crate::{
     background::give_way,
     lint::{self, Level},
     model::{
-        Kind,
-        check::{self, ExternalKind},
+        Kind, check,
         code::Code,
         decode::{decode_field, decode_with, not_a_list, not_an_entry, of_module, unknown_field},
+        external_id::ExternalKind,
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::{is_name, is_opaque_id},
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},

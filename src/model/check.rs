@@ -8,9 +8,7 @@ use serde_json::Value;
 use super::{
     code::Code,
     fault::{Fault, Faults},
-    id::is_opaque_id,
     json,
-    kind::Kind,
     redact::quotable_key,
     secret::Secrets,
 };
@@ -70,103 +68,6 @@ fn tokens_in(faults: &mut Faults, name: &str, value: &Value) {
         }
         _ => {}
     }
-}
-
-/// A kind of resource that another service owns (D20).
-pub(crate) struct ExternalKind {
-    /// The kind with its article, for messages.
-    pub(crate) what: &'static str,
-    /// The prefix that its IDs usually have.
-    pub(crate) prefix: &'static str,
-    /// A sample of its IDs.
-    sample: &'static str,
-}
-
-/// Backends.
-pub(crate) static BACKEND: ExternalKind = ExternalKind { what: "a backend", prefix: "bkd_", sample: "bkd_shop" };
-/// IP policies.
-pub(crate) static IP_POLICY: ExternalKind = ExternalKind { what: "an IP policy", prefix: "ipp_", sample: "ipp_office" };
-/// TLS edges, which the API creates with any ID.
-pub(crate) static TLS_EDGE: ExternalKind =
-    ExternalKind { what: "a TlsEdge", prefix: "edgtls_", sample: "edgtls_database" };
-/// Event subscriptions, which the API creates with any ID.
-pub(crate) static SUBSCRIPTION: ExternalKind =
-    ExternalKind { what: "an EventSubscription", prefix: "esb_", sample: "esb_audit" };
-
-/// The prefixes of other IDs that this service makes, and what has them.
-const OTHER_PREFIXES: [(&str, &str); 3] = [("bot_", "an Owner"), ("op_", "an operation"), ("rec_", "a reconciliation")];
-
-impl ExternalKind {
-    /// The external kind of an implicit one (D34).
-    pub(crate) fn of_implicit(kind: Kind) -> Option<&'static Self> {
-        match kind {
-            Kind::TlsEdge => Some(&TLS_EDGE),
-            Kind::EventSubscription => Some(&SUBSCRIPTION),
-            _ => None,
-        }
-    }
-
-    /// Returns what is wrong with an ID, if it cannot be one of this kind.
-    pub(crate) fn id_fault(&self, id: &str) -> Option<Fault> {
-        let is_address = is_address(id);
-        if !is_opaque_id(id) || is_address {
-            let help = match is_address {
-                true => "write the ID that stands for it: the gateway knows the addresses and networks of IDs",
-                false => "use 1 to 255 bytes without slashes, whitespace or control characters",
-            };
-            let fault = Fault::new(Code::InvalidFormat, format!("`{}` is not a valid ID", printable(id)));
-            return Some(fault.help(help));
-        }
-        if id.starts_with(self.prefix) {
-            return None;
-        }
-        let owner = owner_of_prefix(id)?;
-        let message = format!("`{}` has the prefix of {owner}, not of {}", printable(id), self.what);
-        Some(
-            Fault::new(Code::InvalidFormat, message)
-                .help(format!("use the ID of {}, such as `{}`", self.what, self.sample)),
-        )
-    }
-}
-
-/// Returns what an ID's prefix belongs to in this service, with its article.
-fn owner_of_prefix(id: &str) -> Option<String> {
-    let (prefix, _) = id.split_once('_')?;
-    let is_prefix = |known: &str| known.strip_suffix('_') == Some(prefix);
-    if let Some((_, what)) = OTHER_PREFIXES.iter().find(|(known, _)| is_prefix(known)) {
-        return Some((*what).to_owned());
-    }
-    let info = Kind::all().find(|info| is_prefix(info.prefix))?;
-    // `HttpsEdge` starts with a vowel when it is spoken.
-    let article = if info.name.starts_with(['A', 'E', 'H', 'I', 'O']) { "an" } else { "a" };
-    Some(format!("{article} {}", info.name))
-}
-
-/// Checks a field with the ID of a resource that another service owns (D20).
-pub(crate) fn external_id(faults: &mut Faults, field: &str, kind: &ExternalKind, id: &str) {
-    faults.within(field, |faults| {
-        if id.is_empty() {
-            let fault = Fault::new(Code::Required, format!("`{field}` is required"));
-            faults.report(fault.help(format!("set an ID, such as `{field}: {}`", kind.sample)));
-        } else {
-            faults.extend(kind.id_fault(id));
-        }
-    });
-}
-
-/// Checks a list of IDs of resources that another service owns (D20).
-pub(crate) fn external_ids(faults: &mut Faults, field: &str, kind: &ExternalKind, ids: &[String]) {
-    faults.within(field, |faults| {
-        faults.each(ids, |faults, id| {
-            if id.is_empty() {
-                let fault =
-                    Fault::new(Code::Required, format!("each entry of `{field}` must be an ID (found an empty one)"));
-                faults.report(fault.help(format!("remove the entry, or set an ID, such as `{}`", kind.sample)));
-            } else {
-                faults.extend(kind.id_fault(id));
-            }
-        });
-    });
 }
 
 /// Whether a text is a URL, an IP address, a network, or a host with dots and a port. No ID looks like one.
@@ -334,47 +235,6 @@ pub(crate) fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_missing_id_names_its_field() {
-        let mut faults = Faults::new();
-        external_id(&mut faults, "backend_id", &BACKEND, "");
-        external_ids(&mut faults, "ip_policy_ids", &IP_POLICY, &["ipp_1".to_owned(), String::new()]);
-        let told = |fault: Fault| (fault.path.to_string(), fault.message, fault.help.unwrap_or_default());
-        let told: Vec<_> = faults.into_vec().into_iter().map(told).collect();
-        let expected = [
-            ("/backend_id", "`backend_id` is required", "set an ID, such as `backend_id: bkd_shop`"),
-            (
-                "/ip_policy_ids/1",
-                "each entry of `ip_policy_ids` must be an ID (found an empty one)",
-                "remove the entry, or set an ID, such as `ipp_office`",
-            ),
-        ];
-        assert_eq!(told, expected.map(|(path, message, help)| (path.to_owned(), message.to_owned(), help.to_owned())));
-    }
-
-    #[test]
-    fn an_external_id_has_no_prefix_of_another_kind_of_this_service() {
-        let told = |kind: &ExternalKind, id: &str| kind.id_fault(id).map(|fault| fault.message);
-        for (id, owner) in [
-            ("ak_1", "an ApiKey"),
-            ("bot_1", "an Owner"),
-            ("ca_1", "a CertificateAuthority"),
-            ("edghts_1", "an HttpsEdge"),
-            ("edgtls_1", "a TlsEdge"),
-            ("op_1", "an operation"),
-            ("rec_1", "a reconciliation"),
-            ("usr_1", "an Owner"),
-        ] {
-            assert_eq!(told(&BACKEND, id), Some(format!("`{id}` has the prefix of {owner}, not of a backend")));
-        }
-        // Those of other systems are theirs to know.
-        for opaque in ["_", "_1", "office", "pool_1", "ca1", "cax_1", "CA_1", "bkd_1", "ipp_1", "evsub_1"] {
-            assert_eq!(told(&BACKEND, opaque), None, "{opaque}");
-        }
-        assert!(told(&TLS_EDGE, "edgtls_1").is_none() && told(&SUBSCRIPTION, "esb_1").is_none());
-        assert!(told(&TLS_EDGE, "esb_1").is_some() && told(&SUBSCRIPTION, "edgtls_1").is_some());
-    }
 
     #[test]
     fn a_header_has_one_spelling() {

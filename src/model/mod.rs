@@ -8,6 +8,7 @@ pub(crate) mod desired;
 pub(crate) mod diagnostic;
 pub(crate) mod digest_key;
 pub(crate) mod drift;
+pub(crate) mod external_id;
 pub(crate) mod fault;
 pub(crate) mod host_pattern;
 pub(crate) mod id;

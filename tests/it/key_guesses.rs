@@ -76,7 +76,7 @@ fn neither_a_plan_nor_its_error_tells_whether_an_immutable_secret_is_right() {
     });
     assert_eq!(plans[0], plans[1]);
     // A certificate of no source, and one of another source.
-    let (_, team) = key(&server, json!({"apply": ["identity"], "kinds": ["TlsCertificate"]}));
+    let (_, team) = key(&server, json!({"apply": ["identity"], "kinds": ["TlsCertificate"], "global": true}));
     let list = server.call("GET", "/tls_certificates", None);
     for (id, status, words) in [
         (free_certificate(&server), 403, "which has secrets, without `secrets`"),

@@ -354,7 +354,7 @@ fn drift_suspension_and_recovery_are_told() {
     let drifted = events(&folder, 1).remove(0);
     let resource = &drifted["data"]["drifted"][0];
     assert_eq!((&drifted["type"], &resource["name"]), (&json!("source.drifted"), &json!("one")), "{drifted}");
-    assert!(drifted["text"].as_str().unwrap().contains("HttpsEdge one by API key ak_"), "{drifted}");
+    assert!(drifted["text"].as_str().unwrap().contains("HttpsEdge one by \"first admin\" (ak_"), "{drifted}");
     assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason":"a fix"}"#).status, 200);
     let suspended = events(&folder, 2).remove(1);
     assert_eq!(

@@ -379,7 +379,7 @@ fn files_of_tls_that_cannot_be_used_are_named() {
         );
     }
     folder.write("edgewright.config.yaml", "client_certificates: [{subject_alt_name: 'dns:a', owner: bot_a}]\n");
-    let mut command = folder.command("validate m");
+    let mut command = folder.command("serve --listen 127.0.0.1:0");
     command.env_remove(CONFIG_VARIABLE);
     let run = finish(command, "");
     assert!(run.err.contains("ERR_EDGEWRIGHT_NOT_ALLOWED") && run.err.contains("client_certificates"), "{}", run.err);

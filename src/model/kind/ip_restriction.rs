@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::model::{
     Kind, check,
     code::Code,
+    external_id,
     fault::{Check, Fault, Faults},
     resource::{AccessList, Beside, KindInfo, Resource, ViewContext},
     site::Ref,
@@ -77,7 +78,7 @@ impl Check for IpRestriction {
                 );
             });
         }
-        check::external_ids(faults, "ip_policy_ids", &check::IP_POLICY, &self.ip_policy_ids);
+        external_id::external_ids(faults, "ip_policy_ids", &external_id::IP_POLICY, &self.ip_policy_ids);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
-    check,
+    external_id,
     fault::{Check, Faults},
     key::Key,
     site::{Ref, Site},
@@ -41,7 +41,7 @@ pub struct BackendView {
 
 impl Check for Backend {
     fn check(&self, faults: &mut Faults) {
-        check::external_id(faults, "backend_id", &check::BACKEND, &self.backend_id);
+        external_id::external_id(faults, "backend_id", &external_id::BACKEND, &self.backend_id);
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
-    check,
+    external_id,
     fault::{Check, Faults},
     key::Key,
     site::{Ref, Site},
@@ -41,7 +41,7 @@ pub struct EndpointIpRestrictionView {
 
 impl Check for EndpointIpRestriction {
     fn check(&self, faults: &mut Faults) {
-        check::external_ids(faults, "ip_policy_ids", &check::IP_POLICY, &self.ip_policy_ids);
+        external_id::external_ids(faults, "ip_policy_ids", &external_id::IP_POLICY, &self.ip_policy_ids);
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn taken_over(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Ve
     if routes.is_empty() {
         return Vec::new();
     }
-    let (mut then, mut now) = (Traffic::new(before), Traffic::new(after));
+    let (mut then, mut now) = (ServedRoutes::new(before), ServedRoutes::new(after));
     let mut told = BTreeSet::new();
     let mut found = Vec::new();
     for entry in routes.into_values() {
@@ -124,8 +124,8 @@ struct Taker<'s> {
 fn taker<'s>(
     route: &Arc<Entry>,
     edge: &Arc<Entry>,
-    then: &mut Traffic<'_>,
-    now: &mut Traffic<'s>,
+    then: &mut ServedRoutes<'_>,
+    now: &mut ServedRoutes<'s>,
 ) -> Option<Taker<'s>> {
     let selector = Selector::of(route.spec_as::<HttpsEdgeRoute>()?)?;
     let path = selector.probe();
@@ -149,14 +149,14 @@ fn host_of(selector: &Selector<'_>, hostport: &str, port: u16) -> Option<String>
 }
 
 /// Which edge and route have a request in a state.
-struct Traffic<'s> {
+struct ServedRoutes<'s> {
     state: &'s Snapshot,
     edges: HashMap<(String, u16), &'s Arc<Entry>>,
     /// The routes of the edges that were asked for.
     tables: HashMap<&'s Key, RouteTable<'s>>,
 }
 
-impl<'s> Traffic<'s> {
+impl<'s> ServedRoutes<'s> {
     fn new(state: &'s Snapshot) -> Self {
         let mut edges: HashMap<(String, u16), &'s Arc<Entry>> = HashMap::new();
         for entry in state.newest_first(Kind::HttpsEdge, None, u64::MAX) {

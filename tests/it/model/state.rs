@@ -44,15 +44,23 @@ impl State {
         self.0.iter().find(|resource| resource.list == list && resource.id == id)
     }
 
-    /// The first new hostport of an edge that an edge of another source has (D103).
+    /// The first new hostport of an edge whose host an edge of another source has, on whichever port (D103).
     pub(super) fn taken(&self, id: &str, wanted: &Value) -> Option<usize> {
         let list = "/edges/https";
         let before = self.find(list, id);
         let own = before.and_then(|it| it.declared.as_ref()).map(|(source, _)| source);
-        let has = |edge: &Resource, text: &Value| edge.json["hostports"].as_array().is_some_and(|it| it.contains(text));
+        let hostports = |edge: &Resource| edge.json["hostports"].as_array().cloned().unwrap_or_default();
+        let has = |edge: &Resource, text: &Value| hostports(edge).contains(text);
         let is_of_other = |text: &Value| {
-            let mut others = self.of(list).filter(|edge| edge.id != id);
-            others.any(|edge| edge.declared.as_ref().is_some_and(|(it, _)| Some(it) != own) && has(edge, text))
+            let others: Vec<String> = self
+                .of(list)
+                .filter(|edge| edge.id != id && edge.declared.as_ref().is_some_and(|(it, _)| Some(it) != own))
+                .flat_map(|edge| hostports(edge).iter().map(host_of).collect::<Vec<_>>())
+                .collect();
+            // Sources declare no wildcards here, so a host is theirs, or a wildcard is above theirs.
+            let host = host_of(text);
+            let above = host.strip_prefix('*').is_some_and(|suffix| others.iter().any(|it| it.ends_with(suffix)));
+            above || others.contains(&host)
         };
         let is_new = |text: &Value| !before.is_some_and(|before| has(before, text));
         wanted.as_array()?.iter().position(|text| is_new(text) && is_of_other(text))
@@ -155,4 +163,10 @@ fn reads_traffic(route: &Resource) -> bool {
 pub(super) fn common(id: &str, uri: &str, created_at: &Value) -> Fields {
     let common = json!({"id": id, "uri": uri, "created_at": created_at});
     common.as_object().cloned().unwrap_or_default()
+}
+
+/// The host of a valid hostport.
+fn host_of(hostport: &Value) -> String {
+    let text = hostport.as_str().unwrap_or_default();
+    text.rsplit_once(':').map_or(text, |(host, _)| host).to_ascii_lowercase()
 }
