@@ -92,7 +92,8 @@ pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<()
 pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
     let parts = parts(folder)?;
     let mut first = 0;
-    for (number, (part, generation)) in parts.iter().enumerate().rev() {
+    // At revision 0 there can be several files, all of which count.
+    for (number, (part, generation)) in parts.iter().enumerate().rev().filter(|_| revision > 0) {
         if open(folder, *part, *generation, false)?.start.revision <= revision {
             first = number;
             break;
