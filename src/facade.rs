@@ -177,12 +177,14 @@ pub mod storage {
     pub use crate::store::recent::{ChangeEvent, ChangedResource};
 
     // History.
-    pub use crate::store::history::{Outcome, Places, Record, Retention, RevertedDrift, Touched, Verified};
+    pub use crate::store::history::{
+        Outcome, Places, Record, Retention, RevertedDrift, ScrubbedRecord, Touched, Verified,
+    };
 
     // Engines.
     pub use crate::store::{
         changes::{Changes, RecordChange},
-        engine::{Batch, Engine, Hash, OnDisk, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
+        engine::{Batch, BatchEdit, Engine, Hash, OnDisk, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
         memory::MemoryEngine,
         state_records::StateRecords,
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
+    history::scrubbed_text,
     output::print,
     progress::during,
     show::{self, say},
@@ -83,9 +84,10 @@ fn advised(failure: Failure, store: &StoreArgs) -> Failure {
 
 fn report(found: &StoreCheck, index: &str) -> String {
     let StoreCheck { revision, records, oldest, resources, sealed, references, former, former_lost, .. } = found;
+    let scrubbed = scrubbed_text(found.scrubbed);
     format!(
         "revision {revision}\n\
-         history: {records} records from record {oldest}, {index}\n\
+         history: {records} records from record {oldest}{scrubbed}, {index}\n\
          resources: {resources}, {sealed} of them with secrets, {references} references\n\
          former values: {former}, {former_lost} of them with secrets that are gone\n"
     )

@@ -281,8 +281,17 @@ fn verify(place: &StoreOrServer) -> CommandResult {
     }
     let last = verified.oldest + verified.records - 1;
     let hash: String = verified.hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    print(format!("{} records verified: {} to {last}, chain hash {hash}…\n", verified.records, verified.oldest))?;
+    let scrubbed = scrubbed_text(verified.scrubbed);
+    print(format!(
+        "{} records verified: {} to {last}{scrubbed}, chain hash {hash}…\n",
+        verified.records, verified.oldest
+    ))?;
     Ok(Exit::Done)
+}
+
+/// How many of some records were scrubbed, if any were.
+pub(super) fn scrubbed_text(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {count} of them scrubbed of API tokens") }
 }
 
 /// A record as a headline, the calls, and the resources.
@@ -295,6 +304,7 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
         history::Outcome::Failed => "failed",
         history::Outcome::Suspended => "suspended",
         history::Outcome::Resumed => "resumed",
+        history::Outcome::Scrubbed => "scrubbed",
     };
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
     let author = author(&record.author, key_description);

@@ -52,6 +52,7 @@ mod review;
 mod revision;
 mod rollback;
 mod schema;
+mod scrub;
 mod secret_days;
 mod security_log;
 mod serve;
@@ -153,8 +154,8 @@ enum Exit {
     Done = 0,
     /// An error.
     Error = 1,
-    /// Changes are pending, only with `--detailed-exitcode`; a source is not synced, only for `status`; or a repair is needed,
-    /// only for `store repair`.
+    /// Changes are pending, only with `--detailed-exitcode`; a source is not synced, only for `status`; or something is to be
+    /// done, only for `store repair` and `store scrub`.
     Pending = 2,
     /// The manifests are invalid.
     Invalid = 3,

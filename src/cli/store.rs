@@ -1,11 +1,11 @@
-//! `edgewright store`: maintenance of a store (D96, D100).
+//! `edgewright store`: maintenance of a store (D23, D96, D100).
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
 use super::{
-    CommandResult, Exit, Failure, StoreArgs, check, progress::during, show::say, store_or_server::StoreOrServer,
+    CommandResult, Exit, Failure, StoreArgs, check, progress::during, scrub, show::say, store_or_server::StoreOrServer,
     target::rekey_through,
 };
 use crate::{
@@ -50,6 +50,18 @@ enum Command {
         #[command(flatten)]
         store: StoreArgs,
     },
+    /// Show where the history has API tokens; with --apply, remove their secret parts.
+    ///
+    /// A new record of the history lists the records that were changed, so that `history verify` accepts them. Works on a
+    /// store that no server has open. Backups made earlier keep what they have. If the command is interrupted, run it
+    /// again. Without --apply, nothing is changed, and the exit code is 2 if there is something to remove.
+    Scrub {
+        /// Remove the secret parts.
+        #[arg(long)]
+        apply: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
     ///
     /// The former data key decrypts the secrets of earlier revisions for as long as --secret-days says. If the command is
@@ -83,7 +95,7 @@ impl Args {
     pub(super) fn place(&mut self) -> Option<&mut StoreOrServer> {
         match &mut self.command {
             Command::Rekey { place, .. } => Some(place),
-            Command::Check { .. } | Command::Repair { .. } => None,
+            Command::Check { .. } | Command::Repair { .. } | Command::Scrub { .. } => None,
         }
     }
 
@@ -92,6 +104,7 @@ impl Args {
         let (place, new_master_key_file, new_master_key_command, forget_secrets) = match self.command {
             Command::Check { file, store } => return check::check(&store, file.as_deref()),
             Command::Repair { apply, store } => return check::repair(&store, apply),
+            Command::Scrub { apply, store } => return scrub::scrub(&store, apply),
             Command::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
                 (place, new_master_key_file, new_master_key_command, forget_secrets)
             }

@@ -28,6 +28,8 @@ pub(crate) struct StoreCheck {
     pub records: u64,
     /// The position of the oldest one.
     pub oldest: u64,
+    /// The number of records that were scrubbed of API tokens.
+    pub scrubbed: u64,
     /// The number of resources.
     pub resources: u64,
     /// The number of resources with secrets, all of which open.
@@ -119,7 +121,9 @@ impl Store {
             check.resource(&snapshot, entry);
         }
         match self.verify() {
-            Ok(verified) => (check.records, check.oldest) = (verified.records, verified.oldest),
+            Ok(verified) => {
+                (check.records, check.oldest, check.scrubbed) = (verified.records, verified.oldest, verified.scrubbed);
+            }
             Err(error) => check.problems.push(error),
         }
         let keyring = self.keyring.as_deref();

@@ -31,6 +31,9 @@ pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 
 /// Visits a batch of the log with the end of the log before it. The batch has only the changes that undo it.
 pub type UndoVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
+/// Returns the new form of a batch, or none if it stays.
+pub type BatchEdit<'e> = dyn FnMut(&Batch) -> Result<Option<Batch>, StoreError> + 'e;
+
 /// An entry of the log: a history record and its changes of the state.
 #[derive(Clone)]
 pub struct Batch {
@@ -216,6 +219,12 @@ pub trait Engine: Send + Sync {
     /// visits nothing: it has only its current state.
     fn undo_from(&self, _revision: u64, _visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Replaces records, and changes that undo batches, in what the history has from before the last checkpoint. `edit` can be
+    /// called twice for a batch, and must keep everything else. Fails if the engine cannot do this now.
+    fn edit_history(&self, _edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+        Err(StoreError::new(Code::StoreFailed, "the history of this store cannot be changed"))
     }
 
     /// Waits at most `timeout` for a batch after `position`. Returns the last position.

@@ -24,7 +24,7 @@ use super::{
     changes::Changes,
     codec,
     engine::{Batch, Tip},
-    history::{Outcome, Record, chain},
+    history::{Outcome, Record, ScrubbedRecord, chain},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
     record_writer::RecordWriter,
@@ -243,10 +243,22 @@ impl Store {
     }
 
     pub(super) fn note_in_group(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
+        self.note_prepared(|position| self.unchanged(position, &attempt, outcome, message, Vec::new()))
+    }
+
+    /// Records that earlier records, and former values of resources, were scrubbed.
+    pub(super) fn note_scrubbed(&self, scrubbed: Vec<ScrubbedRecord>, message: String) -> Result<(), StoreError> {
+        self.note_prepared(|position| {
+            let record = Bytes::from(scrub_record(position, scrubbed, message).to_bytes()?);
+            Ok(Unchained { record, changes: Changes::default(), made: None })
+        })
+    }
+
+    fn note_prepared(&self, make: impl FnOnce(u64) -> Result<Unchained, StoreError>) -> Result<(), StoreError> {
         self.health()?;
         let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
-        prepare(&ticket, line, |position| self.unchanged(position, &attempt, outcome, message, Vec::new()));
+        prepare(&ticket, line, make);
         self.settled(ticket)
     }
 
@@ -474,5 +486,12 @@ fn record(position: u64, attempt: &Attempt, outcome: Outcome, message: String, c
         calls,
         resources: Vec::new(),
         changes: String::new(),
+        scrubbed: Vec::new(),
     }
+}
+
+/// The record of a scrub.
+pub(super) fn scrub_record(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> Record {
+    let attempt = Attempt::new(Author::Local);
+    Record { scrubbed, ..record(position, &attempt, Outcome::Scrubbed, message, Vec::new()) }
 }

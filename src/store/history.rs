@@ -1,6 +1,9 @@
 //! History: a record of every attempt to change the store, in a hash chain that reveals changes to it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
@@ -44,6 +47,8 @@ pub enum Outcome {
     Suspended,
     /// The suspension of a source ended.
     Resumed,
+    /// API tokens were scrubbed from the history (D23). The message has the counts.
+    Scrubbed,
 }
 
 /// An attempt to change the store. It contains no secret (D58).
@@ -77,6 +82,66 @@ pub struct Record {
     /// A keyed digest of the changes of the state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub changes: String,
+    /// The earlier records that were scrubbed of API tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scrubbed: Vec<ScrubbedRecord>,
+}
+
+/// A record that was scrubbed of API tokens. It keeps the hash that it had before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubbedRecord {
+    /// Its position.
+    pub position: u64,
+    /// The BLAKE3 hash of its scrubbed form, in hexadecimal.
+    pub digest: String,
+}
+
+impl ScrubbedRecord {
+    /// Describes the scrubbed form of a record.
+    pub(crate) fn new(position: u64, record: &[u8]) -> Self {
+        Self { position, digest: blake3::hash(record).to_hex().to_string() }
+    }
+}
+
+/// The records that later ones list as scrubbed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ScrubbedRecords(BTreeSet<(u64, String)>);
+
+impl ScrubbedRecords {
+    /// Adds the records that the record at a position lists. Only earlier ones count.
+    pub(crate) fn add(&mut self, position: u64, listed: &[ScrubbedRecord]) {
+        let earlier = listed.iter().filter(|it| it.position < position);
+        self.0.extend(earlier.map(|it| (it.position, it.digest.clone())));
+    }
+
+    /// Adds the records that a record in its canonical form lists, if it can be read.
+    pub(crate) fn add_from(&mut self, record: &[u8]) {
+        #[derive(Deserialize)]
+        struct Listing {
+            position: u64,
+            #[serde(default)]
+            scrubbed: Vec<ScrubbedRecord>,
+        }
+        if let Ok(Listing { position, scrubbed }) = serde_json::from_slice(record) {
+            self.add(position, &scrubbed);
+        }
+    }
+
+    /// Adds the records of another list.
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// Whether a record has the listed form.
+    pub(crate) fn contains(&self, record: &ScrubbedRecord) -> bool {
+        self.0.contains(&(record.position, record.digest.clone()))
+    }
+
+    /// Returns the records up to a position, oldest first.
+    pub(crate) fn up_to(self, last: u64) -> Vec<ScrubbedRecord> {
+        let listed = self.0.into_iter().take_while(|(position, _)| *position <= last);
+        listed.map(|(position, digest)| ScrubbedRecord { position, digest }).collect()
+    }
 }
 
 /// A resource before and after a change. A resource that existed before and after has only the fields that differ.
@@ -219,24 +284,29 @@ pub struct Verified {
     pub oldest: u64,
     /// The hash of the newest record.
     pub hash: Hash,
+    /// The number of records that were scrubbed of API tokens.
+    pub scrubbed: u64,
+    /// The records whose hash does not match their content. Later ones may list them as scrubbed.
+    replaced: Vec<ScrubbedRecord>,
+    /// What the records so far list.
+    listed: ScrubbedRecords,
 }
 
 impl Verified {
-    /// Checks that a record continues the chain, and counts it.
+    /// Checks that a record continues the chain, and counts it. [`Verified::finish`] must follow the last one.
     pub fn next(&mut self, before: &Hash, record: &[u8], hash: &Hash) -> Result<(), StoreError> {
         let parsed = Record::from_bytes(record)?;
-        let broken = |what: &str| {
-            let message = format!("the history is broken at record {}: {what}", parsed.position);
-            Err(StoreError::new(Code::StoreCorrupt, message))
-        };
+        let broken = |what: &str| Err(broken_at(parsed.position, what));
         if self.records > 0 && self.hash != *before {
             return broken("it does not follow the previous record");
         }
         if self.records > 0 && self.oldest + self.records != parsed.position {
             return broken("the previous record is missing");
         }
-        if chain(before, record) != *hash {
-            return broken("its hash does not match its content");
+        if chain(before, record) == *hash {
+            self.listed.add(parsed.position, &parsed.scrubbed);
+        } else {
+            self.replaced.push(ScrubbedRecord::new(parsed.position, record));
         }
         if self.records == 0 {
             self.oldest = parsed.position;
@@ -245,4 +315,20 @@ impl Verified {
         self.hash = *hash;
         Ok(())
     }
+
+    /// Checks that every record whose hash does not match its content was scrubbed.
+    pub fn finish(mut self) -> Result<Self, StoreError> {
+        let listed = std::mem::take(&mut self.listed);
+        for record in std::mem::take(&mut self.replaced) {
+            if !listed.contains(&record) {
+                return Err(broken_at(record.position, "its hash does not match its content"));
+            }
+            self.scrubbed += 1;
+        }
+        Ok(self)
+    }
+}
+
+fn broken_at(position: u64, what: &str) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("the history is broken at record {position}: {what}"))
 }

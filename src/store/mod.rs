@@ -32,6 +32,7 @@ mod record_touched;
 mod record_writer;
 mod rejected;
 mod rekey;
+mod scrub;
 pub(crate) mod seal;
 pub(crate) mod select;
 mod shares;
@@ -62,6 +63,7 @@ pub(crate) use foreign::Provenance;
 pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use rekey::{MasterChange, Rekeyed};
+pub(crate) use scrub::RecordedTokens;
 pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{
@@ -408,7 +410,7 @@ impl Store {
     pub fn verify(&self) -> Result<Verified, StoreError> {
         let mut verified = Verified::default();
         self.engine.walk(&mut |before, record, hash| verified.next(before, record, hash))?;
-        Ok(verified)
+        verified.finish()
     }
 
     /// Waits for a record after `position`, and returns the last position.

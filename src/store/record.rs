@@ -1,6 +1,7 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
 
 mod plain;
+mod scrub;
 mod secrets;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
@@ -25,6 +26,7 @@ use crate::model::{
 };
 
 pub(super) use plain::{LastRecord, decode_in_place};
+pub(super) use scrub::scrubbed;
 use secrets::{append, digests_of, places_of, secrets_in, split};
 
 /// What a Spec has in the place of an encrypted secret.
@@ -148,12 +150,15 @@ fn append_value(
 ) -> Result<(), JsonError> {
     let Entry { created_at, order, claim, .. } = entry;
     let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
-    let written = Written { references, created_at: *created_at, order: *order, claim, token, sealed };
+    append_written(spec, &Written { references, created_at: *created_at, order: *order, claim, token, sealed }, out)
+}
+
+fn append_written(spec: &str, written: &Written<'_>, out: &mut Vec<u8>) -> Result<(), JsonError> {
     // The spec is JSON already: only the object around it is new.
     out.extend_from_slice(br#"{"spec":"#);
     out.extend_from_slice(spec.as_bytes());
     let others = out.len();
-    json::append(&written, Secrets::Revealed, out)?;
+    json::append(written, Secrets::Revealed, out)?;
     if let Some(bracket) = out.get_mut(others) {
         *bracket = b',';
     }
@@ -372,6 +377,33 @@ mod tests {
         let error = read(&one, text.as_bytes(), &foreign, Lost::Masked).unwrap_err();
         assert!(error.contains(&format!("{} of the record", keyring.current())), "{error}");
         assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, Lost::Masked).is_err());
+    }
+
+    #[test]
+    fn a_scrubbed_record_keeps_its_secrets_and_their_data_key() {
+        const TOKEN: &str = "ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_Zirnp3rqEUFId13vm5Ms2LsUY6D";
+        let keyring = keyring();
+        let plain = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        assert_eq!(scrubbed(&name(&plain), &encode(&plain, Some(&keyring)).unwrap(), Some(&keyring)), Ok(None));
+        let with = |token: &str| {
+            let text = plain.lazy_spec.stored().unwrap().replace("/ä", &format!("/ä/{token}"));
+            let spec = (plain.key.kind.info().restore)(&text.replace("\"b\"", &format!("\"{token}\""))).unwrap();
+            Entry { lazy_spec: LazySpec::new(spec), ..plain.clone() }
+        };
+        let (entry, hidden) = (with(TOKEN), with("ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_***"));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::mint::now()).unwrap();
+        let scrub = |keyring: &Keyring| scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
+        let kept = scrub(&keyring);
+        assert!(!String::from_utf8(kept.clone()).unwrap().contains("Zirnp"));
+        assert_eq!(key_of(&kept), key_of(&bytes), "the secrets do not outlive their data key");
+        let again = read(&entry, &kept, &keyring, Lost::Refused).unwrap();
+        assert_eq!(again.lazy_spec.stored().unwrap(), hidden.lazy_spec.stored().unwrap());
+        assert_eq!((again.token, again.order), (entry.token.clone(), 7));
+        keyring.destroy_expired(crate::store::mint::now(), &|_| false).unwrap();
+        let lost = read(&entry, &scrub(&keyring), &keyring, Lost::Masked).unwrap();
+        assert!(lost.lazy_spec.has_lost_secrets() && lost.lazy_spec.stored().unwrap().contains(MASK));
     }
 
     #[test]

@@ -180,6 +180,7 @@ mod tests {
             calls: vec!["POST /e".into()],
             resources,
             changes: "digest".into(),
+            scrubbed: Vec::new(),
         };
         let bytes = record.to_bytes().unwrap();
         let whole = Record::from_bytes(&bytes).unwrap();

@@ -83,6 +83,7 @@ mod tests {
                     calls: vec!["POST /edges/https".into()],
                     resources: Vec::new(),
                     changes: String::new(),
+                    scrubbed: Vec::new(),
                 };
                 let resources: Vec<Touched> = paths.iter().copied().map(touched).collect();
                 let mut writer = RecordWriter::begin(&head).unwrap();

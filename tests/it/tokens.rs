@@ -1,12 +1,17 @@
 //! API tokens that somebody pastes into the wrong place (D23): what revokes a leaked token does not publish it, and nothing
 //! that was said or kept has its secret part.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
+use edgewright::{
+    Store,
+    resources::{Author, Claim, Kind, Operation, Secrets},
+    storage::Attempt,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, REPOSITORY, finish, http},
+    cli::{Folder, REPOSITORY, copy, finish, http},
     diff::git,
 };
 
@@ -352,4 +357,120 @@ fn no_command_repeats_a_token_that_stands_for_something_else() {
     assert!(!said.contains(secret), "{said}");
     let store = is_kept(&folder, secret).into_iter().filter(|path| path.contains("/store/")).collect::<Vec<_>>();
     assert_eq!(store, [""; 0]);
+}
+
+const ROUTE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec:\n  \
+    hostports: ['a.example.com:443']\n  routes:\n    - {name: hook, match_type: path_prefix, match: /, \
+    webhook_verification: {provider: github, secret: {from_file: s.txt}}}\n";
+
+/// Names the route of the store as a version that did not refuse tokens could, with the token in the record, too. Returns its
+/// former name.
+fn name_route(folder: &Folder, name: &str) -> String {
+    let store = Store::open(folder.path("store")).unwrap();
+    let state = store.snapshot();
+    let route = state.iter().find(|entry| entry.key.kind == Kind::HttpsEdgeRoute).unwrap();
+    let former = route.claim.as_deref().unwrap().clone();
+    let claim = Some(Arc::new(Claim { name: name.to_owned(), ..former.clone() }));
+    let operation = Operation::Claim { key: route.key.clone(), claim };
+    let attempt = Attempt { note: format!("named {name}"), ..Attempt::new(Author::Local) };
+    store.commit_with(attempt, |_| Ok::<_, String>(vec![operation])).unwrap();
+    former.name
+}
+
+/// The name of the route in a revision, and its secret.
+fn route_at(folder: &Folder, store: &str, revision: u64) -> (String, String) {
+    let state = Store::open_to_read(folder.path(store)).unwrap().snapshot_at(revision).unwrap();
+    let route = state.iter().find(|entry| entry.key.kind == Kind::HttpsEdgeRoute).unwrap();
+    let spec = route.spec().to_json(Secrets::Revealed).unwrap();
+    let secret = spec["webhook_verification"]["secret"].as_str().unwrap().to_owned();
+    (route.claim.as_deref().unwrap().name.clone(), secret)
+}
+
+/// Replaces bytes of a history file by as many others, and makes the checksum of their frame right again.
+fn forge(path: &std::path::Path, from: &[u8], to: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to);
+    let frame = bytes[..at].windows(4).rposition(|window| window == b"ewf2").unwrap();
+    let record = u32::from_le_bytes(bytes[frame + 4..frame + 8].try_into().unwrap()) as usize;
+    let changes = u64::from_le_bytes(bytes[frame + 8..frame + 16].try_into().unwrap()) as usize;
+    let (sum, content) = (frame + 72, frame + 104);
+    let covered = [&bytes[frame..sum], &bytes[content..content + record + changes]].concat();
+    bytes[sum..content].copy_from_slice(blake3::hash(&covered).as_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn tokens_that_the_history_has_are_scrubbed_and_the_chain_shows_it() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", ROUTE);
+    folder.write("m/s.txt", "hunter2-of-the-hook");
+    folder.ok("reconcile m");
+    let token = folder.ok("keys create --role editor").out.trim().to_owned();
+    let (id, secret) = token.rsplit_once('_').unwrap();
+    assert!(folder.ok("store scrub").err.contains("Nothing to scrub."));
+    let name = name_route(&folder, &token);
+    let named = folder.snapshot("store").revision;
+    let refused = folder.run("store scrub --apply");
+    assert!(refused.code == 1 && refused.err.contains("contains an API token"), "{}", refused.all());
+    assert!(!refused.all().contains(secret), "{}", refused.all());
+    name_route(&folder, &name);
+    // The tokens are in a history file, and a later journal has records, too.
+    folder.ok("store rekey");
+    folder.ok("keys create --role viewer");
+    let history = folder.path("store/history.0000000001");
+    assert!(is_kept(&folder, secret).contains(&history.display().to_string()));
+    copy(&folder.path("store"), &folder.path("former"));
+
+    let shown = folder.run("store scrub");
+    assert!(shown.code == 2 && shown.err.contains("Nothing was changed"), "{}", shown.all());
+    assert!(shown.out.contains("former value") && !shown.all().contains(secret), "{}", shown.all());
+    assert_eq!(fs::read(&history).unwrap(), fs::read(folder.path("former/history.0000000001")).unwrap());
+    assert_eq!(folder.ok("store scrub --apply").out, shown.out);
+    // As if the process had ended before it wrote the history.
+    fs::copy(folder.path("former/history.0000000001"), &history).unwrap();
+    assert!(!folder.ok("history verify").out.contains("scrubbed"));
+    folder.ok("store scrub --apply");
+    fs::remove_dir_all(folder.path("former")).unwrap();
+
+    assert_eq!(is_kept(&folder, secret), [""; 0]);
+    assert!(folder.ok("store scrub").err.contains("Nothing to scrub."));
+    assert!(folder.ok("history verify").out.contains("of them scrubbed of API tokens"));
+    assert!(folder.ok("store check").out.contains("of them scrubbed of API tokens"));
+    assert!(folder.ok("store repair").err.contains("Nothing to repair."));
+    let listed = folder.ok("history").out;
+    assert!(listed.contains("  scrubbed  ") && listed.contains(&format!("named {id}_***")), "{listed}");
+    let expected = (format!("{id}_***"), "hunter2-of-the-hook".to_owned());
+    assert_eq!(route_at(&folder, "store", named), expected);
+    // A restore cuts the record off that lists the scrubbed ones.
+    folder.ok("backup all.backup");
+    folder.ok(&format!("restore all.backup --store at --to {named} --master-key-file store.master.key"));
+    let verify = "history verify --store at --master-key-file store.master.key";
+    assert!(folder.ok(verify).out.contains("of them scrubbed of API tokens"));
+
+    forge(&history, b"_***", b"_**x");
+    let broken = folder.run("history verify");
+    assert!(broken.code == 1 && broken.err.contains("does not match its content"), "{}", broken.all());
+}
+
+#[test]
+fn a_server_shows_that_the_history_was_scrubbed() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", ROUTE);
+    folder.write("m/s.txt", "hunter2-of-the-hook");
+    folder.ok("reconcile m");
+    let token = folder.ok("keys create --role editor").out.trim().to_owned();
+    let name = name_route(&folder, &token);
+    name_route(&folder, &name);
+    folder.ok("store scrub --apply");
+    let serve = folder.serve("");
+    let newest = serve.get("/history").json()["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["outcome"] == "scrubbed")
+        .cloned()
+        .unwrap();
+    assert!(newest["by"] == "local" && newest["message"].as_str().unwrap().contains("of API tokens"), "{newest}");
+    serve.stop();
 }

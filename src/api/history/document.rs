@@ -146,7 +146,7 @@ pub(crate) struct HistoryItem {
     pub created_at: String,
     /// How long it took, in milliseconds.
     pub milliseconds: u64,
-    /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was.
+    /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was; `scrubbed` if API tokens were removed.
     pub outcome: String,
     /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides, or the drift
     /// that it put back; or empty.
@@ -248,6 +248,7 @@ impl HistoryItem {
             Outcome::Failed => "failed",
             Outcome::Suspended => "suspended",
             Outcome::Resumed => "resumed",
+            Outcome::Scrubbed => "scrubbed",
         };
         let mut author = HistoryAuthor::of(&record.author, state);
         if let Some(source) = &record.source {

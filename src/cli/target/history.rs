@@ -104,6 +104,7 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
         calls,
         resources: resources.into_iter().map(touched_of).collect::<Option<Vec<Touched>>>()?,
         changes: String::new(),
+        scrubbed: Vec::new(),
     })
 }
 
@@ -198,6 +199,7 @@ mod tests {
                 calls: vec!["POST /edges/https".into()],
                 resources,
                 changes: String::new(),
+                scrubbed: Vec::new(),
             };
             let shown = serde_json::to_value(HistoryEntry::of(record.clone(), "", &Snapshot::default())).unwrap();
             let found = parsed(serde_json::from_value(shown).unwrap()).unwrap();

@@ -21,7 +21,17 @@ pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(
 
 /// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
-    for name in ["remembered", "remembered.tmp", "ties"] {
+    remove_beside(folder, &["remembered", "remembered.tmp", "ties"])
+}
+
+/// Removes everything that runs left beside a store, also the manifests that they have parsed.
+pub(crate) fn forget_manifests(folder: &Path) -> Result<(), StoreError> {
+    forget_runs(folder)?;
+    remove_beside(folder, &["parsed"])
+}
+
+fn remove_beside(folder: &Path, names: &[&str]) -> Result<(), StoreError> {
+    for name in names {
         let path = folder.join(name);
         let removed = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -374,6 +374,7 @@ mod tests {
             calls: Vec::new(),
             resources: Vec::new(),
             changes: String::new(),
+            scrubbed: Vec::new(),
         };
         let record = Bytes::from(record.to_bytes().unwrap_or_default());
         let hash = chain(&[0; 32], &record);

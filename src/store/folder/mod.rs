@@ -28,6 +28,7 @@ mod beside;
 mod catch_up;
 mod collect;
 mod content;
+mod edit;
 mod files;
 mod fingerprint;
 mod fold;
@@ -72,13 +73,14 @@ use content::{FolderContent, content_base, read};
 use files::Part;
 use frame::BatchFrame;
 use head::{Head, HeadFile};
+use index::Index;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::LogReader;
 use resealing::Resealing;
 use rows::Location;
 
-pub(crate) use beside::{forget_runs, read_beside, write_beside};
+pub(crate) use beside::{forget_manifests, forget_runs, read_beside, write_beside};
 pub(crate) use files::note_server;
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -95,7 +97,7 @@ use super::{
     Stay, StoreError,
     backup::Backup,
     changes::Changes,
-    engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+    engine::{Batch, BatchEdit, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
     history::Retention,
     mint,
@@ -320,6 +322,17 @@ impl Engine for FolderEngine {
     fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
         let upto = self.writing().tip.position;
         log::undo_from(&self.folder, revision, upto, visit)
+    }
+
+    fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+        self.health()?;
+        if self.stay == Stay::Long {
+            return Err(StoreError::new(Code::StoreFailed, "the index of the history is in use"));
+        }
+        let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+        // It has texts of records, and where each begins. The next server builds it again.
+        Index::remove(&self.folder.join("index"))?;
+        edit::edit_history(&self.folder, edit)
     }
 
     fn probe(&self) -> Result<(), StoreError> {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, mint, seal::MasterKeySource},
+    store::{StoreError, history::ScrubbedRecords, mint, seal::MasterKeySource},
 };
 
 /// How many copies of a store can be made in one second.
@@ -89,7 +89,7 @@ impl Repair {
     fn rewrite(&self, rewrite: &Rewrite) -> Result<(), StoreError> {
         let Rewrite { part, generation, start, begin, end } = rewrite;
         let path = part.path(&self.folder, *generation);
-        let scan = LogScan::read(&path, Some(*start))?;
+        let scan = LogScan::read(&path, Some(*start), &ScrubbedRecords::default())?;
         let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
         let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
         let is_history = *generation < content_base(&self.folder)?;

@@ -9,14 +9,16 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
     FolderReader, base,
     collect::{KEPT, SUSPENSIONS},
     files::{self, Part},
+    frame::BatchFrame,
     head::{self, Head, HeadFile},
-    journal::{self, Journal},
+    journal::{self, AppendError, Journal},
     keys::{self, KEYS, KEYS_COPY, MASTER},
     log,
     reader::{Framed, LogReader},
@@ -27,10 +29,13 @@ use super::{
 use crate::{
     model::code::Code,
     store::{
-        PastError, Stay, Store, StoreError, codec,
-        engine::Tip,
+        PastError, Stay, Store, StoreError,
+        changes::Changes,
+        codec,
+        engine::{Batch, Tip},
         fault,
-        history::{RecordOutline, Retention},
+        group::scrub_record,
+        history::{RecordOutline, Retention, ScrubbedRecord, ScrubbedRecords, chain},
         seal::{Keyring, MasterKeySource},
     },
 };
@@ -215,6 +220,7 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
         return Err(StoreError::new(Code::SecretsGone, message));
     }
     let records = codec::records(&state, Some(keyring))?;
+    let scrubbed = scrubbed_later(store, end)?;
     for (part, generation) in log::parts(staging)? {
         let path = part.path(staging, generation);
         let reader = LogReader::open(&path, true)?;
@@ -231,8 +237,36 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
     base::remove_before(staging, generation)?;
     let header = base::Header::new(end, &store.root_secret(), keyring)?;
     base::write(staging, generation, &header, &mut records.into_iter())?;
-    drop(Journal::create(Part::Journal.path(staging, generation), head.store, end)?);
-    Ok(Head { position: end.position, generation, hash: end.hash, store: head.store })
+    let mut journal = Journal::create(Part::Journal.path(staging, generation), head.store, end)?;
+    let tip = if scrubbed.is_empty() { end } else { list_again(&mut journal, end, scrubbed)? };
+    Ok(Head { position: tip.position, generation, hash: tip.hash, store: head.store })
+}
+
+/// The records up to `end` that only later ones list as scrubbed.
+fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreError> {
+    let (mut scrubbed, mut is_later) = (ScrubbedRecords::default(), false);
+    store.engine.walk(&mut |_, record, hash| {
+        if is_later {
+            scrubbed.add_from(record);
+        }
+        is_later |= *hash == end.hash;
+        Ok(())
+    })?;
+    Ok(scrubbed.up_to(end.position))
+}
+
+/// Adds a record that lists what was scrubbed: the one that did was cut off. Returns the end of the log.
+fn list_again(journal: &mut Journal, end: Tip, scrubbed: Vec<ScrubbedRecord>) -> Result<Tip, StoreError> {
+    let Tip { position, hash, revision, next_order } = end;
+    let position = position + 1;
+    let message = format!("restored with {} records that a later scrub had changed", scrubbed.len());
+    let record = Bytes::from(scrub_record(position, scrubbed, message).to_bytes()?);
+    let hash = chain(&hash, &record);
+    let batch = Batch { position, revision, next_order, record, hash, changes: Changes::default() };
+    journal.append(&[BatchFrame::new(&batch)]).map_err(|error| match error {
+        AppendError::Undone(error) | AppendError::Unsure(error) => error,
+    })?;
+    Ok(Tip::after(&batch))
 }
 
 /// Writes a history file with the records of a part up to `end`.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, engine::Tip, seal::MasterKeySource},
+    store::{StoreError, engine::Tip, history::ScrubbedRecords, seal::MasterKeySource},
 };
 
 /// The most given-up records that are described.
@@ -39,6 +39,8 @@ pub(crate) struct Salvage {
     pub revision: u64,
     /// The position of the last record after it.
     pub position: u64,
+    /// The records that the readable ones list as scrubbed: their hashes do not match their content.
+    scrubbed: ScrubbedRecords,
     /// The id of the store.
     pub(super) store: StoreId,
     /// What has to be done, in this order.
@@ -100,6 +102,7 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
         given_up: Vec::new(),
         revision: 0,
         position: 0,
+        scrubbed: ScrubbedRecords::default(),
         store: StoreId::default(),
         steps: Vec::new(),
     };
@@ -246,7 +249,7 @@ impl Salvage {
             };
             for number in numbers.filter(unused) {
                 let path = part.path(folder, number);
-                let scan = LogScan::read(&path, None)?;
+                let scan = LogScan::read(&path, None, &self.scrubbed)?;
                 self.gives_up(format!("`{}`: it follows what cannot be read", part.name(number)));
                 self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
                 self.steps.push(RepairStep::Remove(path));
@@ -282,7 +285,7 @@ impl Salvage {
             self.steps.push(RepairStep::Empty { generation, start: after });
             return Ok((Vec::new(), false));
         }
-        let scan = LogScan::read(&path, Some(after))?;
+        let scan = LogScan::read(&path, Some(after), &self.scrubbed)?;
         let is_next = |(store, start): (StoreId, Tip)| store == self.store && is_same(start, after);
         if !scan.header.is_none_or(is_next) {
             self.problem(format!("`{name}` does not follow record {}", after.position));
@@ -308,6 +311,7 @@ impl Salvage {
             self.gives_up(format!("{} bytes of `{name}` from byte {end} on", scan.size() - end));
             self.records(&scan, &scan.later, readable);
         }
+        self.scrubbed.extend(scan.listed);
         Ok((scan.first.frames, !is_damaged))
     }
 
@@ -339,13 +343,13 @@ impl Salvage {
                 steps.push(RepairStep::Remove(path));
                 continue;
             }
-            let mut scan = LogScan::read(&path, None)?;
+            let mut scan = LogScan::read(&path, None, &self.scrubbed)?;
             let mut start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
             if scan.header.is_none() {
                 self.problem(format!("the header of `{name}` cannot be read"));
                 start = self.end_before(folder, parts.get(..at).unwrap_or_default())?;
                 if let Some(start) = start {
-                    scan = scan.again(start);
+                    scan = scan.again(start, &self.scrubbed);
                 }
             }
             if let Some(start) = start
@@ -357,6 +361,7 @@ impl Salvage {
                     steps.push(RepairStep::Rewrite(Rewrite { part, generation, start, begin, end }));
                 }
                 oldest = start;
+                self.scrubbed.extend(scan.listed);
                 continue;
             }
             is_cut = true;
@@ -402,7 +407,7 @@ impl Salvage {
                 false => Ok(Some(Tip::default())),
             };
         };
-        let scan = LogScan::read(&part.path(folder, *generation), None)?;
+        let scan = LogScan::read(&part.path(folder, *generation), None, &self.scrubbed)?;
         let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
         Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))
     }

@@ -10,7 +10,7 @@ use super::{
 use crate::store::{
     StoreError,
     engine::{Batch, Tip},
-    history::chain,
+    history::{ScrubbedRecord, ScrubbedRecords, chain},
 };
 
 /// A file of the log that was scanned.
@@ -22,6 +22,8 @@ pub(super) struct LogScan {
     pub first: FrameRun,
     /// The frames after damage, or of another log.
     pub later: Vec<FrameRun>,
+    /// The earlier records that those of `first` list as scrubbed.
+    pub listed: ScrubbedRecords,
 }
 
 /// Frames without a gap. Each continues the hash chain of the one before.
@@ -55,18 +57,19 @@ impl FrameRun {
 }
 
 impl LogScan {
-    /// Scans a file. `expected` is the batch before its first one, which counts if the header cannot be read.
-    pub(super) fn read(path: &Path, expected: Option<Tip>) -> Result<Self, StoreError> {
+    /// Scans a file. `expected` is the batch before its first one, which counts if the header cannot be read. `scrubbed` has
+    /// what the files after it list.
+    pub(super) fn read(path: &Path, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Result<Self, StoreError> {
         let bytes = files::read(path).map_err(|error| StoreError::io("read", path, &error))?;
-        Ok(Self::of(bytes, expected))
+        Ok(Self::of(bytes, expected, scrubbed))
     }
 
-    fn of(bytes: Vec<u8>, expected: Option<Tip>) -> Self {
+    fn of(bytes: Vec<u8>, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Self {
         let header = start_of(&bytes);
         let mut previous = header.map(|(_, start)| start).or(expected);
         let mut at = HEAD.min(bytes.len());
         let mut first = FrameRun::at(at);
-        let mut later: Vec<FrameRun> = Vec::new();
+        let (mut later, mut listed): (Vec<FrameRun>, _) = (Vec::new(), ScrubbedRecords::default());
         while at < bytes.len() {
             let rest = bytes.get(at..).unwrap_or_default();
             let Ok((batch, length)) = frame::decode(rest, false) else {
@@ -75,10 +78,16 @@ impl LogScan {
                 previous = None;
                 continue;
             };
-            let continues =
-                |before: Tip| before.position + 1 == batch.position && chain(&before.hash, &batch.record) == batch.hash;
+            let continues = |before: Tip| {
+                let is_own = || chain(&before.hash, &batch.record) == batch.hash;
+                let is_scrubbed = || scrubbed.contains(&ScrubbedRecord::new(batch.position, &batch.record));
+                before.position + 1 == batch.position && (is_own() || is_scrubbed())
+            };
             if !previous.is_some_and(continues) {
                 later.push(FrameRun::at(at));
+            }
+            if later.is_empty() {
+                listed.add_from(&batch.record);
             }
             let run = later.last_mut().unwrap_or(&mut first);
             run.frames.push(ScannedFrame { offset: at, tip: Tip::after(&batch) });
@@ -86,12 +95,12 @@ impl LogScan {
             run.end = at;
             previous = Some(Tip::after(&batch));
         }
-        Self { bytes, header, first, later }
+        Self { bytes, header, first, later, listed }
     }
 
     /// The same file, with another expected start.
-    pub(super) fn again(self, expected: Tip) -> Self {
-        Self::of(self.bytes, Some(expected))
+    pub(super) fn again(self, expected: Tip, scrubbed: &ScrubbedRecords) -> Self {
+        Self::of(self.bytes, Some(expected), scrubbed)
     }
 
     /// The length of the file.
@@ -143,13 +152,13 @@ mod tests {
     #[test]
     fn what_is_after_damage_is_found_and_told_from_what_is_before() {
         let (_folder, path) = log(6);
-        let whole = LogScan::read(&path, None).unwrap();
+        let whole = LogScan::read(&path, None, &ScrubbedRecords::default()).unwrap();
         assert!(whole.is_whole() && positions(&whole.first) == [1, 2, 3, 4, 5, 6]);
         let third = whole.first.frames.get(2).unwrap().offset;
         let mut bytes = fs::read(&path).unwrap();
         *bytes.get_mut(third + 106).unwrap() ^= 1;
         fs::write(&path, &bytes).unwrap();
-        let damaged = LogScan::read(&path, None).unwrap();
+        let damaged = LogScan::read(&path, None, &ScrubbedRecords::default()).unwrap();
         assert!(!damaged.is_whole());
         assert_eq!((positions(&damaged.first), damaged.first.end), (vec![1, 2], third));
         assert_eq!(damaged.later.iter().map(positions).collect::<Vec<_>>(), [[4, 5, 6]]);
@@ -162,10 +171,10 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         *bytes.get_mut(9).unwrap() ^= 1;
         fs::write(&path, &bytes).unwrap();
-        let unknown = LogScan::read(&path, None).unwrap();
+        let unknown = LogScan::read(&path, None, &ScrubbedRecords::default()).unwrap();
         assert!(unknown.header.is_none() && unknown.first.frames.is_empty());
         assert_eq!(unknown.later.iter().map(positions).collect::<Vec<_>>(), [[1, 2, 3]]);
-        let known = unknown.again(Tip::default());
+        let known = unknown.again(Tip::default(), &ScrubbedRecords::default());
         assert!(known.is_whole() && positions(&known.first) == [1, 2, 3]);
     }
 
@@ -174,7 +183,7 @@ mod tests {
         let (_folder, path) = log(3);
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, bytes.get(..bytes.len() - 1).unwrap()).unwrap();
-        let torn = LogScan::read(&path, None).unwrap();
+        let torn = LogScan::read(&path, None, &ScrubbedRecords::default()).unwrap();
         assert!(!torn.is_whole() && torn.later.is_empty());
         assert_eq!(positions(&torn.first), [1, 2]);
     }

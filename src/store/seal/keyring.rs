@@ -335,9 +335,16 @@ impl Keyring {
 
     /// Encrypts bytes, and binds them to the store and to `bound_to`.
     pub(crate) fn seal(&self, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
-        let ring = self.ring.load();
-        let current = ring.current().and_then(|current| Some((current.id, current.key.as_ref()?)));
-        let sealed = current.and_then(|(id, key)| {
+        self.seal_with(self.ring.load().current(), bytes, bound_to)
+    }
+
+    /// Encrypts bytes with the data key of `former`, from which they come: they must not outlive it.
+    pub(crate) fn seal_as(&self, former: &Sealed, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
+        self.seal_with(self.ring.load().keys.iter().find(|key| key.id == former.key), bytes, bound_to)
+    }
+
+    fn seal_with(&self, key: Option<&DataKey>, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
+        let sealed = key.and_then(|key| Some((key.id, key.key.as_ref()?))).and_then(|(id, key)| {
             let bytes = cipher::seal(key, &self.context(id, bound_to), bytes)?;
             Some(Sealed { key: id, bytes })
         });

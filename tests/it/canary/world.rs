@@ -202,6 +202,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
         "store check",
         "store check all.backup",
         "store repair",
+        "store scrub",
         "restore all.backup --store restored --master-key-file store.master.key",
         "store check --store restored --master-key-file store.master.key",
         "export again --store restored --master-key-file store.master.key",

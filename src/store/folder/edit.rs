@@ -1,0 +1,34 @@
+//! Writes history files anew in which a record or a former value is replaced (D23).
+
+use std::path::Path;
+
+use super::{
+    files::Part,
+    journal,
+    reader::{Framed, LogReader},
+};
+use crate::store::{StoreError, engine::BatchEdit};
+
+/// Writes each history file anew of which `edit` replaces a batch. The hashes of the batches stay. A file is the former or the
+/// new one as a whole.
+pub(super) fn edit_history(folder: &Path, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+    for generation in Part::History.generations(folder)? {
+        let path = Part::History.path(folder, generation);
+        let mut reader = LogReader::open(&path, true)?;
+        let mut differs = false;
+        while !differs && let Some(Framed { batch, .. }) = reader.batch()? {
+            differs = edit(&batch)?.is_some();
+        }
+        if !differs {
+            continue;
+        }
+        let mut reader = LogReader::open(&path, true)?;
+        let (store, start) = (reader.store, reader.start);
+        journal::write_history(&path, store, start, || match reader.batch()? {
+            Some(Framed { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),
+            None if reader.rest.is_some() => Err(reader.unreadable()),
+            None => Ok(None),
+        })?;
+    }
+    Ok(())
+}
