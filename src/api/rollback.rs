@@ -172,16 +172,16 @@ impl RollbackJob<'_> {
     fn admitted(caller: &Caller, plan: &Plan, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
         let (Some(_), Some(tried)) = (&caller.scope, &planned.tried) else { return Ok(()) };
         let after = tried.after();
-        let mut by_source: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+        let mut by_source: BTreeMap<Option<&str>, Vec<&Key>> = BTreeMap::new();
         for change in &plan.changes {
-            let claim = after.get(&change.key).and_then(|entry| entry.claim.as_deref());
-            if let Some(claim) = claim {
-                by_source.entry(claim.source.as_str()).or_default().push(&change.key);
+            if let Some(entry) = after.get(&change.key) {
+                let source = entry.claim.as_deref().map(|claim| claim.source.as_str());
+                by_source.entry(source).or_default().push(&change.key);
             }
         }
         let mut refused = Vec::new();
         for (source, keys) in by_source {
-            refused.extend(not_admitted(keys.iter().copied(), after, source));
+            refused.extend(source.iter().flat_map(|source| not_admitted(keys.iter().copied(), after, source)));
             refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
         }
         match refused.is_empty() {

@@ -150,12 +150,17 @@ pub(super) struct ConfiguredSource {
 pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<Vec<ConfiguredSource>, Fault> {
     let mut names = BTreeSet::new();
     let mut sources = Vec::new();
+    let is_alone = entries.len() == 1;
     for (at, entry) in entries.into_iter().enumerate() {
         let place = FieldPath::root().join("sources").join(at);
-        let source = entry.checked(lints).map_err(|fault| {
+        let mut source = entry.checked(lints).map_err(|fault| {
             let path = fault.path.under(&place);
             fault.at(path)
         })?;
+        // Otherwise, whoever is applied first would get everything.
+        if !is_alone && source.scope.adopt == Adoption::WhileAlone {
+            source.scope.adopt = Adoption::Of(BTreeSet::new());
+        }
         if !names.insert(source.name.clone()) {
             let message = format!("duplicate source name `{}`", printable(&source.name));
             let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));

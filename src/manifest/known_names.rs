@@ -144,7 +144,7 @@ impl<'a> KnownNames<'_, 'a> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
             // Subscriptions belong to another system: without an id, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { self.subscription(name) });
+            return Some(if name.contains('_') { Id::new(name) } else { self.subscription(declaration, name) });
         }
         match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
             Ok(found) => Some(found),
@@ -157,16 +157,19 @@ impl<'a> KnownNames<'_, 'a> {
         }
     }
 
-    /// The ID of a subscription of this source by its name: the first one with event sources of this source, or otherwise the
-    /// first one without those of others, so that each source has its own subscription of a name (D112).
-    fn subscription(self, name: &str) -> Id {
+    /// The ID of a subscription of this source by its name: the first one with event sources of this source, or of the
+    /// one that it takes them over from, or otherwise the first one without those of others, so that each source has its own subscription of a name (D112).
+    fn subscription(self, declaration: &Declaration, name: &str) -> Id {
         let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived(Kind::EventSubscription, None, name, &[], number));
-        let has = |id: &Id, is_own: bool| {
+        let has = |id: &Id, is_meant: &dyn Fn(&Claim) -> bool| {
             let key = Key::new(Kind::EventSubscription, id.clone());
             let mut sources = self.known.snapshot.children(&key, Kind::EventSource);
-            sources.any(|entry| entry.claim.is_some() && entry.is_owned_by(self.known.source) == is_own)
+            sources.any(|entry| entry.claim.as_deref().is_some_and(is_meant))
         };
-        let found = ids().find(|id| has(id, true)).or_else(|| ids().find(|id| !has(id, false)));
+        let (own, from) = (self.known.source, declaration.transfer.from.as_deref());
+        let found = ids().find(|id| has(id, &|claim| claim.source == own));
+        let found = found.or_else(|| ids().find(|id| has(id, &|claim| Some(claim.source.as_str()) == from)));
+        let found = found.or_else(|| ids().find(|id| !has(id, &|claim| claim.source != own)));
         found.unwrap_or_else(|| derived(Kind::EventSubscription, None, name, &[], 0))
     }
 

@@ -286,7 +286,8 @@ impl Prepared {
         if faulty && !options.isolate {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
-        let judged = if faulty { stage("isolate", || isolate(judged, &others, &options.lints, now)) } else { judged };
+        let judged =
+            if faulty { stage("isolate", || isolate(judged, &others, options, snapshot, now)) } else { judged };
         let mut judged = judged.capped();
         let known = match &self.sees {
             None => Ok(None),
@@ -381,7 +382,14 @@ fn judge(
 }
 
 /// Skips invalid resources and everything that depends on them.
-fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels, now: Timestamp) -> Judged {
+fn isolate(
+    mut judged: Judged,
+    others: &[Arc<Entry>],
+    options: &Options,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Judged {
+    let lints = &options.lints;
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
@@ -389,7 +397,14 @@ fn isolate(mut judged: Judged, others: &[Arc<Entry>], lints: &LintLevels, now: T
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());
-    judged
+    loop {
+        judged.resolved.judge_consent(snapshot, &options.source);
+        judged.diagnostics.append(&mut judged.resolved.diagnostics);
+        if judged.resolved.faulty.is_empty() {
+            return judged;
+        }
+        judged.set_aside.extend(judged.resolved.set_aside());
+    }
 }
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse and what the plan opens.

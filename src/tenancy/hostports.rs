@@ -2,7 +2,7 @@
 //! or with its hosts below, unless that edge delegates `/` (D103, D112). Cookies and the names of certificates know no ports,
 //! so who has another port of a host has its sessions.
 
-use foldhash::{HashMap, HashMapExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::{
@@ -81,8 +81,10 @@ impl<'s> HostOwners<'s> {
         let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
         let mut above = above.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
         // The closest wildcard has its traffic now.
-        if let Some((server, above)) = above.find_map(|above| Some((self.0.get(&above)?, above))) {
-            return if server.is_open { None } else { found(&above, server) };
+        if let Some((server, above)) = above.find_map(|above| Some((self.0.get(&above)?, above)))
+            && !server.is_open
+        {
+            return found(&above, server);
         }
         let suffix = host.strip_prefix('*')?;
         let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
@@ -158,6 +160,13 @@ fn former<'s>(snapshot: &'s Snapshot, key: &Key) -> Option<&'s HttpsEdge> {
     snapshot.get(key).and_then(|former| former.spec_as::<HttpsEdge>())
 }
 
+/// The hostports that edges of a source have.
+fn hostports_of(snapshot: &Snapshot, source: &str) -> HashSet<Address> {
+    let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).filter(|entry| entry.is_owned_by(source));
+    let edges = edges.filter_map(|entry| entry.spec_as::<HttpsEdge>());
+    edges.flat_map(|edge| edge.hostports.iter().filter_map(|text| host_port(text))).collect()
+}
+
 /// Returns a fault for each hostport that an edge adds and that overlaps with one of another source. What an edge had before
 /// is not judged: nobody can tell from the store who had it first. `is_declared` tells the edges that the source declares.
 pub(crate) fn hostport_faults<'a>(
@@ -166,13 +175,22 @@ pub(crate) fn hostport_faults<'a>(
     source: &str,
     is_declared: &dyn Fn(&Key) -> bool,
 ) -> Vec<(Key, Fault)> {
-    let mut served = None;
+    let (mut served, mut held) = (None, None);
     let mut found = Vec::new();
-    let is_own = |entry: &Entry| entry.is_owned_by(source) || is_declared(&entry.key);
+    let is_own = |entry: &Entry| match entry.claim.as_deref() {
+        None => is_declared(&entry.key),
+        Some(claim) if claim.source == source => true,
+        // Whoever only declares the edge of another source does not have it.
+        Some(claim) => is_declared(&entry.key) && (claim.receiver() == Some(source) || claim.is_returned_by(source)),
+    };
     for wanted in edges {
         give_way();
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         for (index, text, address) in added(edge, former(snapshot, &wanted.key)) {
+            // What the source has moves between its edges.
+            if held.get_or_insert_with(|| hostports_of(snapshot, source)).contains(&address) {
+                continue;
+            }
             let served = served.get_or_insert_with(|| HostOwners::new(snapshot, Some(source), &is_own));
             if let Some(rival) = served.rival(&address) {
                 found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
@@ -182,17 +200,17 @@ pub(crate) fn hostport_faults<'a>(
     found
 }
 
-/// Returns a fault for each edge of a source that gets a hostport between two states that overlaps with one of another source
-/// afterwards.
+/// Returns a fault for each edge of a source, or of none, that gets a hostport between two states that overlaps with one of
+/// another source afterwards.
 pub(crate) fn retaken_hostports<'k>(
     keys: impl Iterator<Item = &'k Key>,
     before: &Snapshot,
     after: &Snapshot,
-    source: &str,
+    source: Option<&str>,
 ) -> Vec<(Key, Fault)> {
     let mut served = None;
     let mut found = Vec::new();
-    let is_own = |entry: &Entry| entry.is_owned_by(source);
+    let is_own = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.as_str()) == source;
     // What the source gets back now is no reason to have it.
     let counts = |entry: &Entry, text: &str| {
         let gets =
@@ -202,9 +220,9 @@ pub(crate) fn retaken_hostports<'k>(
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
         let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
         for (index, text, address) in added(edge, former(before, key)) {
-            let served = served.get_or_insert_with(|| HostOwners::of_counted(after, Some(source), &is_own, &counts));
+            let served = served.get_or_insert_with(|| HostOwners::of_counted(after, source, &is_own, &counts));
             if let Some(rival) = served.rival(&address) {
-                found.push((key.clone(), fault(index, text, &rival, Some(source), "")));
+                found.push((key.clone(), fault(index, text, &rival, source, "")));
             }
         }
     }

@@ -107,8 +107,11 @@ impl OperationCheck<'_> {
             Operation::Delete { .. } => WriteAction::Delete,
             _ => WriteAction::Update,
         };
-        self.writable(key.kind, source_of(entry), action)?;
+        self.writable(key.kind, self.owner(entry), action)?;
         self.on_edge(entry)?;
+        if moves_route(operation) {
+            self.moves_on(entry)?;
+        }
         match operation {
             Operation::Claim { claim: Some(claim), .. } => self.claimable(entry, claim),
             // What no source owns any longer is as if it had been created so.
@@ -123,7 +126,11 @@ impl OperationCheck<'_> {
                 // A deletion takes the children with it, whoever owns them.
                 let Some(kind) = key.kind.facts().children else { return Ok(()) };
                 let mut children = self.current.children(key, kind);
-                children.try_for_each(|child| self.writable(kind, source_of(child), WriteAction::Delete))
+                children.try_for_each(|child| match (source_of(child), &entry.claim) {
+                    // What no source owns belongs to its edge.
+                    (None, Some(_)) => Ok(()),
+                    (source, _) => self.writable(kind, source, WriteAction::Delete),
+                })
             }
             _ => Ok(()),
         }
@@ -172,6 +179,22 @@ impl OperationCheck<'_> {
         }
     }
 
+    /// The source that owns a resource, or that takes it over by these operations because its owner has promised it (D104).
+    fn owner<'e>(&self, entry: &'e Entry) -> Option<&'e str> {
+        let receiver = entry.claim.as_deref().and_then(Claim::receiver);
+        let taken_by = self.claims.get(&entry.key).map(|claim| claim.source.as_str());
+        receiver.filter(|receiver| taken_by == Some(receiver)).or_else(|| source_of(entry))
+    }
+
+    /// Checks another match of a route on an edge that no source owns: as when it is created, it changes what the edge does.
+    fn moves_on(&self, route: &Entry) -> Result<(), Denied> {
+        let edge = route.key.parent_key().and_then(|parent| self.current.get(&parent));
+        match edge.filter(|edge| edge.claim.is_none()) {
+            Some(edge) => self.writable(edge.key.kind, None, WriteAction::Update),
+            None => Ok(()),
+        }
+    }
+
     /// Checks a change of a route without a source: as when it is created, it changes what its edge does.
     fn on_edge(&self, entry: &Entry) -> Result<(), Denied> {
         let parent = entry.key.parent_key().filter(|_| entry.claim.is_none());
@@ -204,7 +227,9 @@ impl OperationCheck<'_> {
 
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.
     fn unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
-        match kind == Kind::TlsCertificate && !self.scope.global {
+        // Which kinds a followed source may adopt says enough.
+        let is_judged = kind == Kind::TlsCertificate && self.origin != ChangeOrigin::Followed;
+        match is_judged && !self.scope.global {
             true => Err(Denied::Certificate),
             false => Ok(()),
         }
@@ -245,6 +270,12 @@ impl OperationCheck<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether an operation gives a route another match.
+fn moves_route(operation: &Operation) -> bool {
+    let Operation::Patch { key, fields, .. } = operation else { return false };
+    key.kind == Kind::HttpsEdgeRoute && fields.iter().any(|field| field == "match" || field == "match_type")
 }
 
 /// Whether an edge admits routes of a source.

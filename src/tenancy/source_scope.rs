@@ -28,6 +28,9 @@ use crate::{
     text::printable,
 };
 
+/// What stands for every kind in the scope of a key.
+const ALL_KINDS: &str = "*";
+
 /// What a source may declare. The default sets no limit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceScope {
@@ -102,20 +105,27 @@ impl SourceScope {
         operations: &[O],
         source: &str,
     ) -> Option<Refusal> {
-        let kinds = match &self.adopt {
-            Adoption::Any => return None,
-            Adoption::WhileAlone => Vec::new(),
-            Adoption::Of(kinds) => kinds.iter().map(|kind| kind.facts().name.to_owned()).collect(),
-        };
-        // What acts on every source is in `kinds`, and the values of what it may adopt are no secret to it.
-        let scope =
-            KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global: true, ..KeyScope::default() };
-        let rights = Rights { scope: &scope, origin: ChangeOrigin::Followed };
-        let (key, denied) = rights.check(current, operations).err()?;
-        let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
-        if self.adopt == Adoption::WhileAlone && !current.iter().any(is_of_others) {
+        let global = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.facts().global));
+        if global && self.adopt == Adoption::Any {
             return None;
         }
+        let denied = |kinds: Vec<String>| {
+            // The values of what the source may adopt are no secret to it.
+            let scope =
+                KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global, ..KeyScope::default() };
+            Rights { scope: &scope, origin: ChangeOrigin::Followed }.check(current, operations).err()
+        };
+        let all = || vec![ALL_KINDS.to_owned()];
+        let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
+        let (key, denied) = match &self.adopt {
+            Adoption::Any => denied(all()),
+            Adoption::Of(kinds) => denied(kinds.iter().map(|kind| kind.facts().name.to_owned()).collect()),
+            // The state is only searched for other sources if that matters.
+            Adoption::WhileAlone => denied(Vec::new()).and_then(|found| match current.iter().any(is_of_others) {
+                true => Some(found),
+                false => denied(all()),
+            }),
+        }?;
         let (what, help) = match &denied {
             Denied::Source(verb, other) => {
                 (format!("{verb} source `{}`", printable(other)), "ask that source to declare it".to_owned())
@@ -123,6 +133,10 @@ impl SourceScope {
             Denied::Unowned(verb, kind) => (
                 format!("{verb} resources of kind {kind} that no source owns"),
                 format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
+            ),
+            Denied::Global(verb, kind) => (
+                format!("{verb} resources of kind {kind}, which act on every source"),
+                format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
             ),
             _ => (
                 format!("declare {key} by its ID"),

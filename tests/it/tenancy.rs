@@ -608,3 +608,48 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
     serve.wait_for("Applied");
     serve.stop();
 }
+
+#[test]
+fn a_declaration_that_is_not_applied_gives_no_right_to_a_host() {
+    let gateway = Gateway::new();
+    let id = gateway.id("HttpsEdge", "team-a");
+    let decoy = format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: decoy, id: {id}}}\nspec: {{hostports: ['d.example.com:443']}}\n"
+    );
+    for hostport in ["shop.example.com:443", "pay.shop.example.com:443", "*.shop.example.com:8443"] {
+        let files = [json!({"name": "decoy.yaml", "text": decoy}), edge("mine", hostport)];
+        let body = json!({"source": "team-b", "files": files, "isolate": true, "max_deletes": "100%"});
+        let answer = gateway.server.call_as(&gateway.b, "POST", "/reconciliations", Some(body));
+        assert!(answer.text.contains("NOT_DELEGATED") && answer.text.contains("OWNER_CONFLICT"), "{}", answer.text);
+    }
+    let edges = gateway.server.call("GET", "/edges/https?source=team-b", None);
+    assert_eq!(edges.json["https_edges"], json!([]), "{}", edges.text);
+}
+
+#[test]
+fn a_wildcard_below_a_delegated_one_has_no_host_of_a_third_source() {
+    let gateway = Gateway::new();
+    let delegates = "delegates_to: [{source: team-b, path_prefix: /}, {source: team-c, path_prefix: /}]";
+    let spec = format!("{{hostports: ['*.apps.example.com:443'], {delegates}}}");
+    gateway.apply("platform", &[document("HttpsEdge", "apps", &spec)]);
+    gateway.apply("team-c", &[edge("pay", "pay.c.apps.example.com:443")]);
+    refused(&gateway.b_applies(&[edge("mine", "*.c.apps.example.com:443")]), 409, &["NOT_DELEGATED", "team-c"]);
+    assert_eq!(gateway.b_applies(&[edge("mine", "*.b.apps.example.com:443")]).status, 201);
+    // A hostport that the source has moves between its edges, whoever has another port of the host.
+    assert_eq!(gateway.b_applies(&[edge("other", "*.b.apps.example.com:443")]).status, 201);
+}
+
+#[test]
+fn what_a_source_offers_is_taken_over_with_a_key_of_the_receiver() {
+    let gateway = Gateway::new();
+    let marked = |marker: &str| {
+        let text = edge("mine", "b.example.com:443")["text"].as_str().unwrap().to_owned();
+        json!({"name": "mine.yaml", "text": text.replace("name: mine", &format!("name: mine, {marker}"))})
+    };
+    assert_eq!(gateway.b_applies(&[marked("transfer_to: team-d")]).status, 201);
+    let d = gateway.key(json!({"apply": ["team-d"]}));
+    let taken =
+        gateway.server.call_as(&d, "POST", "/reconciliations", run("team-d", &[marked("transfer_from: team-b")]));
+    assert_eq!(taken.status, 201, "{}", taken.text);
+    assert!(gateway.id("HttpsEdge", "team-d").starts_with("edghts_"));
+}

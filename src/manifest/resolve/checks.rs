@@ -26,6 +26,14 @@ impl Resolved {
         self.report(found);
     }
 
+    /// Judges the resources next to those of other sources again, after some were set aside: what is not applied gives no right to
+    /// a host.
+    pub(crate) fn judge_consent(&mut self, snapshot: &Snapshot, source: &str) {
+        self.faulty.clear();
+        let found = delegation::judge(&self.desired, snapshot, source);
+        self.report(found.errors);
+    }
+
     fn report(&mut self, found: Vec<(Key, Fault)>) {
         for (key, fault) in found {
             let subject = Subject::Resource(key.clone());
