@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Exit, Failure, config_text,
+    Exit, Failure,
+    config_part::ConfigPart,
+    config_text,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
     found_file::{self, CheckedOptions},
     usage,
@@ -26,7 +28,7 @@ use crate::{
         code::Code,
         decode::decode,
         diagnostic::Diagnostic,
-        fault::{Fault, Path as FieldPath, Segment},
+        fault::{Fault, Path as FieldPath},
         node::Tape,
     },
     reconcile::LintLevels,
@@ -78,39 +80,6 @@ struct HooksEntry {
 struct GitHookEntry {
     /// The file with the secret that requests are signed with.
     secret_file: PathBuf,
-}
-
-/// A part of a configuration file that only some commands use. All commands use the options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConfigPart {
-    /// What manifests are judged by: `lints`, `allowed_labels` and `certificate_expiry_days`.
-    Lints,
-    /// What only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
-    Server,
-    /// Whether the file can set what only `serve` uses.
-    Trust,
-}
-
-impl ConfigPart {
-    /// All parts.
-    pub(super) const ALL: [ConfigPart; 3] = [ConfigPart::Lints, ConfigPart::Server, ConfigPart::Trust];
-
-    /// The part that a field belongs to.
-    fn of(field: &FieldPath) -> Option<Self> {
-        match field.0.first() {
-            Some(Segment::Key(key)) => Self::named(key),
-            _ => None,
-        }
-    }
-
-    /// The part that a key of the file belongs to.
-    fn named(key: &str) -> Option<Self> {
-        match key {
-            "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
-            "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => Some(ConfigPart::Server),
-            _ => None,
-        }
-    }
 }
 
 /// A parsed configuration file.

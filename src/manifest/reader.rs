@@ -1,9 +1,11 @@
 //! Decodes documents into declarations, and reports the errors of each document on its own.
 
+mod adopted_id;
 mod edge;
 
 use std::{path::PathBuf, sync::Arc};
 
+use adopted_id::id_fault;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
@@ -23,9 +25,8 @@ use crate::{
         Kind, check,
         code::Code,
         decode::{decode_field, decode_with, not_a_list, not_an_entry, of_module, unknown_field},
-        external_id::ExternalKind,
         fault::{Fault, Faults, Path, add_untold, nearest},
-        id::{is_name, is_opaque_id},
+        id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
         node::{Node, NodeItems, NodeShape},
         resource::{AnyResource, KindInfo, Resource},
@@ -493,19 +494,4 @@ impl Reader<'_> {
         let set = ModuleSet { modules, origin, facts, faulty: false };
         self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
     }
-}
-
-/// Returns what is wrong with the ID that a document adopts, if anything.
-fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {
-    let Some(external) = ExternalKind::of_implicit(info.kind) else {
-        let fault = || Fault::new(Code::InvalidFormat, format!("invalid {} ID", info.name));
-        let good = is_opaque_id(id) && id.starts_with(info.prefix);
-        return (!good).then(|| fault().help(format!("use an ID that starts with `{}`", info.prefix)));
-    };
-    // The children of a subscription name it by its name or ID, and no name has a `_` (D26).
-    if info.children.is_some() && is_opaque_id(id) && !id.contains('_') {
-        let fault = Fault::new(Code::InvalidFormat, format!("the ID of {} must contain `_`", external.what));
-        return Some(fault.help(format!("use an ID such as `{}1`: one without `_` could be a name", external.prefix)));
-    }
-    external.id_fault(id)
 }

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::{
     Change, Effect, Plan,
-    diff::deletion,
+    calls::deletion,
     safety::{Budget, CountedResources, over_budget},
 };
 use crate::{

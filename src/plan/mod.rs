@@ -1,5 +1,6 @@
 //! Planning: the operations that turn a snapshot into the desired state. Pure: the same input gives the same plan.
 
+mod calls;
 mod destroy;
 mod diff;
 pub(crate) mod format;

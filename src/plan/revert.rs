@@ -8,7 +8,8 @@ use self::owners::FormerOwners;
 
 use super::{
     Change, Effect, Plan,
-    diff::{changes, deletion, handover_note},
+    calls::{changes, deletion},
+    diff::handover_note,
     safety::{Budget, CountedResources, over_budget},
 };
 use crate::model::{

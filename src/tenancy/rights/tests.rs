@@ -1,0 +1,215 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::model::{
+    code::Code,
+    id::Id,
+    kind::{
+        event_source::EventSource,
+        https_edge::Delegation,
+        https_edge_route::{HttpsEdgeRoute, MatchType},
+        ip_restriction::{IpRestriction, Traffic},
+    },
+    module::webhook_verification::WebhookVerification,
+    resource::AnyResource,
+    secret::Secret,
+};
+
+fn edge(id: &str) -> Key {
+    Key::new(Kind::HttpsEdge, Id::new(id))
+}
+
+fn route(edge: &str, id: &str) -> Key {
+    Key::child(Kind::HttpsEdgeRoute, Id::new(edge), Id::new(id))
+}
+
+fn restriction(id: &str) -> Key {
+    Key::new(Kind::IpRestriction, Id::new(id))
+}
+
+fn claim(source: &str) -> Arc<Claim> {
+    Arc::new(Claim { source: source.into(), name: "x".into(), ..Claim::default() })
+}
+
+fn create(key: Key, source: Option<&str>) -> Operation {
+    let spec: Arc<dyn AnyResource> = match key.kind {
+        Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
+        Kind::HttpsEdgeRoute => {
+            let webhook = WebhookVerification {
+                provider: "github".into(),
+                secret: Secret::new("hush"),
+                ..WebhookVerification::default()
+            };
+            Arc::new(HttpsEdgeRoute {
+                match_type: Some(MatchType::PathPrefix),
+                r#match: "/".into(),
+                webhook_verification: Some(Arc::new(webhook)),
+                ..HttpsEdgeRoute::default()
+            })
+        }
+        _ => Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() }),
+    };
+    Operation::Create { key, spec, claim: source.map(claim), token: None }
+}
+
+/// An edge of `shop` with a route of `identity`, an edge of `identity`, and a route and a restriction of no source.
+fn world() -> Snapshot {
+    let operations = [
+        create(edge("edghts_shop"), Some("shop")),
+        create(route("edghts_shop", "edghtsrt_1"), Some("identity")),
+        create(edge("edghts_identity"), Some("identity")),
+        create(edge("edghts_free"), None),
+        create(route("edghts_free", "edghtsrt_2"), None),
+        create(restriction("ipx_free"), None),
+        create(restriction("ipx_shop"), Some("shop")),
+    ];
+    Snapshot::default().apply(&operations, Timestamp::UNIX_EPOCH).unwrap().0
+}
+
+fn found(scope: &KeyScope, current: &Snapshot, origin: ChangeOrigin, operations: &[Operation]) -> Result<(), Code> {
+    Rights { scope, origin }.check(current, operations).map_err(|_| Code::Forbidden)
+}
+
+fn allowed(scope: KeyScope, origin: ChangeOrigin, operations: &[Operation]) -> Result<(), Code> {
+    found(&scope, &world(), origin, operations)
+}
+
+fn shop() -> KeyScope {
+    KeyScope { apply: vec!["shop".into()], global: true, ..KeyScope::default() }
+}
+
+fn kinds(names: &[&str]) -> KeyScope {
+    KeyScope { kinds: names.iter().map(|name| (*name).to_owned()).collect(), ..shop() }
+}
+
+const NO: Result<(), Code> = Err(Code::Forbidden);
+
+fn delete(key: Key) -> Operation {
+    Operation::Delete { key, with_children: true }
+}
+
+#[test]
+fn a_scope_reaches_the_resources_of_its_sources() {
+    for (operation, expected) in [
+        (delete(restriction("ipx_shop")), Ok(())),
+        (delete(restriction("ipx_free")), NO),
+        (delete(edge("edghts_identity")), NO),
+        (delete(edge("edghts_none")), Ok(())),
+        (create(edge("edghts_new"), Some("shop")), Ok(())),
+        (create(edge("edghts_new"), Some("identity")), NO),
+        (create(edge("edghts_new"), None), NO),
+    ] {
+        let shown = operation.to_string();
+        assert_eq!(allowed(shop(), ChangeOrigin::Plan, &[operation]), expected, "{shown}");
+    }
+    assert_eq!(allowed(kinds(&["IpRestriction"]), ChangeOrigin::Request, &[delete(restriction("ipx_free"))]), Ok(()));
+    assert_eq!(allowed(kinds(&["*"]), ChangeOrigin::Request, &[delete(edge("edghts_identity"))]), NO);
+}
+
+#[test]
+fn children_and_parents_of_others_are_out_of_reach() {
+    // The edge is of `shop`, but one of its routes is not.
+    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &[delete(edge("edghts_shop"))]), NO);
+    let on = |edge: &str| [create(route(edge, "edghtsrt_new"), Some("shop"))];
+    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &on("edghts_shop")), Ok(()));
+    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &on("edghts_identity")), NO);
+    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &on("edghts_free")), NO);
+    assert_eq!(allowed(kinds(&["HttpsEdge"]), ChangeOrigin::Plan, &on("edghts_free")), Ok(()));
+}
+
+#[test]
+fn a_route_without_a_source_belongs_to_its_edge() {
+    let on = |edge: &str| create(route(edge, "edghtsrt_free"), None);
+    let current = world().apply(&[on("edghts_identity")], Timestamp::UNIX_EPOCH).unwrap().0;
+    let key = route("edghts_identity", "edghtsrt_free");
+    let judged = |apply: &[&str], operation: Operation| {
+        let apply = apply.iter().map(|name| (*name).to_owned()).collect();
+        let scope = KeyScope { apply, kinds: vec!["HttpsEdgeRoute".into()], ..KeyScope::default() };
+        found(&scope, &current, ChangeOrigin::Request, &[operation])
+    };
+    let spec = HttpsEdgeRoute { r#match: "/admin".into(), ..HttpsEdgeRoute::default() };
+    let patch = Operation::Patch { key: key.clone(), spec: Arc::new(spec), fields: vec!["match".into()] };
+    let slot = Kind::HttpsEdgeRoute.info().slots.iter().find(|slot| slot.name == "webhook_verification").unwrap();
+    let module = Operation::DeleteModule { host: key.clone(), slot };
+    for operation in [patch, module, delete(key)] {
+        assert_eq!(judged(&["shop"], operation.clone()), NO, "{operation}");
+        assert_eq!(judged(&["identity"], operation), Ok(()));
+    }
+}
+
+#[test]
+fn a_delegated_edge_admits_routes_of_a_plan() {
+    let mut shared = create(edge("edghts_shared"), Some("identity"));
+    if let Operation::Create { spec, .. } = &mut shared {
+        let delegation = Delegation { source: "shop".into(), path_prefix: "/shop/".into() };
+        *spec = Arc::new(HttpsEdge { delegates_to: vec![delegation], ..HttpsEdge::default() });
+    }
+    let current = world().apply(&[shared], Timestamp::UNIX_EPOCH).unwrap().0;
+    let scope = kinds(&["*"]);
+    let judged = |source: Option<&str>| {
+        let operations = [create(route("edghts_shared", "edghtsrt_new"), source)];
+        Rights { scope: &scope, origin: ChangeOrigin::Plan }.check(&current, &operations)
+    };
+    assert!(judged(Some("shop")).is_ok());
+    let of_identity = |(_, denied)| matches!(denied, Denied::Source(_, source) if source == "identity");
+    assert!(judged(None).is_err_and(of_identity));
+}
+
+#[test]
+fn a_subscription_with_the_sources_of_others_is_out_of_reach() {
+    let source = |id: &str, owner: Option<&str>| Operation::Create {
+        key: Key::child(Kind::EventSource, Id::new("esb_1"), Id::new(id)),
+        spec: Arc::new(EventSource { r#type: id.to_owned() }),
+        claim: owner.map(claim),
+        token: None,
+    };
+    let current = |owner: Option<&str>| {
+        Snapshot::default().apply(&[source("edge_created.v0", owner)], Timestamp::UNIX_EPOCH).unwrap().0
+    };
+    let scope = kinds(&["EventSource", "EventSubscription"]);
+    let judged =
+        |owner: Option<&str>| found(&scope, &current(owner), ChangeOrigin::Request, &[source("edge_deleted.v0", None)]);
+    assert_eq!((judged(None), judged(Some("shop")), judged(Some("identity"))), (Ok(()), Ok(()), NO));
+    // A source adds no type to what no source declares, either.
+    let own = [source("edge_deleted.v0", Some("shop"))];
+    assert_eq!(found(&shop(), &current(None), ChangeOrigin::Plan, &own), NO);
+    assert_eq!(found(&shop(), &current(Some("shop")), ChangeOrigin::Plan, &own), Ok(()));
+}
+
+#[test]
+fn adoption_does_not_reveal_a_secret() {
+    let adopt = |key: Key, source: &str| [Operation::Claim { key, claim: Some(claim(source)) }];
+    let (free, guarded) = (restriction("ipx_free"), route("edghts_free", "edghtsrt_2"));
+    assert_eq!(allowed(shop(), ChangeOrigin::Plan, &adopt(free.clone(), "shop")), NO);
+    assert_eq!(allowed(kinds(&["*"]), ChangeOrigin::Plan, &adopt(free.clone(), "shop")), Ok(()));
+    assert_eq!(allowed(kinds(&["*"]), ChangeOrigin::Plan, &adopt(free, "identity")), NO);
+    assert_eq!(allowed(kinds(&["*"]), ChangeOrigin::Plan, &adopt(guarded.clone(), "shop")), NO);
+    let seeing = KeyScope { secrets: true, ..kinds(&["*"]) };
+    assert_eq!(allowed(seeing, ChangeOrigin::Plan, &adopt(guarded, "shop")), Ok(()));
+    let stolen = adopt(edge("edghts_identity"), "shop");
+    assert_eq!(allowed(kinds(&["*"]), ChangeOrigin::Plan, &stolen), NO);
+}
+
+#[test]
+fn what_acts_on_every_source_needs_a_scope_of_its_own() {
+    let narrow = || KeyScope { global: false, ..kinds(&["*"]) };
+    for (operation, origin) in [
+        (create(restriction("ipx_new"), Some("shop")), ChangeOrigin::Plan),
+        (create(restriction("ipx_new"), None), ChangeOrigin::Request),
+        (delete(restriction("ipx_shop")), ChangeOrigin::Plan),
+        (delete(restriction("ipx_free")), ChangeOrigin::Request),
+    ] {
+        assert_eq!(allowed(narrow(), origin, std::slice::from_ref(&operation)), NO, "{operation}");
+        assert_eq!(allowed(kinds(&["*"]), origin, &[operation]), Ok(()));
+    }
+}
+
+#[test]
+fn actions_limit_single_changes_only() {
+    let renewing = || KeyScope { actions: vec![WriteAction::Create, WriteAction::Update], ..shop() };
+    let gone = [delete(restriction("ipx_shop"))];
+    assert_eq!(allowed(renewing(), ChangeOrigin::Request, &gone), NO);
+    assert_eq!(allowed(renewing(), ChangeOrigin::Plan, &gone), Ok(()));
+}
