@@ -73,7 +73,7 @@ mod unset;
 mod usage;
 mod validate;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 use config::Config;
@@ -84,7 +84,7 @@ use files_only::without_server;
 use found_file::CheckedOptions;
 use given::{CurrentContext, Given};
 use output::Output;
-use store_args::{StoreArgs, introduce, snapshot_of};
+use store_args::{StoreArgs, snapshot_of};
 
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
@@ -93,13 +93,9 @@ use crate::{
         code::Code,
         diagnostic::{Diagnostic, Name},
         json::JsonError,
-        snapshot::Snapshot,
     },
-    plan::report::{Report, no_store_found},
-    store::{
-        MEMORY, Store, StoreError, engine::OnDisk, fault::faults, history::Retention, on_disk, probe,
-        seal::MasterKeySource,
-    },
+    plan::report::Report,
+    store::{StoreError, fault::faults},
 };
 
 /// Reconciles an edge gateway with manifests in Git.

@@ -24,10 +24,11 @@ use crate::{
     model::{
         Kind, check,
         code::Code,
-        decode::{decode_field, decode_with, not_a_list, not_an_entry, of_module, unknown_field},
+        decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+        module::switch::of_module,
         node::{Node, NodeItems, NodeShape},
         resource::{AnyResource, KindInfo, Resource},
     },

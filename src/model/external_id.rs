@@ -32,6 +32,19 @@ pub(crate) static TLS_EDGE: ExternalKind =
 pub(crate) static SUBSCRIPTION: ExternalKind =
     ExternalKind { what: "an EventSubscription", prefix: "esb_", sample: "esb_audit" };
 
+/// The kinds of this service whose IDs have a prefix.
+const KINDS: [Kind; 9] = [
+    Kind::Owner,
+    Kind::ApiKey,
+    Kind::IpRestriction,
+    Kind::CertificateAuthority,
+    Kind::TlsCertificate,
+    Kind::HttpsEdge,
+    Kind::HttpsEdgeRoute,
+    Kind::TlsEdge,
+    Kind::EventSubscription,
+];
+
 /// The prefixes of other IDs that this service makes, and what has them.
 const OTHER_PREFIXES: [(&str, &str); 3] = [("bot_", "an Owner"), ("op_", "an operation"), ("rec_", "a reconciliation")];
 
@@ -75,7 +88,7 @@ fn owner_of_prefix(id: &str) -> Option<String> {
     if let Some((_, what)) = OTHER_PREFIXES.iter().find(|(known, _)| is_prefix(known)) {
         return Some((*what).to_owned());
     }
-    let info = Kind::all().find(|info| is_prefix(info.prefix))?;
+    let info = KINDS.map(Kind::facts).into_iter().find(|facts| is_prefix(facts.prefix))?;
     // `HttpsEdge` starts with a vowel when it is spoken.
     let article = if info.name.starts_with(['A', 'E', 'H', 'I', 'O']) { "an" } else { "a" };
     Some(format!("{article} {}", info.name))

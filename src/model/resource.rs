@@ -14,7 +14,7 @@ use super::{
     json::{self, JsonError},
     key::Key,
     kind::{Kind, KindFacts},
-    module::{AnyModule, SharedModule, Slot},
+    module::{AnyModule, SharedModule, Slot, switch::advised},
     node::Node,
     reference::Reference,
     schema::Constraint,
@@ -236,11 +236,11 @@ impl KindInfo {
             empty: || Arc::new(R::default()),
             decode: |node, elsewhere, sources| {
                 let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
-                (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
+                (spec.map(|spec| Arc::new(spec) as SpecArc), advised(faults, R::INFO.slots, node))
             },
             decode_request: |node, elsewhere, fixed| {
                 let (spec, faults) = decode_request::<R>(node, elsewhere, fixed);
-                (spec.map(|spec| Arc::new(spec) as SpecArc), faults)
+                (spec.map(|spec| Arc::new(spec) as SpecArc), advised(faults, R::INFO.slots, node))
             },
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
             spec_schema: |generator| generator.subschema_for::<R>(),

@@ -117,12 +117,12 @@ impl ScrubbedRecords {
     /// Adds the records that a record in its canonical form lists, if it can be read.
     pub(crate) fn add_from(&mut self, record: &[u8]) {
         #[derive(Deserialize)]
-        struct Listing {
+        struct ScrubListing {
             position: u64,
             #[serde(default)]
             scrubbed: Vec<ScrubbedRecord>,
         }
-        if let Ok(Listing { position, scrubbed }) = serde_json::from_slice(record) {
+        if let Ok(ScrubListing { position, scrubbed }) = serde_json::from_slice(record) {
             self.add(position, &scrubbed);
         }
     }

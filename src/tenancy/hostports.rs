@@ -1,5 +1,5 @@
-//! Hosts of edges: an edge cannot add a host that an edge of another source has, on whichever port, nor one below its wildcard
-//! or with its hosts below, unless that edge delegates `/` (D103, D112). Cookies and the names of certificates know no ports,
+//! Hosts of edges: an edge cannot add a host that an edge of another source has, on whichever port, nor on its port one below
+//! its wildcard or with its hosts below, unless that edge delegates `/` (D103, D112). Cookies and the names of certificates know no ports,
 //! so who has another port of a host has its sessions.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
@@ -35,7 +35,12 @@ struct HostOwner<'s> {
 }
 
 /// Who has which host, as one source sees it.
-struct HostOwners<'s>(HashMap<String, HostOwner<'s>>);
+struct HostOwners<'s> {
+    /// By host and port.
+    served: HashMap<Address, HostOwner<'s>>,
+    /// By host, on any port.
+    hosts: HashMap<String, HostOwner<'s>>,
+}
 
 impl<'s> HostOwners<'s> {
     /// Indexes the hosts of a state. `is_own` tells the edges of the source, or of none.
@@ -50,7 +55,7 @@ impl<'s> HostOwners<'s> {
         is_own: &dyn Fn(&Entry) -> bool,
         counts: &dyn Fn(&Entry, &str) -> bool,
     ) -> Self {
-        let mut served: HashMap<String, HostOwner<'s>> = HashMap::new();
+        let (mut served, mut hosts) = (HashMap::new(), HashMap::new());
         // Of several edges with one host, those of others count before the own, and the oldest one, which comes last.
         for entry in snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX) {
             give_way();
@@ -60,37 +65,37 @@ impl<'s> HostOwners<'s> {
             let counted = edge.hostports.iter().filter(|text| counts(entry, text));
             for (host, port) in counted.filter_map(|text| host_port(text)) {
                 let server = HostOwner { entry, port, is_open };
-                let known = served.entry(host).or_insert(server);
+                let at = served.entry((host.clone(), port)).or_insert(server);
+                let on_any = hosts.entry(host).or_insert(server);
                 if !is_open {
-                    *known = server;
+                    (*at, *on_any) = (server, server);
                 }
             }
         }
-        Self(served)
+        Self { served, hosts }
     }
 
     /// The edge of another source that an added hostport overlaps with, and the hostport that it has.
-    fn rival(&self, (host, port): &Address) -> Option<(&'s Entry, String)> {
+    fn rival(&self, added: &Address) -> Option<(&'s Entry, String)> {
         let found = |host: &str, server: &HostOwner<'s>| Some((server.entry, format!("{host}:{}", server.port)));
-        if let Some(server) = self.0.get(host) {
-            let is_same = |text: &String| host_port(text).is_some_and(|(its, on)| (&its, on) == (host, *port));
-            let has_same = server.entry.spec_as::<HttpsEdge>().is_some_and(|edge| edge.hostports.iter().any(is_same));
-            let port = if has_same { *port } else { server.port };
-            return if server.is_open { None } else { found(host, &HostOwner { port, ..*server }) };
+        let (host, port) = added;
+        if let Some(server) = self.served.get(added).or_else(|| self.hosts.get(host)) {
+            return if server.is_open { None } else { found(host, server) };
         }
         let above = host.match_indices('.').filter(|(dot, _)| *dot > 0 && host.get(..*dot) != Some("*"));
-        let mut above = above.filter_map(|(dot, _)| Some(format!("*{}", host.get(dot..)?)));
+        let mut above = above.filter_map(|(dot, _)| Some((format!("*{}", host.get(dot..)?), *port)));
         // The closest wildcard has its traffic now.
-        if let Some((server, above)) = above.find_map(|above| Some((self.0.get(&above)?, above)))
+        if let Some((server, (above, _))) = above.find_map(|above| Some((self.served.get(&above)?, above)))
             && !server.is_open
         {
             return found(&above, server);
         }
         let suffix = host.strip_prefix('*')?;
-        let is_below = |host: &str| host.len() > suffix.len() && host.ends_with(suffix);
-        let mut below: Vec<_> = self.0.iter().filter(|(host, server)| !server.is_open && is_below(host)).collect();
-        below.sort_by_key(|(host, _)| *host);
-        below.first().and_then(|(host, server)| found(host, server))
+        let is_below = |(host, on): &Address| on == port && host.len() > suffix.len() && host.ends_with(suffix);
+        let mut below: Vec<_> =
+            self.served.iter().filter(|(address, server)| !server.is_open && is_below(address)).collect();
+        below.sort_by_key(|(address, _)| *address);
+        below.first().and_then(|((host, _), server)| found(host, server))
     }
 }
 

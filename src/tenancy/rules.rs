@@ -45,7 +45,7 @@ const fn rule(name: &'static str, way: &'static str, decider: Decider, how: &'st
 static RULES: [Rule; 21] = [
     rule(
         "hostport",
-        "Serve a host of another source's edge on any port, a host below its wildcard, or a wildcard above its hosts",
+        "Serve a host of another source's edge on any port, or a host below its wildcard or a wildcard above its hosts on the same port",
         Decider::Consent,
         "`delegates_to` of that edge with `path_prefix: /`; otherwise `NOT_DELEGATED`",
     ),

@@ -646,6 +646,7 @@ fn what_a_source_offers_is_taken_over_with_a_key_of_the_receiver() {
         let text = edge("mine", "b.example.com:443")["text"].as_str().unwrap().to_owned();
         json!({"name": "mine.yaml", "text": text.replace("name: mine", &format!("name: mine, {marker}"))})
     };
+    assert_eq!(gateway.b_applies(&[edge("mine", "b.example.com:443")]).status, 201);
     assert_eq!(gateway.b_applies(&[marked("transfer_to: team-d")]).status, 201);
     let d = gateway.key(json!({"apply": ["team-d"]}));
     let taken =

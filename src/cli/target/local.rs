@@ -162,7 +162,10 @@ impl Local {
         let created = changes.filter(|change| matches!(change.effect, Effect::Create | Effect::Replace));
         let created = created.filter(|change| change.token_file.is_some());
         let unwritable = created.filter_map(|change| planned.token_fault(&change.key)).collect();
-        let report = Report { new_store: self.new_store.clone(), ..planned.report_with("plan", self.detail) };
+        let report = Report {
+            new_store: self.new_store.clone().filter(|_| planned.plan.is_some()),
+            ..planned.report_with("plan", self.detail)
+        };
         let left_out = planned.left_out_names();
         let proposal = Proposal { report, left_out, saved, unwritable };
         self.planned = Some(planned);

@@ -1,11 +1,9 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
 use crate::model::{
-    Kind,
     check::is_address,
     code::Code,
     fault::Fault,
-    module::Slot,
     node::{Node, NodeShape},
 };
 
@@ -31,12 +29,6 @@ pub(crate) fn not_an_entry(name: &str, sample: &str, found: Node<'_>) -> Fault {
 pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: Node<'_>) -> Fault {
     let fault = Fault::new(Code::WrongType, format!("{subject} must be a mapping (found {})", found.describe()));
     let start = start(name);
-    // Whoever writes a switch means the one of the module.
-    if let Some(module) = Kind::all().find_map(|info| info.slot(name))
-        && let Some(on) = switch(found)
-    {
-        return fault.help(of_switch(module, on));
-    }
     if let Some(ids) = fields.iter().find(|field| field.ends_with("_ids"))
         && let NodeShape::Seq(mut entries) = found.shape()
         && entries.any(|entry| entry.as_str().is_some_and(is_address))
@@ -48,41 +40,6 @@ pub(super) fn not_a_mapping(subject: &str, name: &str, fields: &[&str], found: N
         Some(sample) => format!("write `{start} {sample}`, with any of the fields {}", list(fields)),
         None => format!("write `{start} {{key: value}}`"),
     })
-}
-
-/// What to write for a module that is to be on or off.
-fn of_switch(module: &Slot, on: bool) -> String {
-    let name = module.name;
-    match module.required {
-        _ if on => of_module(module),
-        [] => format!("write `{name}: {{enabled: false}}`"),
-        _ => format!("remove `{name}`"),
-    }
-}
-
-/// What to write for a module that is to be on. If its defaults are not enough, the fields of its example tell what is.
-pub(crate) fn of_module(module: &Slot) -> String {
-    let name = module.name;
-    if module.empty_is_harmless {
-        return format!("write `{name}: {{}}`");
-    }
-    let example = (module.example)();
-    let fields = example.as_object().into_iter().flatten();
-    let fields: Vec<String> = fields.map(|(field, _)| format!("{field}: …")).collect();
-    format!("set its fields, such as `{name}: {{{}}}`", fields.join(", "))
-}
-
-/// Whether a value turns something on or off.
-fn switch(found: Node<'_>) -> Option<bool> {
-    match found.shape() {
-        NodeShape::Bool(on) => Some(on),
-        NodeShape::String(text) => match text.to_ascii_lowercase().as_str() {
-            "yes" | "on" | "true" | "enabled" => Some(true),
-            "no" | "off" | "false" | "disabled" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// A mapping with the most telling of its fields.

@@ -11,7 +11,7 @@ mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt, marker::PhantomData};
 
-pub(crate) use form::{list, not_a_list, not_an_entry, of_module};
+pub(crate) use form::{list, not_a_list, not_an_entry};
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned, Unexpected},

@@ -38,6 +38,7 @@ pub(crate) mod oauth;
 pub(crate) mod oidc;
 pub(crate) mod policies;
 pub(crate) mod saml;
+pub(crate) mod switch;
 pub(crate) mod tls_termination;
 pub(crate) mod user_agent_filter;
 pub(crate) mod webhook_verification;

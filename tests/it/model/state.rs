@@ -57,10 +57,7 @@ impl State {
                 .filter(|edge| edge.id != id && edge.declared.as_ref().is_some_and(|(it, _)| Some(it) != own))
                 .flat_map(|edge| hostports(edge).iter().map(host_of).collect::<Vec<_>>())
                 .collect();
-            // Sources declare no wildcards here, so a host is theirs, or a wildcard is above theirs.
-            let host = host_of(text);
-            let above = host.strip_prefix('*').is_some_and(|suffix| others.iter().any(|it| it.ends_with(suffix)));
-            above || others.contains(&host)
+            others.contains(&host_of(text))
         };
         let is_new = |text: &Value| !before.is_some_and(|before| has(before, text));
         wanted.as_array()?.iter().position(|text| is_new(text) && is_of_other(text))

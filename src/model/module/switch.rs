@@ -1,0 +1,59 @@
+//! Modules that are written like a switch, such as `compression: yes`: what to write instead.
+
+use super::Slot;
+use crate::model::{
+    code::Code,
+    fault::{Fault, Path},
+    node::{Node, NodeShape},
+};
+
+/// Replaces the help of each fault of a value that is a switch in the place of a module. `node` is what the faults are about.
+pub(crate) fn advised(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {
+    let advised = |fault: Fault| {
+        let is_of = |slot: &&Slot| fault.path == Path::root().join(slot.name);
+        let help = slots.iter().find(is_of).filter(|_| fault.code == Code::WrongType).and_then(|slot| {
+            let on = switch(node.get(slot.name)?)?;
+            Some(of_switch(slot, on))
+        });
+        match help {
+            Some(help) => fault.help(help),
+            None => fault,
+        }
+    };
+    faults.into_iter().map(advised).collect()
+}
+
+/// What to write for a module that is to be on or off.
+fn of_switch(module: &Slot, on: bool) -> String {
+    let name = module.name;
+    match module.required {
+        _ if on => of_module(module),
+        [] => format!("write `{name}: {{enabled: false}}`"),
+        _ => format!("remove `{name}`"),
+    }
+}
+
+/// What to write for a module that is to be on. If its defaults are not enough, the fields of its example tell what is.
+pub(crate) fn of_module(module: &Slot) -> String {
+    let name = module.name;
+    if module.empty_is_harmless {
+        return format!("write `{name}: {{}}`");
+    }
+    let example = (module.example)();
+    let fields = example.as_object().into_iter().flatten();
+    let fields: Vec<String> = fields.map(|(field, _)| format!("{field}: …")).collect();
+    format!("set its fields, such as `{name}: {{{}}}`", fields.join(", "))
+}
+
+/// Whether a value turns something on or off.
+fn switch(found: Node<'_>) -> Option<bool> {
+    match found.shape() {
+        NodeShape::Bool(on) => Some(on),
+        NodeShape::String(text) => match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "true" | "enabled" => Some(true),
+            "no" | "off" | "false" | "disabled" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
