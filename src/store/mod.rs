@@ -74,7 +74,7 @@ use crate::model::{
 use declared::DeclaredPlaces;
 use engine::{Engine, Hash, OnDisk, Query, Statistics, Tip};
 use folder::{FolderEngine, FolderReader, forget_runs};
-pub(crate) use folder::{on_disk, read_beside, write_beside};
+pub(crate) use folder::{on_disk, read_beside, set_aside, write_beside};
 pub(crate) use group::Entered;
 use group::Queue;
 use history::{Outcome, Places, Record, RecordOutline, Retention, RevertedDrift, Verified};

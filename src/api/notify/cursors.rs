@@ -7,9 +7,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use super::saved;
 use crate::{
     model::{code::Code, json, secret::Secrets},
-    store::{Store, StoreError, engine::OnDisk, read_beside, write_beside},
+    store::{Store, StoreError, engine::OnDisk, write_beside},
+    text::escaped,
 };
 
 /// The name of the file.
@@ -39,14 +41,12 @@ pub(super) struct Cursors {
 impl Cursors {
     /// Reads the cursors, and adds those of new targets: they are told of what comes after the current revision and after
     /// `transition`, the last event of a source or certificate. Cursors of targets that are no longer configured are kept, because they may be configured again.
-    pub(super) fn open<'n>(
-        store: &Store,
-        transition: u64,
-        names: impl Iterator<Item = &'n str>,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn open<'n>(store: &Store, transition: u64, names: impl Iterator<Item = &'n str>) -> Self {
         let current = store.snapshot().revision;
         let on_disk = store.on_disk(current);
-        let mut cursors = on_disk.as_ref().map(read).transpose()?.unwrap_or_default();
+        let follows = "notifications continue after the current revision";
+        let mut cursors: BTreeMap<String, Cursor> =
+            on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES, follows)).unwrap_or_default();
         for name in names {
             let newest = Cursor { revision: current, parts: 0, transition };
             let cursor = cursors.entry(name.to_owned()).or_insert(newest);
@@ -63,8 +63,10 @@ impl Cursors {
             }
         }
         let cursors = Self { on_disk, cursors: Mutex::new(cursors) };
-        cursors.save(&cursors.lock())?;
-        Ok(cursors)
+        if let Err(error) = cursors.save(&cursors.lock()) {
+            tracing::warn!("cannot save the progress of notifications: {}", escaped(&error.to_string()));
+        }
+        cursors
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Cursor>> {
@@ -97,23 +99,6 @@ impl Cursors {
     }
 }
 
-/// Reads the file. One that is damaged is an error: without it, changes would be lost or told twice.
-fn read(on_disk: &OnDisk) -> Result<BTreeMap<String, Cursor>, StoreError> {
-    let path = on_disk.folder.join(FILE);
-    let damaged = || {
-        let message = format!(
-            "{} cannot be read; remove it to continue notifications after the current revision",
-            path.display()
-        );
-        StoreError::new(Code::StoreCorrupt, message)
-    };
-    match read_beside(on_disk, FILE, MOST_BYTES) {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged()),
-        None if path.symlink_metadata().is_ok() => Err(damaged()),
-        None => Ok(BTreeMap::new()),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -122,21 +107,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_survives_a_restart_and_a_damaged_file_is_an_error() {
+    fn a_cursor_survives_a_restart_and_a_damaged_file_is_moved_aside() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let open = |names: &[&str]| Cursors::open(&Store::open(&path).unwrap(), 3, names.iter().copied());
-        let cursors = open(&["a", "b"]).unwrap();
+        let cursors = open(&["a", "b"]);
         assert_eq!(cursors.get("a"), Cursor { revision: 0, parts: 0, transition: 3 });
         // A later revision than that of the store is one of another store.
         cursors.advance("a", Cursor { revision: 0, parts: 2, transition: 1 }).unwrap();
         cursors.advance("b", Cursor { revision: 7, parts: 0, transition: 9 }).unwrap();
-        assert_eq!(open(&["a"]).unwrap().get("b"), Cursor { revision: 7, parts: 0, transition: 9 });
-        let cursors = open(&["a", "b"]).unwrap();
+        assert_eq!(open(&["a"]).get("b"), Cursor { revision: 7, parts: 0, transition: 9 });
+        let cursors = open(&["a", "b"]);
         assert_eq!(cursors.get("a"), Cursor { revision: 0, parts: 2, transition: 1 });
         assert_eq!(cursors.get("b"), Cursor { revision: 0, parts: 0, transition: 3 });
         assert_eq!(cursors.least_transition(&["a".into(), "b".into()]), 1);
         fs::write(path.join(FILE), "{").unwrap();
-        assert_eq!(open(&["a"]).err().unwrap().code, Code::StoreCorrupt);
+        assert_eq!(open(&["a"]).get("a"), Cursor { revision: 0, parts: 0, transition: 3 });
+        assert_eq!(fs::read_to_string(path.join("notifications.damaged")).unwrap(), "{");
     }
 }

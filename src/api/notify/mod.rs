@@ -10,6 +10,7 @@ pub(crate) mod config;
 mod cursors;
 pub(crate) mod events;
 mod message;
+mod saved;
 mod sink;
 mod sources;
 #[cfg(test)]
@@ -30,7 +31,7 @@ use super::change::ChangeFilter;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::following::{Following, SourceObserver},
-    store::{Store, StoreError, mint},
+    store::{Store, mint},
     text::escaped,
 };
 use config::NotificationTarget;
@@ -163,10 +164,9 @@ impl Notifier {
                 Diagnostic::error(Code::Unreadable, format!("cannot notify `{}`: {reason}", target.name))
             })?;
         }
-        let damaged = |error: StoreError| Diagnostic::error(error.code, error.message);
-        let transitions = TransitionLog::open(store).map_err(damaged)?;
+        let transitions = TransitionLog::open(store);
         let names = targets.iter().map(|target| target.name.as_str());
-        let cursors = Cursors::open(store, transitions.last(), names).map_err(damaged)?;
+        let cursors = Cursors::open(store, transitions.last(), names);
         let outbox = Arc::new(Outbox {
             store: Arc::clone(store),
             cursors,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::events::EventType;
+use super::{events::EventType, saved};
 use crate::{
     model::{
         Kind,
@@ -18,7 +18,7 @@ use crate::{
         json::{self, JsonError},
         secret::Secrets,
     },
-    store::{Store, StoreError, engine::OnDisk, mint, read_beside, write_beside},
+    store::{Store, StoreError, engine::OnDisk, mint, write_beside},
     text::escaped,
 };
 
@@ -103,10 +103,11 @@ pub(super) struct TransitionLog {
 
 impl TransitionLog {
     /// Reads the file.
-    pub(super) fn open(store: &Store) -> Result<Self, StoreError> {
+    pub(super) fn open(store: &Store) -> Self {
         let on_disk = store.beside();
-        let state = on_disk.as_ref().map(read).transpose()?.unwrap_or_default();
-        Ok(Self { on_disk, state: Mutex::new(state) })
+        let follows = "targets are notified of the current states again";
+        let state = on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES as u64, follows));
+        Self { on_disk, state: Mutex::new(state.unwrap_or_default()) }
     }
 
     fn state(&self) -> MutexGuard<'_, TransitionState> {
@@ -242,21 +243,6 @@ impl TransitionState {
     }
 }
 
-/// Reads the file. One that is damaged is an error: without it, targets would be told again.
-fn read(on_disk: &OnDisk) -> Result<TransitionState, StoreError> {
-    let path = on_disk.folder.join(FILE);
-    let damaged = || {
-        let message =
-            format!("{} cannot be read; remove it to notify targets of the present states again", path.display());
-        StoreError::new(Code::StoreCorrupt, message)
-    };
-    match read_beside(on_disk, FILE, MOST_BYTES as u64) {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|_| damaged()),
-        None if path.symlink_metadata().is_ok() => Err(damaged()),
-        None => Ok(TransitionState::default()),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -286,7 +272,7 @@ mod tests {
     fn an_event_is_told_once_per_transition_also_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        let open = || TransitionLog::open(&Store::open(&path).unwrap()).unwrap();
+        let open = || TransitionLog::open(&Store::open(&path).unwrap());
         let log = open();
         see(&log, SourceSight::Synced);
         assert_eq!(log.last(), 0, "a source that was always in sync has not recovered");
@@ -309,13 +295,15 @@ mod tests {
         assert_eq!(told(&log), ["source.invalid", "source.invalid", "source.failed", "source.recovered"]);
         log.forget(3);
         assert_eq!((told(&log), log.last()), (vec!["source.recovered"], 4));
+        drop(log);
         fs::write(path.join(FILE), "{").unwrap();
-        assert_eq!(TransitionLog::open(&Store::open(&path).unwrap()).err().unwrap().code, Code::StoreCorrupt);
+        assert_eq!(open().last(), 0, "a damaged file is moved aside");
+        assert_eq!(fs::read_to_string(path.join("transitions.damaged")).unwrap(), "{");
     }
 
     #[test]
     fn a_certificate_is_told_once_for_each_end() {
-        let log = TransitionLog::open(&Store::open("memory:").unwrap()).unwrap();
+        let log = TransitionLog::open(&Store::open("memory:").unwrap());
         let see = |certificates: &[(&str, i64)]| {
             let found = certificates.iter().map(|(id, not_after)| {
                 let certificate = ExpiringCertificate { id: (*id).to_owned(), not_after: *not_after };
@@ -331,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_oldest_events_make_way() {
-        let log = TransitionLog::open(&Store::open("memory:").unwrap()).unwrap();
+        let log = TransitionLog::open(&Store::open("memory:").unwrap());
         for commit in 0..=MOST_TRANSITIONS {
             see(&log, troubled(EventType::SourceInvalid, &[&commit.to_string()]));
         }

@@ -1,7 +1,11 @@
 //! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, the
 //! commits that sources applied last, and notifications.
 
-use std::{fs, io, io::Read, path::Path};
+use std::{
+    fs, io,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use super::{files, keys};
 use crate::store::{StoreError, engine::OnDisk, fault};
@@ -17,6 +21,13 @@ pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u
 /// Replaces a file beside a store, durably.
 pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
     files::write_whole(&store.folder.join(name), |writer| writer.write_all(bytes))
+}
+
+/// Renames a damaged file beside a store to `NAME.damaged`, in place of an earlier one, and returns its new path.
+pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreError> {
+    let (path, aside) = (store.folder.join(name), store.folder.join(format!("{name}.damaged")));
+    fs::rename(&path, &aside).map_err(|error| StoreError::io("rename", &path, &error))?;
+    Ok(aside)
 }
 
 /// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
@@ -59,7 +70,7 @@ pub(super) fn holds_something_else(folder: &Path) -> bool {
             keys::MASTER,
         ];
         ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
-            || beside.contains(&name.strip_suffix(".tmp").unwrap_or(name))
+            || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name))
             || ["base.", "copy.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {

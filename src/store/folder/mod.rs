@@ -80,7 +80,7 @@ use reader::LogReader;
 use resealing::Resealing;
 use rows::Location;
 
-pub(crate) use beside::{forget_manifests, forget_runs, read_beside, write_beside};
+pub(crate) use beside::{forget_manifests, forget_runs, read_beside, set_aside, write_beside};
 pub(crate) use files::note_server;
 pub(crate) use fingerprint::on_disk;
 #[cfg(any(test, feature = "fuzzing"))]
