@@ -87,15 +87,18 @@ pub(crate) struct ForeignWrite {
 /// Describes who made a change. `state` has the present descriptions of API keys.
 pub(crate) fn writer(author: &Author, state: &Snapshot) -> String {
     let named = |key: &Id, owner: &Id| key_of(key.as_str(), state.key_description(key), owner.as_str());
-    let with_key = |what: String, through: &Option<(Id, Id)>| match through {
-        Some((key, owner)) => format!("{what} with {}", named(key, owner)),
+    let through_key = |what: String, word: &str, through: &Option<(Id, Id)>| match through {
+        Some((key, owner)) => format!("{what} {word} {}", named(key, owner)),
         None => what,
     };
     match author {
         Author::Api { key, owner } => named(key, owner),
         Author::Local => "command line".to_owned(),
-        Author::Rollback { to, through, .. } => with_key(format!("rollback to revision {to}"), through),
-        Author::Source { source, through, .. } => with_key(format!("source `{source}`"), through),
+        Author::Rollback { to, source, through, .. } => {
+            let of = source.as_ref().map(|source| format!(" of source `{source}`")).unwrap_or_default();
+            through_key(format!("rollback to revision {to}{of}"), "by", through)
+        }
+        Author::Source { source, through, .. } => through_key(format!("source `{source}`"), "with", through),
     }
 }
 
@@ -332,6 +335,20 @@ mod tests {
         assert_eq!(told, [conflict, pending, conflict, conflict], "nothing is kept of a resource that is replaced");
         let nothing = [write(7, json!({"d": "x"}), json!({"d": "same"}))];
         assert_eq!(Drift::of("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
+    }
+
+    #[test]
+    fn a_rollback_is_described_with_its_source_and_key() {
+        let through = Some((Id::new("ak_1"), Id::new("usr_1")));
+        let author = |source: Option<&str>| Author::Rollback {
+            to: 31,
+            source: source.map(str::to_owned),
+            rejected: Vec::new(),
+            through: through.clone(),
+        };
+        let described = |source| writer(&author(source), &Snapshot::default());
+        assert_eq!(described(Some("docs")), "rollback to revision 31 of source `docs` by API key ak_1 of usr_1");
+        assert_eq!(described(None), "rollback to revision 31 by API key ak_1 of usr_1");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{StoreError, engine::Hash, recent::ChangeEvent};
+use super::{StoreError, engine::Hash, recent::ChangeEvent, side_outline::SideOutline};
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
 
 /// From this size on, a record is hashed on all cores.
@@ -227,6 +227,24 @@ pub(crate) struct TouchedOutline {
     pub event: Option<ChangeEvent>,
     /// The names of the fields that differ; none of a resource that was created or deleted.
     pub fields: Vec<String>,
+    /// The names of those that no longer have a value.
+    pub unset: BTreeSet<String>,
+    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    pub reverted_drift: Vec<String>,
+    /// The source that owned the resource before, and the one that it was offered to, if that changed.
+    pub owner_before: Option<OwnerOutline>,
+    /// The same after the change.
+    pub owner_after: Option<OwnerOutline>,
+}
+
+/// The ownership of a resource, if a revision changed it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct OwnerOutline {
+    /// The source.
+    pub source: String,
+    /// The source that may take the resource over.
+    pub transfer_to: Option<String>,
 }
 
 /// What is read for a [`TouchedOutline`].
@@ -236,22 +254,34 @@ struct TouchedNames {
     path: String,
     name: Option<String>,
     source: Option<String>,
-    before: Option<BTreeMap<String, IgnoredAny>>,
-    after: Option<BTreeMap<String, IgnoredAny>>,
+    #[serde(default)]
+    reverted_drift: Vec<String>,
+    before: Option<SideOutline>,
+    after: Option<SideOutline>,
 }
 
 impl From<TouchedNames> for TouchedOutline {
     fn from(touched: TouchedNames) -> Self {
-        let TouchedNames { kind, path, name, source, before, after } = touched;
+        let TouchedNames { kind, path, name, source, reverted_drift, before, after } = touched;
         let event = ChangeEvent::of(before.is_some(), after.is_some());
-        let fields = match (before, after) {
-            (Some(mut fields), Some(after)) => {
-                fields.extend(after);
-                fields.into_keys().collect()
-            }
-            _ => Vec::new(),
+        let (before, after) = match (before, after) {
+            (Some(before), Some(after)) => (before, after),
+            _ => (SideOutline::default(), SideOutline::default()),
         };
-        Self { kind, path, name, source, event, fields }
+        let unset = before.set.difference(&after.set).cloned().collect();
+        let fields: BTreeSet<String> = before.names.into_iter().chain(after.names).collect();
+        Self {
+            kind,
+            path,
+            name,
+            source,
+            event,
+            fields: fields.into_iter().collect(),
+            unset,
+            reverted_drift,
+            owner_before: before.owner,
+            owner_after: after.owner,
+        }
     }
 }
 

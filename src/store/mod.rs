@@ -36,6 +36,7 @@ mod scrub;
 pub(crate) mod seal;
 pub(crate) mod select;
 mod shares;
+mod side_outline;
 pub(crate) mod state_records;
 mod stored;
 mod touched;
@@ -64,6 +65,7 @@ pub use past::PastError;
 pub(crate) use probe::probe;
 pub(crate) use rekey::{MasterChange, Rekeyed};
 pub(crate) use scrub::RecordedTokens;
+pub(crate) use touched::OWNED_BY;
 pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{

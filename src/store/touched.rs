@@ -16,7 +16,7 @@ use crate::model::{
 };
 
 /// The field with the claim of a source.
-pub(super) const OWNED_BY: &str = "(owned by)";
+pub(crate) const OWNED_BY: &str = "(owned by)";
 
 /// Describes resources that differ between two revisions, each as the JSON of a [`Touched`].
 pub(super) struct Describer<'c> {

@@ -229,7 +229,7 @@ fn a_change_by_a_command_is_told_at_the_next_start_and_no_change_twice() {
     assert_eq!(events, [json!("created"), json!("updated")]);
     let updated = told[1].json();
     assert_eq!(updated["data"]["changes"][0]["fields"], json!(["description"]));
-    let said = "Revision 3 by source `default`: 1 updated: updated HttpsEdge one (description)";
+    let said = "Revision 3 by source `default`: updated HttpsEdge one (description)";
     assert_eq!(updated["text"], said);
 }
 

@@ -1,10 +1,13 @@
 //! The content of notifications: a JSON object, and one line for people.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
     super::change::{ChangeFilter, actor},
+    change_text,
     cursors::Cursor,
     events::EventType,
     transitions::Transition,
@@ -78,6 +81,10 @@ struct NotifiedChange {
     name: Option<String>,
     uri: String,
     fields: Vec<String>,
+    reverted_drift: Vec<String>,
+    /// One line for people.
+    #[serde(skip)]
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -112,8 +119,13 @@ pub(super) fn of_revision(
 ) -> Result<Vec<Notification>, JsonError> {
     let revision = before.revision + 1;
     let RecordOutline { at, author, resources } = outline;
+    let parents = parent_names(&resources);
+    let parent_name = |parent: &Key| {
+        let current = || now.get(parent)?.claim.as_deref().map(|claim| claim.name.clone());
+        parents.get(parent).cloned().or_else(current)
+    };
     let changes: Vec<NotifiedChange> =
-        resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url)).collect();
+        resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url, &parent_name)).collect();
     let actor = actor(&author);
     let parts = changes.len().div_ceil(MOST_CHANGES);
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
@@ -204,26 +216,35 @@ fn revision_text(
     };
     let counts = [ChangeEvent::Created, ChangeEvent::Updated, ChangeEvent::Deleted].into_iter().filter_map(count);
     let counts: Vec<String> = counts.collect();
-    let mut named: Vec<String> = changes.iter().take(NAMED_CHANGES).map(NotifiedChange::text).collect();
+    let mut named: Vec<String> = changes.iter().take(NAMED_CHANGES).map(|change| change.text.clone()).collect();
+    // A text that names all changes needs no numbers.
+    let mut counted = String::new();
     if changes.len() > NAMED_CHANGES {
+        counted = format!("{}: ", counts.join(", "));
         named.push(format!("and {} more", changes.len() - NAMED_CHANGES));
     }
-    let (counts, named) = (counts.join(", "), named.join("; "));
-    line(&format!("Revision {revision} by {by}{commit}{part}: {counts}: {named}"))
+    line(&format!("Revision {revision} by {by}{commit}{part}: {counted}{}", named.join("; ")))
 }
 
-impl NotifiedChange {
-    fn text(&self) -> String {
-        let Self { event, kind, id, name, fields, .. } = self;
-        let name = name.as_deref().unwrap_or(id.as_str());
-        let fields = if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
-        format!("{} {kind} {name}{fields}", event.as_str())
-    }
+/// The names of the changed resources that can have children.
+fn parent_names(resources: &[TouchedOutline]) -> HashMap<Key, String> {
+    let named = resources.iter().filter_map(|touched| {
+        let key = Key::at_path(touched.kind, &touched.path).filter(|key| key.parent.is_none())?;
+        Some((key, touched.name.clone()?))
+    });
+    named.collect()
 }
 
-fn change(touched: TouchedOutline, author: &Author, filter: &ChangeFilter, base_url: &str) -> Option<NotifiedChange> {
-    let TouchedOutline { kind, path, name, source, event, fields } = touched;
-    let event = event?;
+fn change(
+    touched: TouchedOutline,
+    author: &Author,
+    filter: &ChangeFilter,
+    base_url: &str,
+    parent_name: &impl Fn(&Key) -> Option<String>,
+) -> Option<NotifiedChange> {
+    let event = touched.event?;
+    let text = change_text::of(&touched, event, parent_name)?;
+    let TouchedOutline { kind, path, name, source, fields, reverted_drift, .. } = touched;
     // A record of an earlier version does not name the source.
     let source = source.or_else(|| match author {
         Author::Source { source, .. } if name.is_some() => Some(source.clone()),
@@ -233,7 +254,8 @@ fn change(touched: TouchedOutline, author: &Author, filter: &ChangeFilter, base_
         return None;
     }
     let Key { parent, id, .. } = Key::at_path(kind, &path)?;
-    Some(NotifiedChange { event, kind, id, parent, source, name, uri: format!("{base_url}{path}"), fields })
+    let uri = format!("{base_url}{path}");
+    Some(NotifiedChange { event, kind, id, parent, source, name, uri, fields, reverted_drift, text })
 }
 
 #[cfg(test)]
@@ -272,7 +294,7 @@ mod tests {
         let resources = json!([
             {"kind": "Owner", "path": "/owners/usr_1", "after": {}},
             {"kind": "HttpsEdge", "path": "/edges/https/edghts_1", "name": "shop", "before": {"a": 1},
-             "after": {"a": 2, "b": "hush"}},
+             "after": {"a": 2, "b": "hush"}, "reverted_drift": ["/b/c"]},
             {"kind": "HttpsEdgeRoute", "path": "/edges/https/edghts_1/routes/edghtsrt_1", "before": {"x": "secret"}},
         ]);
         let made = notifications(resources.clone(), &ChangeFilter::default());
@@ -281,8 +303,8 @@ mod tests {
             "id": made[0].id.as_str(),
             "type": "revision.applied",
             "timestamp": "2026-01-02T03:04:05Z",
-            "text": "Revision 7 by source `shop` (commit 4f2a): 1 updated, 1 deleted: updated HttpsEdge shop (a, b); \
-                     deleted HttpsEdgeRoute edghtsrt_1",
+            "text": "Revision 7 by source `shop` (commit 4f2a): updated HttpsEdge shop (a, drift of b put back); \
+                     deleted HttpsEdgeRoute shop/edghtsrt_1",
             "data": {
                 "revision": 7,
                 "time": "2026-01-02T03:04:05Z",
@@ -291,10 +313,12 @@ mod tests {
                 "parts": 1,
                 "changes": [
                     {"event": "updated", "kind": "HttpsEdge", "id": "edghts_1", "parent": null, "source": "shop",
-                     "name": "shop", "uri": "https://edge.example/edges/https/edghts_1", "fields": ["a", "b"]},
+                     "name": "shop", "uri": "https://edge.example/edges/https/edghts_1", "fields": ["a", "b"],
+                     "reverted_drift": ["/b/c"]},
                     {"event": "deleted", "kind": "HttpsEdgeRoute", "id": "edghtsrt_1", "parent": "edghts_1",
                      "source": null, "name": null,
-                     "uri": "https://edge.example/edges/https/edghts_1/routes/edghtsrt_1", "fields": []},
+                     "uri": "https://edge.example/edges/https/edghts_1/routes/edghtsrt_1", "fields": [],
+                     "reverted_drift": []},
                 ],
             },
         });
@@ -302,6 +326,35 @@ mod tests {
         assert_eq!(made[0].after, Cursor { revision: 7, parts: 0, transition: 4 });
         let none = ChangeFilter { kinds: [Kind::TlsEdge].into(), ..ChangeFilter::default() };
         assert!(notifications(resources, &none).is_empty());
+    }
+
+    #[test]
+    fn a_text_says_what_happened_to_ownership_modules_and_drift() {
+        let owned = |source: &str| json!({"source": source, "name": "shop"});
+        let cases = [
+            (json!({"(owned by)": owned("shop")}), json!({"(owned by)": owned("docs")}), "now owned by `docs`"),
+            (json!({"(owned by)": owned("shop")}), json!({}), "no longer owned by `shop`"),
+            (
+                json!({"(owned by)": owned("shop")}),
+                json!({"(owned by)": {"source": "shop", "name": "shop", "transfer_to": "docs"}}),
+                "offered to `docs`",
+            ),
+            (json!({"oauth": {"a": 1}, "cors": null}), json!({"oauth": null, "cors": {}}), "cors, removed oauth"),
+        ];
+        for (before, after, told) in cases {
+            let path = "/edges/https/edghts_1/routes/edghtsrt_1";
+            let route = json!([
+                {"kind": "HttpsEdgeRoute", "path": path, "name": "a", "before": before, "after": after},
+            ]);
+            let made = notifications(route, &ChangeFilter::default());
+            let expected = format!("Revision 7 by source `shop` (commit 4f2a): updated HttpsEdgeRoute a ({told})");
+            assert_eq!(made[0].text, expected);
+        }
+        let edges =
+            (1..=6).map(|at| json!({"kind": "HttpsEdge", "path": format!("/edges/https/edghts_{at}"), "after": {}}));
+        let many = notifications(edges.collect(), &ChangeFilter::default());
+        assert!(many[0].text.contains("): 6 created: created HttpsEdge edghts_1; "), "{}", many[0].text);
+        assert!(many[0].text.ends_with("; created HttpsEdge edghts_5; and 1 more"), "{}", many[0].text);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! both and a thread of its own, so that one that is slow or fails delays neither commits nor other targets.
 
 mod certificates;
+mod change_text;
 mod chat;
 pub(crate) mod config;
 mod cursors;

@@ -1,0 +1,54 @@
+//! A change of a revision on one line.
+
+use crate::{
+    model::key::Key,
+    store::{
+        OWNED_BY,
+        history::{OwnerOutline, TouchedOutline},
+        recent::ChangeEvent,
+    },
+};
+
+/// Describes a change: the event, the resource, and the fields that differ.
+pub(super) fn of(
+    touched: &TouchedOutline,
+    event: ChangeEvent,
+    parent_name: &impl Fn(&Key) -> Option<String>,
+) -> Option<String> {
+    let TouchedOutline { kind, path, name, fields, reverted_drift, .. } = touched;
+    let key = Key::at_path(*kind, path)?;
+    let own = name.as_deref().unwrap_or(key.id.as_str());
+    let parent = key.parent_key().and_then(|parent| parent_name(&parent));
+    let name = parent.map_or_else(|| own.to_owned(), |parent| format!("{parent}/{own}"));
+    let mut details: Vec<String> = fields.iter().map(|field| detail(touched, field)).collect();
+    if reverted_drift.iter().any(String::is_empty) {
+        details.push("drift put back".to_owned());
+    }
+    let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    Some(format!("{} {kind} {name}{details}", event.as_str()))
+}
+
+/// What happened to a field.
+fn detail(touched: &TouchedOutline, field: &str) -> String {
+    let is_module = || touched.kind.info().slots.iter().any(|slot| slot.name == field);
+    if field == OWNED_BY {
+        ownership(touched.owner_before.as_ref(), touched.owner_after.as_ref())
+    } else if touched.reverted_drift.iter().any(|pointer| pointer.split('/').nth(1) == Some(field)) {
+        format!("drift of {field} put back")
+    } else if touched.unset.contains(field) && is_module() {
+        format!("removed {field}")
+    } else {
+        field.to_owned()
+    }
+}
+
+/// How the ownership changed.
+fn ownership(before: Option<&OwnerOutline>, after: Option<&OwnerOutline>) -> String {
+    let source = before.map(|before| before.source.as_str());
+    match (source, after) {
+        (Some(source), None) => format!("no longer owned by `{source}`"),
+        (_, Some(after)) if source != Some(after.source.as_str()) => format!("now owned by `{}`", after.source),
+        (_, Some(OwnerOutline { source: owner, transfer_to: Some(to) })) if to != owner => format!("offered to `{to}`"),
+        _ => "ownership".to_owned(),
+    }
+}
