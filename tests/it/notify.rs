@@ -371,6 +371,30 @@ fn drift_suspension_and_recovery_are_told() {
 }
 
 #[test]
+fn a_refused_plan_is_told_as_refused() {
+    let folder = Folder::new();
+    let edge = |at: usize| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{hostports: [\"e{at}.example.com:443\"]}}\n"
+        )
+    };
+    let many: Vec<String> = (0..8).map(edge).collect();
+    folder.write("m/one.yaml", &crate::serve::edge("first"));
+    folder.write("m/many.yaml", &many.join("---\n"));
+    let config = "sources: [{name: shop, path: m, interval: 1s}]\nnotifications:\n  files:\n\
+                  \x20 - {name: events, path: events.jsonl, events: [source.failed, source.recovered]}\n";
+    let _serve = serve(&folder, config);
+    folder.write("m/many.yaml", "# nothing any more\n");
+    let refused = events(&folder, 1).remove(0);
+    assert_eq!((&refused["type"], &refused["data"]["state"]), (&json!("source.failed"), &json!("Refused")));
+    let text = refused["text"].as_str().unwrap();
+    assert!(text.starts_with("Source `shop` is refused: its manifests are not applied: "), "{text}");
+    folder.write("m/many.yaml", &many.join("---\n"));
+    let recovered = events(&folder, 2).remove(1);
+    assert_eq!(recovered["text"], "Source `shop` has recovered: its manifests are applied (it was refused)");
+}
+
+#[test]
 fn a_certificate_that_expires_soon_is_told_once() {
     let folder = Folder::new();
     let config = "notifications: {files: [{name: events, path: events.jsonl, events: [certificate.expiring]}]}\n";

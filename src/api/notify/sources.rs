@@ -190,6 +190,9 @@ impl<'f> SourceNow<'f> {
             EventType::SourceFailed if self.condition.reason == Reason::FetchFailed => {
                 format!("has failed: {}", self.first_error())
             }
+            EventType::SourceFailed if self.condition.reason == Reason::Refused => {
+                format!("is refused: {subject} {verb} not applied: {}", self.first_error())
+            }
             EventType::SourceFailed => format!("has failed: {subject} {verb} not applied: {}", self.first_error()),
             EventType::SourceDrifted => format!("has drifted: {}", self.drift()),
             EventType::SourceSuspended => match &self.suspension {
@@ -200,7 +203,7 @@ impl<'f> SourceNow<'f> {
                 None => "is suspended".to_owned(),
             },
             _ => {
-                let before = told.map(|told| format!(" (it was {})", told.state)).unwrap_or_default();
+                let before = told.map(|told| format!(" (it was {})", in_words(&told.state))).unwrap_or_default();
                 format!("has recovered: {subject} {verb} applied{before}")
             }
         }
@@ -245,6 +248,11 @@ impl<'a> NotifiedError<'a> {
         let (help, file) = (help.as_deref(), spot.file.as_deref());
         Self { code, message, help, file, line: spot.line, column: spot.column }
     }
+}
+
+/// A state inside a sentence.
+fn in_words(state: &str) -> String {
+    if state == SourceState::OutOfSync.as_str() { "out of sync".to_owned() } else { state.to_lowercase() }
 }
 
 /// The commit of a look and its author, for a text.
