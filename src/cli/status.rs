@@ -16,7 +16,7 @@ use super::{
     trace::write_table,
 };
 use crate::{
-    api::sources::view::{SourceList, SourceState, SourceView, SuspensionView},
+    api::sources::view::{SourceCounts, SourceList, SourceState, SourceView, SuspensionView},
     model::{diagnostic::Severity, json, operation::key_of, secret::Secrets},
     plan::format::json::Item,
     text::escaped,
@@ -99,13 +99,16 @@ fn text(sources: &[SourceView], now: Timestamp) -> String {
     for source in sources.iter().filter(has_news) {
         let listed = || source.diagnostics.iter().take(MOST_SHOWN);
         let reasons = match source.state {
-            SourceState::Synced => counted(source.counts.warnings),
-            // A diagnostic below has the message with its code and place.
+            SourceState::Synced => counted(&source.counts),
+            // A diagnostic below has the message with its code and place, and the table has the state.
             _ => reasons(source, Some(now), |message| listed().any(|item| item.message == message)),
         };
         let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
         for item in listed() {
             let _ = writeln!(out, "  {}", finding(item));
+            if let Some(help) = &item.help {
+                let _ = writeln!(out, "    help: {}", escaped(help));
+            }
         }
         let more = source.diagnostics.len().saturating_sub(MOST_SHOWN) + source.diagnostics_omitted;
         if more > 0 {
@@ -133,7 +136,7 @@ fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: impl Fn(&str)
     }
     let suspension = source.suspension.as_ref().map(suspended);
     let conditions = source.conditions.iter().map(|condition| match is_listed(&condition.message) {
-        true => condition.reason.clone(),
+        true => counted(&source.counts),
         false => condition.message.clone(),
     });
     suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; ")
@@ -153,8 +156,11 @@ fn state(source: &SourceView) -> &'static str {
     if source.is_followed() { source.state.as_str() } else { SourceView::NOT_FOLLOWED }
 }
 
-fn counted(warnings: usize) -> String {
-    format!("{warnings} warning{}", if warnings == 1 { "" } else { "s" })
+/// How many findings a source has.
+fn counted(counts: &SourceCounts) -> String {
+    let counts = [(counts.errors, "error"), (counts.warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
+    let counted = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
+    counted.collect::<Vec<_>>().join(", ")
 }
 
 /// Who suspended a source, why, and for how long.
@@ -256,7 +262,7 @@ mod tests {
     fn a_source_in_sync_is_shown_with_its_warnings_and_no_message_is_shown_twice() {
         let message = "m/one.yaml is still being written";
         let warning = json!({
-            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": null,
+            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": "wait for it",
             "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
         });
         let mut view = source("");
@@ -264,14 +270,19 @@ mod tests {
         view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
         let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH);
         let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
-        assert_eq!((shown.matches(message).count(), shown.contains("\nstorefront: Invalid\n")), (1, true), "{shown}");
+        assert_eq!(
+            (shown.matches(message).count(), shown.contains("\nstorefront: 100 errors\n")),
+            (1, true),
+            "{shown}"
+        );
         view.state = SourceState::Synced;
         view.diagnostics.clear();
         assert_eq!(text(std::slice::from_ref(&view)).lines().count(), 2);
-        view.counts.warnings = 1;
+        (view.counts.errors, view.counts.warnings) = (0, 1);
         view.diagnostics = vec![serde_json::from_value(warning).unwrap()];
         let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
-        let said = format!("\nstorefront: 1 warning\n  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n");
+        let said =
+            format!("\nstorefront: 1 warning\n  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n    help: wait for it\n");
         assert!(shown.ends_with(&said), "{shown}");
     }
 

@@ -34,9 +34,12 @@ pub struct FieldDrift {
     pub field: String,
     /// How the difference came about.
     pub state: DriftState,
-    /// Who set the value in the store; empty for a pending field.
+    /// Whether the value was removed from the store, not set.
+    #[serde(default)]
+    pub removed: bool,
+    /// Who set or removed the value in the store; empty for a pending field.
     pub by: String,
-    /// The revision that set it; null for a pending field.
+    /// The revision that did; null for a pending field.
     pub revision: Option<u64>,
     /// The time of the revision; empty for a pending field.
     pub at: String,
@@ -118,7 +121,7 @@ impl Drift {
             let applied = undone(last.clone(), writes.get(1..).unwrap_or_default());
             let is_same = names(&applied, wanted).into_iter().all(|name| same(at(&applied, name), at(wanted, name)));
             let state = if is_same { DriftState::Drift } else { DriftState::Conflict };
-            return Some(Self { state, fields: vec![newest.field(String::new(), state)] });
+            return Some(Self { state, fields: vec![newest.field(String::new(), state, true)] });
         };
         let applied = undone(live.clone(), writes);
         let mut fields = Vec::new();
@@ -180,14 +183,12 @@ impl Drift {
 /// Displays what happened, on one line.
 impl fmt::Display for FieldDrift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, state, by, revision, at } = self;
-        let state = match state {
-            DriftState::Pending => return write!(f, "pending: {field}"),
+        let state = match self.state {
+            DriftState::Pending => return write!(f, "pending: {}", self.field),
             DriftState::Drift => "drift",
             DriftState::Conflict => "conflict",
         };
-        let what = if field.is_empty() { "deleted".to_owned() } else { format!("{field} set") };
-        write!(f, "{state}: {what} by {by}, revision {}, {at}", revision.unwrap_or_default())
+        write!(f, "{state}: {}", self.happened(&self.field))
     }
 }
 
@@ -195,8 +196,17 @@ impl fmt::Display for FieldDrift {
 impl fmt::Display for DriftedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.kind, self.name, self.id)?;
-        for (at, field) in self.fields.iter().enumerate() {
-            write!(f, "{}{field}", if at == 0 { ": " } else { "; " })?;
+        // One person usually writes several fields at once.
+        let mut writes: Vec<(&FieldDrift, Vec<&str>)> = Vec::new();
+        for field in &self.fields {
+            match writes.iter_mut().find(|(first, _)| first.is_of_write(field)) {
+                Some((_, fields)) => fields.push(&field.field),
+                None => writes.push((field, vec![&field.field])),
+            }
+        }
+        for (at, (first, fields)) in writes.iter().enumerate() {
+            let state = if first.state == DriftState::Conflict { "conflict: " } else { "" };
+            write!(f, "{}{state}{}", if at == 0 { ": " } else { "; " }, first.happened(&fields.join(", ")))?;
         }
         Ok(())
     }
@@ -205,20 +215,45 @@ impl fmt::Display for DriftedResource {
 impl FieldDrift {
     fn of(field: String, state: DriftState, writes: &[ForeignWrite]) -> Self {
         if state == DriftState::Pending {
-            return Self { field, state, by: String::new(), revision: None, at: String::new() };
+            return Self::by_nobody(field, state);
         }
         let value = |side: &Option<Value>| side.as_ref().and_then(|side| side.pointer(&field)).cloned();
+        let has_value = |side: &Option<Value>| value(side).is_some_and(|value| !value.is_null());
         let set = writes.iter().find(|write| value(&write.before) != value(&write.after)).or(writes.first());
         match set {
-            Some(write) => write.field(field, state),
-            None => Self { field, state, by: String::new(), revision: None, at: String::new() },
+            Some(write) => {
+                let removed = has_value(&write.before) && !has_value(&write.after);
+                write.field(field, state, removed)
+            }
+            None => Self::by_nobody(field, state),
         }
+    }
+
+    fn by_nobody(field: String, state: DriftState) -> Self {
+        Self { field, state, removed: false, by: String::new(), revision: None, at: String::new() }
+    }
+
+    /// Whether another field was changed by the same write in the same way.
+    fn is_of_write(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.state, it.removed, it.revision);
+        of(self) == of(other) && (&self.by, &self.at) == (&other.by, &other.at)
+    }
+
+    /// What a write did to fields of a resource; no field is the whole resource.
+    fn happened(&self, fields: &str) -> String {
+        let Self { removed, by, revision, at, .. } = self;
+        let what = match (fields, removed) {
+            ("", _) => "deleted".to_owned(),
+            (fields, true) => format!("{fields} removed"),
+            (fields, false) => format!("{fields} set"),
+        };
+        format!("{what} by {by}, revision {}, {at}", revision.unwrap_or_default())
     }
 }
 
 impl ForeignWrite {
-    fn field(&self, field: String, state: DriftState) -> FieldDrift {
-        FieldDrift { field, state, by: self.by.clone(), revision: Some(self.revision), at: self.at.clone() }
+    fn field(&self, field: String, state: DriftState, removed: bool) -> FieldDrift {
+        FieldDrift { field, state, removed, by: self.by.clone(), revision: Some(self.revision), at: self.at.clone() }
     }
 }
 
@@ -335,6 +370,27 @@ mod tests {
         assert_eq!(told, [conflict, pending, conflict, conflict], "nothing is kept of a resource that is replaced");
         let nothing = [write(7, json!({"d": "x"}), json!({"d": "same"}))];
         assert_eq!(Drift::of("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
+    }
+
+    #[test]
+    fn a_drifted_resource_names_each_write_once_and_what_it_removed() {
+        let live = fields(json!({"a": "hand", "b": "hand", "oauth": null}));
+        let wanted = fields(json!({"a": "one", "b": "one", "oauth": {"x": 1}}));
+        let writes = [
+            write(7, json!({"a": "one", "b": "one"}), json!({"a": "hand", "b": "hand"})),
+            write(6, json!({"oauth": {"x": 1}}), json!({})),
+        ];
+        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        let resource = DriftedResource {
+            kind: "HttpsEdge".into(),
+            name: "one".into(),
+            id: "edghts_1".into(),
+            path: String::new(),
+            fields: drift.fields,
+        };
+        let expected = "HttpsEdge one (edghts_1): /a, /b set by key 7, revision 7, now; \
+                        /oauth removed by key 6, revision 6, now";
+        assert_eq!(resource.to_string(), expected);
     }
 
     #[test]

@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn a_source_that_is_resumed_is_not_told_to_be_suspended() {
         let health = Health::new(SILENCE);
-        health.result(Reason::Suspended, "suspended, not applied: 1 to create".into(), 1);
+        health.result(Reason::Suspended, "not applied: 1 to create".into(), 1);
         health.resume();
         let said = "OutOfSync (Resumed): resumed, and the next run has not ended";
         assert_eq!(health.verdict(), Verdict::Degraded(said.into()));

@@ -421,7 +421,7 @@ impl RunReport {
             }
             RunReport::Suspended(planned) => {
                 let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
-                (Reason::Suspended, format!("suspended, not applied: {summary}"))
+                (Reason::Suspended, format!("not applied: {summary}"))
             }
             RunReport::RolledBack { commit } => {
                 let (what, verb) = match commit {
