@@ -200,8 +200,8 @@ impl fmt::Display for DriftedResource {
         let mut writes: Vec<(&FieldDrift, Vec<&str>)> = Vec::new();
         for field in &self.fields {
             match writes.iter_mut().find(|(first, _)| first.is_of_write(field)) {
-                Some((_, fields)) => fields.push(&field.field),
-                None => writes.push((field, vec![&field.field])),
+                Some((_, fields)) => fields.push(field.field.as_str()),
+                None => writes.push((field, vec![field.field.as_str()])),
             }
         }
         for (at, (first, fields)) in writes.iter().enumerate() {

@@ -70,7 +70,7 @@ pub(super) fn holds_something_else(folder: &Path) -> bool {
             keys::MASTER,
         ];
         ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
-            || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name))
+            || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name))
             || ["base.", "copy.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
