@@ -152,7 +152,7 @@ impl Following {
             health.recall(status, since);
         }
         let configured = || {
-            let since = || known.and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());
+            let since = || known.as_ref().and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());
             before.and_then(|it| it.configured.clone()).unwrap_or_else(|| Suspension::configured(since()))
         };
         Self {
@@ -258,13 +258,18 @@ impl Following {
         logged.is_some()
     }
 
-    /// Keeps since when the source is in its state, for the next process.
-    pub(super) fn keep_condition(&self) {
+    /// Whether the history has an attempt with this digest, and the source has been so since.
+    pub(super) fn has_recorded(&self, attempt: &str) -> bool {
+        self.suspensions.conditions().get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
+    }
+
+    /// Keeps since when the source is in its state, and the digest of its attempt, for the next process.
+    pub(super) fn keep_condition(&self, attempt: Option<String>) {
         let Condition { status, last_transition_time: since, .. } = self.health.condition();
         let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
-        let known = KnownCondition { status, since, suspended_since };
+        let known = KnownCondition { status, since, suspended_since, attempt };
         let conditions = self.suspensions.conditions();
-        if conditions.get(&self.source) == Some(known) {
+        if conditions.get(&self.source).as_ref() == Some(&known) {
             return;
         }
         if let Err(error) = conditions.set(&self.source, known) {

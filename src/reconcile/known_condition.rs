@@ -1,4 +1,4 @@
-//! Since when each source is in its state, which a restart does not change (D83).
+//! Since when each source is in its state, and its last attempt: a restart changes neither (D58, D83).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::Store;
 const FILE: &str = "conditions";
 
 /// The condition of a source, as the last process that followed it has left it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KnownCondition {
     /// Whether the store matched the manifests.
     pub status: Status,
@@ -21,6 +21,10 @@ pub(super) struct KnownCondition {
     /// Since when the configuration file suspends the source, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended_since: Option<Timestamp>,
+    /// The digest of the attempt that changed nothing and is in the history, if the source is still so: a restart, which finds
+    /// it again, does not record it again (D58).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<String>,
 }
 
 /// Reads the conditions of the sources of a store. Without a file, or with a damaged one, states begin with the process.
@@ -41,15 +45,15 @@ mod tests {
     fn a_condition_survives_a_restart_and_a_damaged_file_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
-        let known = KnownCondition { status: Status::Synced, since: mint::now(), suspended_since: None };
-        opened().set("shop", known).unwrap();
+        let known = KnownCondition { status: Status::Synced, since: mint::now(), suspended_since: None, attempt: None };
+        opened().set("shop", known.clone()).unwrap();
         let again = opened();
-        assert_eq!((again.get("shop"), again.get("docs")), (Some(known), None));
+        assert_eq!((again.get("shop"), again.get("docs")), (Some(known.clone()), None));
         drop(again);
         std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
         let damaged = opened();
         assert_eq!(damaged.get("shop"), None);
-        damaged.set("shop", known).unwrap();
+        damaged.set("shop", known.clone()).unwrap();
         drop(damaged);
         assert_eq!(opened().get("shop"), Some(known));
     }

@@ -55,6 +55,35 @@ fn a_state_begins_before_a_restart_and_not_with_it() {
 }
 
 #[test]
+fn a_source_that_stays_invalid_is_one_attempt_across_restarts() {
+    let folder = two_sources();
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    let attempts = |serve: &Serve| {
+        let history = serve.get("/history").json();
+        history["history"].as_array().unwrap().iter().filter(|record| record["outcome"] == "refused").count()
+    };
+    for _ in 0..2 {
+        let serve = folder.serve("");
+        in_state(&serve, "docs", "Invalid");
+        assert_eq!(serve.stop().code, 0);
+    }
+    let serve = folder.serve("");
+    in_state(&serve, "docs", "Invalid");
+    assert_eq!(attempts(&serve), 1);
+    // It is another attempt once the source was in sync, and also with another error.
+    for (text, state, expected) in [
+        (edge("two", "b"), "Synced", 1),
+        ("kind: Nothing\n".to_owned(), "Invalid", 2),
+        (edge("two", "b").replace("hostports", "hostprots"), "Invalid", 3),
+    ] {
+        folder.write("docs/two.yaml", &text);
+        in_state(&serve, "docs", state);
+        until("the attempts", || (attempts(&serve) == expected).then_some(()));
+    }
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
 fn a_source_that_clients_apply_shows_its_commit_and_who_applied_it() {
     let folder = repository();
     fs::remove_file(folder.path(CONFIG)).unwrap();

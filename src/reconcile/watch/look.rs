@@ -233,7 +233,18 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         // Last: whoever sees the state sees what was found.
         let health = &self.following.health;
         health.result(reason, message, snapshot.revision);
-        self.following.keep_condition();
+        let has_applied = matches!(outcome, RunReport::Drifted { applied: Some(_), .. });
+        let is_news = self.reported != Some(now) || has_applied;
+        // Set first: if `report` panics, it must not panic again in every run.
+        self.reported = Some(now);
+        let attempt = attempt_outcome(&outcome).map(|attempted| {
+            let attempt = now.to_hex().to_string();
+            if is_news && !self.following.has_recorded(&attempt) {
+                self.note(attempted, &outcome, &author);
+            }
+            attempt
+        });
+        self.following.keep_condition(attempt);
         // It may have been resumed during the run.
         self.following.note_suspension();
         self.following.observe();
@@ -244,11 +255,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 health.has_resources();
             }
         }
-        let has_applied = matches!(outcome, RunReport::Drifted { applied: Some(_), .. });
-        if self.reported != Some(now) || has_applied {
-            // Set first: if `report` panics, it must not panic again in every run.
-            self.reported = Some(now);
-            self.note(&outcome, &author);
+        if is_news {
             (self.report)(outcome, &author);
         }
     }
@@ -290,23 +297,27 @@ impl<F> Loop<F> {
         }
     }
 
-    /// Records an attempt that changed nothing in the history; a persistent error is one attempt (D58).
-    fn note(&self, report: &RunReport, author: &Author) {
-        let outcome = match report {
-            RunReport::Invalid(_) => AttemptOutcome::Refused,
-            RunReport::Failed(_) if report.condition().0 == Reason::Refused => AttemptOutcome::Refused,
-            RunReport::Failed(_) => AttemptOutcome::Failed,
-            RunReport::Applied { .. }
-            | RunReport::InSync { .. }
-            | RunReport::Unfetched { .. }
-            | RunReport::Partly(_)
-            | RunReport::Suspended(_)
-            | RunReport::Drifted { .. }
-            | RunReport::RolledBack { .. } => return,
-        };
-        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
+    /// Records an attempt that changed nothing in the history.
+    fn note(&self, attempted: AttemptOutcome, report: &RunReport, author: &Author) {
+        if let Err(error) = self.store.note(Attempt::new(author.clone()), attempted, report.condition().1) {
             let source = self.options.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
         }
+    }
+}
+
+/// The outcome of a run that is an attempt and changed nothing, if it is one.
+fn attempt_outcome(report: &RunReport) -> Option<AttemptOutcome> {
+    match report {
+        RunReport::Invalid(_) => Some(AttemptOutcome::Refused),
+        RunReport::Failed(_) if report.condition().0 == Reason::Refused => Some(AttemptOutcome::Refused),
+        RunReport::Failed(_) => Some(AttemptOutcome::Failed),
+        RunReport::Applied { .. }
+        | RunReport::InSync { .. }
+        | RunReport::Unfetched { .. }
+        | RunReport::Partly(_)
+        | RunReport::Suspended(_)
+        | RunReport::Drifted { .. }
+        | RunReport::RolledBack { .. } => None,
     }
 }
