@@ -129,9 +129,12 @@ pub mod report {
     };
 
     // Plans.
-    pub use crate::plan::{
-        Change, Effect, Opening, Summary,
-        outline::{Call, Outline, OutlinedChange},
+    pub use crate::{
+        plan::{
+            Change, Effect, Opening, Summary,
+            outline::{Call, Outline, OutlinedChange},
+        },
+        tenancy::certificates::LostCertificate,
     };
 
     // Traces.

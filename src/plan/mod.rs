@@ -30,15 +30,19 @@ pub(crate) use revert::revert;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    Kind,
-    diagnostic::Diagnostic,
-    drift::{Drift, DriftState},
-    id::Id,
-    key::Key,
-    kind::api_key::ApiKey,
-    operation::Operation,
-    resource::AnyResource,
+use crate::{
+    model::{
+        Kind,
+        diagnostic::Diagnostic,
+        drift::{Drift, DriftState},
+        id::Id,
+        key::Key,
+        kind::api_key::ApiKey,
+        operation::Operation,
+        resource::AnyResource,
+        snapshot::Snapshot,
+    },
+    tenancy::certificates::{LostCertificate, lost_certificates},
 };
 
 /// The operations to run, and the revision they are based on.
@@ -56,6 +60,8 @@ pub struct Plan {
     pub untold: usize,
     /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
     pub taken_over: Vec<Opening>,
+    /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
+    pub lost_certificates: Vec<LostCertificate>,
     /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
     pub applier_owns: BTreeSet<Key>,
 }
@@ -126,6 +132,12 @@ impl Plan {
     /// Whether the plan has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Notes what the plan takes from others, from the states before and after it.
+    pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
+        self.note_taken_over(before, after);
+        self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
     }
 
     /// All operations, in execution order.

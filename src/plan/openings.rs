@@ -45,7 +45,7 @@ impl Plan {
     }
 
     /// Notes what the plan opens because other routes take requests, from the states before and after it.
-    pub(crate) fn note_taken_over(&mut self, before: &Snapshot, after: &Snapshot) {
+    pub(super) fn note_taken_over(&mut self, before: &Snapshot, after: &Snapshot) {
         self.taken_over = taken_over::taken_over(self, before, after);
     }
 }

@@ -150,7 +150,7 @@ impl Planned {
         self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
     }
 
-    /// The warnings of what the plan opens, at their manifests. They come first: a reviewer must see them.
+    /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
     fn openings(&self) -> Vec<Diagnostic> {
         let openings = self.plan.iter().flat_map(Plan::openings);
         let told = openings.map(|opening| {
@@ -162,7 +162,23 @@ impl Planned {
                 None => warning,
             }
         });
-        told.collect()
+        told.chain(self.lost_certificates()).collect()
+    }
+
+    /// The warnings of edges of other sources that lose their last certificate for a host.
+    fn lost_certificates(&self) -> impl Iterator<Item = Diagnostic> {
+        let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
+        lost.map(|lost| {
+            let warning = Diagnostic::error(Code::NotDelegated, lost.to_string());
+            let warning = warning.help(
+                "leave the certificate as it is until the edge has another one, or name this source in its `certificates_from`",
+            );
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match self.origins.get(&lost.certificate) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        })
     }
 
     /// Creates the report of a command.

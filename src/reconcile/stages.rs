@@ -407,14 +407,16 @@ fn isolate(
     }
 }
 
-/// Tries a plan on the Snapshot, to report now what a commit would refuse and what the plan opens.
+/// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
+/// from others.
 pub(super) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Tried>>, Refusal> {
     plan.taken_over.clear();
+    plan.lost_certificates.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
     let tried = Tried::new(snapshot, &plan.each_operation())?;
-    plan.note_taken_over(snapshot, tried.after());
+    plan.note_effects(snapshot, tried.after());
     Ok(Some(Arc::new(tried)))
 }
 

@@ -106,6 +106,9 @@ fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
     for opening in plan.openings() {
         tracing::warn!(target: SYNC, source, revision, id = %opening.key.id, "{opening}");
     }
+    for lost in &plan.lost_certificates {
+        tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");
+    }
     for change in plan.changes.iter().take(SHOWN_CHANGES) {
         tracing::info!(
             target: SYNC,

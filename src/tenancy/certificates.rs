@@ -1,7 +1,10 @@
 //! Certificates of hosts: an edge presents those of its own source and of the sources that it names, so that nobody else
 //! can answer for its hosts (D94, D112).
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Display, Formatter},
+};
 
 use crate::{
     model::{
@@ -13,7 +16,7 @@ use crate::{
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         operation::Claim,
         rules,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
         traffic::{host_name, host_port},
     },
     text::printable,
@@ -48,11 +51,20 @@ pub(crate) fn presentation(edge_spec: &HttpsEdge, edge: Option<&Claim>, certific
 
 /// Whether a certificate is valid for a host in its normal form.
 fn covers(certificate: &TlsCertificate, host: &str) -> bool {
-    let Ok(facts) = certificate.certificate_pem.read().facts() else { return false };
-    let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
-    let names = &facts.subject_alternative_names;
-    let mut names = names.dns_names.iter().chain(&names.ips).map(|name| host_name(name));
-    names.any(|name| name == host || Some(&name) == wildcard.as_ref())
+    let wildcard = wildcard_of(host);
+    names(certificate).any(|name| name == host || Some(&name) == wildcard.as_ref())
+}
+
+/// The wildcard that a certificate for a host can have instead.
+fn wildcard_of(host: &str) -> Option<String> {
+    host.split_once('.').map(|(_, rest)| format!("*.{rest}"))
+}
+
+/// The names that a certificate is valid for, in their normal form.
+fn names(certificate: &TlsCertificate) -> impl Iterator<Item = String> {
+    let facts = certificate.certificate_pem.read().facts().ok();
+    let names = facts.map(|facts| &facts.subject_alternative_names);
+    names.into_iter().flat_map(|names| names.dns_names.iter().chain(&names.ips)).map(|name| host_name(name))
 }
 
 /// The hosts of an edge that it presents certificates for, with their places in the list.
@@ -100,4 +112,88 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
         }
     }
     found
+}
+
+/// An edge that has no certificate for a host any more, because of a change of another source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostCertificate {
+    /// The certificate that the edge presented.
+    pub certificate: Key,
+    /// The name or ID of the edge.
+    edge: String,
+    /// The source of the edge, if it has one.
+    source: Option<String>,
+    host: String,
+}
+
+impl Display for LostCertificate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "this leaves HttpsEdge {}", printable(&self.edge))?;
+        if let Some(source) = &self.source {
+            write!(f, " of source `{}`", printable(source))?;
+        }
+        write!(f, " without a certificate for `{}`", printable(&self.host))
+    }
+}
+
+/// Returns the hosts of edges whose last certificate goes with a change of certificates, from the states before and after it.
+/// What a source does to its own edges is its own affair.
+pub(crate) fn lost_certificates<'k>(
+    changed: impl Iterator<Item = &'k Key>,
+    before: &Snapshot,
+    after: &Snapshot,
+) -> Vec<LostCertificate> {
+    let changed = changed.filter(|key| key.kind == Kind::TlsCertificate).filter_map(|key| before.get(key));
+    let given_up: Vec<&Entry> = changed.filter(|entry| is_given_up(entry, after)).map(AsRef::as_ref).collect();
+    let affected: BTreeSet<String> =
+        given_up.iter().filter_map(|entry| entry.spec_as::<TlsCertificate>()).flat_map(names).collect();
+    if affected.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for edge in after.newest_first(Kind::HttpsEdge, None, u64::MAX) {
+        let (Some(then), Some(spec)) = (before.get(&edge.key), edge.spec_as::<HttpsEdge>()) else { continue };
+        let is_of_other = |it: &Entry| source_of(it) != source_of(edge);
+        let hosts: BTreeSet<String> = tls_hosts(spec).map(|(_, host)| host).collect();
+        for host in hosts {
+            let is_affected = affected.contains(&host) || wildcard_of(&host).is_some_and(|it| affected.contains(&it));
+            let is_lost = |it: &Entry| {
+                let is_foreign = is_of_other(it) || after.get(&it.key).is_some_and(|now| is_of_other(now));
+                is_foreign && presents(then, it, &host)
+            };
+            let has_one = || {
+                let mut certificates = after.newest_first(Kind::TlsCertificate, None, u64::MAX);
+                certificates.any(|certificate| presents(edge, certificate, &host))
+            };
+            if is_affected
+                && let Some(certificate) = given_up.iter().find(|it| is_lost(it))
+                && !has_one()
+            {
+                let (edge, source) = (after.full_name(edge), source_of(edge).map(str::to_owned));
+                found.push(LostCertificate { certificate: certificate.key.clone(), edge, source, host });
+            }
+        }
+    }
+    found
+}
+
+fn source_of(entry: &Entry) -> Option<&str> {
+    entry.claim.as_deref().map(|claim| claim.source.as_str())
+}
+
+/// Whether a certificate has another source afterwards, or is not valid for all of its names any more.
+fn is_given_up(before: &Entry, after: &Snapshot) -> bool {
+    let valid_for = |entry: &Entry| -> BTreeSet<String> {
+        entry.spec_as::<TlsCertificate>().map(names).into_iter().flatten().collect()
+    };
+    let Some(now) = after.get(&before.key) else { return true };
+    source_of(now) != source_of(before) || !valid_for(now).is_superset(&valid_for(before))
+}
+
+/// Whether an edge can present a certificate for a host.
+fn presents(edge: &Entry, certificate: &Entry, host: &str) -> bool {
+    let (Some(spec), Some(pem)) = (edge.spec_as::<HttpsEdge>(), certificate.spec_as::<TlsCertificate>()) else {
+        return false;
+    };
+    presentation(spec, edge.claim.as_deref(), certificate.claim.as_deref()) != Presentation::Never && covers(pem, host)
 }

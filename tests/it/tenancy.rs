@@ -21,6 +21,10 @@ const WILDCARD_KEY: &str =
 const AUTHORITY: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
 
+/// The warning about the edge `shop`.
+const WITHOUT_CERTIFICATE: &str =
+    "this leaves HttpsEdge shop of source `team-a` without a certificate for `shop.example.com`";
+
 /// Tries what a row of the table is about.
 type Case = fn(&Gateway);
 
@@ -304,12 +308,19 @@ fn certificate(gateway: &Gateway) {
     // What no source owns counts where there is nothing else.
     let body = json!({"certificate_pem": WILDCARD_CHAIN, "private_key_pem": WILDCARD_KEY});
     let free = gateway.server.call("POST", "/tls_certificates", Some(body)).str("/id").to_owned();
-    assert_eq!(gateway.presented(), [free]);
+    assert_eq!(gateway.presented(), [free.as_str()]);
     gateway.apply("team-a", &[shop(", certificates_from: [team-b]")]);
     assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-b")]);
     let own = [("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)];
     gateway.apply("team-a", &[shop(""), pem("TlsCertificate", "own", &own)]);
     assert_eq!(gateway.presented(), [gateway.id("TlsCertificate", "team-a")]);
+    // Whoever takes the last one away is told.
+    gateway.apply("team-a", &[shop(", certificates_from: [team-b]")]);
+    let deleted = gateway.server.call("DELETE", &format!("/tls_certificates/{free}"), None);
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    let taken = gateway.b_applies(&[edge("docs", "docs.example.com:443")]);
+    assert!(taken.status == 201 && taken.text.contains(WITHOUT_CERTIFICATE), "{}", taken.text);
+    assert!(gateway.presented().is_empty());
 }
 
 fn certificate_without_source(gateway: &Gateway) {
@@ -336,7 +347,8 @@ fn certificate_without_source(gateway: &Gateway) {
     let adopted = gateway.server.call_as(&adopting, "POST", "/reconciliations", run("team-b", &mine));
     refused(&adopted, 403, &["no source owns", "`global`"]);
     let revision = gateway.revision();
-    gateway.apply("team-b", &mine);
+    let adopted = gateway.server.call("POST", "/reconciliations", run("team-b", &mine));
+    assert!(adopted.status == 201 && adopted.text.contains(WITHOUT_CERTIFICATE), "{}", adopted.text);
     assert!(gateway.presented().is_empty());
     let back = json!({"to": revision, "source": "team-b", "max_deletes": "100%"});
     refused(&gateway.server.call_as(&gateway.b, "POST", "/rollbacks", Some(back)), 403, &["no source owns"]);
