@@ -30,7 +30,7 @@ mod record_head;
 pub(crate) mod record_summary;
 mod record_touched;
 mod record_writer;
-mod rejected;
+pub(crate) mod rejected;
 mod rekey;
 mod scrub;
 pub(crate) mod seal;

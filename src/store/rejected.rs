@@ -13,6 +13,7 @@ use super::{
 };
 use crate::model::{
     code::Code,
+    id::Id,
     operation::{Author, RejectedManifests},
     snapshot::Snapshot,
 };
@@ -33,6 +34,8 @@ pub(crate) struct AppliedManifests {
     pub revision: u64,
     /// Its time.
     pub at: Timestamp,
+    /// The API key and its owner, if a client applied them through the API.
+    pub through: Option<(Id, Id)>,
 }
 
 impl Store {
@@ -105,9 +108,9 @@ impl Store {
             read += records.len();
             for RecordSummary { revision, author, at, .. } in records {
                 match (author, revision) {
-                    (Author::Source { source: of, commit, destroyed, .. }, Some(revision)) if of == source => {
+                    (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
                         // After a destroy, nothing is in effect.
-                        return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at }));
+                        return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at, through }));
                     }
                     (Author::Rollback { to, source: of, .. }, Some(_))
                         if of.as_deref().is_none_or(|of| of == source) =>

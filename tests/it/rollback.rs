@@ -6,7 +6,7 @@ use crate::{
     cli::{Folder, Serve, finish, on_terminal, until},
     diff::git,
     serve::{edge, shown, until_shown},
-    sources::{edge as source_edge, repository, soon_shown},
+    sources::{CONFIG, client, edge as source_edge, repository, soon_shown, status},
 };
 
 const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
@@ -241,6 +241,32 @@ fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
     until_reason(&serve, "shop", "RolledBack");
     let found = in_effect(&serve);
     assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back, "after a restart");
+}
+
+#[test]
+fn a_source_that_clients_apply_shows_the_commit_that_a_rollback_brought_back() {
+    let folder = repository();
+    std::fs::remove_file(folder.path(CONFIG)).unwrap();
+    let serve = folder.serve("");
+    let applied = || {
+        let run = client(&folder, &serve, "reconcile --source ci repo/edge");
+        assert_eq!(run.code, 0, "{}", run.all());
+        status(&serve, "ci")["last_applied"].clone()
+    };
+    let first = applied();
+    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    git(&folder, "-C repo commit -qam b");
+    let second = applied();
+    assert_ne!(first["commit"], second["commit"]);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    assert_eq!(status(&serve, "ci")["last_applied"], first);
+    // A rollback of the rollback, and then the pipeline again.
+    assert_eq!(rollback(&serve, json!({"to": second["revision"], "source": "ci"})).0, 201);
+    assert_eq!(status(&serve, "ci")["last_applied"], second);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    let third = applied();
+    assert_eq!(third["commit"], second["commit"]);
+    assert!(third["revision"].as_u64() > second["revision"].as_u64(), "{third:#}");
 }
 
 #[test]

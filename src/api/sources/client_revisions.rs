@@ -6,30 +6,20 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use jiff::Timestamp;
-
 use crate::{
-    model::{id::Id, operation::Author},
-    store::{Store, StoreError, engine::Query, record_summary::RecordSummary},
+    model::{
+        operation::{Author, RejectedManifests},
+        snapshot::Snapshot,
+    },
+    store::{Store, StoreError, engine::Query, record_summary::RecordSummary, rejected::AppliedManifests},
 };
 
 /// How many records are read at once.
 const RECORDS: usize = 100;
 /// The most times that a request reads records. The next one goes on.
 const MOST_READINGS: usize = 50;
-
-/// A revision that a source applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ClientRevision {
-    /// The commit of the manifests, if they were in Git.
-    pub commit: Option<String>,
-    /// The revision.
-    pub revision: u64,
-    /// Its time.
-    pub at: Timestamp,
-    /// The API key and its owner; none for the command line.
-    pub through: Option<(Id, Id)>,
-}
+/// The most sources whose manifests in effect a request looks up after a rollback. The next one goes on.
+const MOST_LOOKED_UP: usize = 10;
 
 /// The last revision of each source in the part of the history that was read.
 #[derive(Default)]
@@ -41,21 +31,26 @@ struct ReadHistory {
     newest: u64,
     oldest: u64,
     /// None after a destroy.
-    by_source: HashMap<String, Option<ClientRevision>>,
+    by_source: HashMap<String, Option<AppliedManifests>>,
+    /// What is in effect of the sources with manifests that a rollback left, and these: only another rollback changes that.
+    rolled_back: HashMap<String, (Vec<RejectedManifests>, Option<AppliedManifests>)>,
 }
 
 impl ClientRevisions {
-    /// Returns the last revision of each of these sources that has one.
-    pub(super) fn of(&self, store: &Store, sources: &[&str]) -> BTreeMap<String, ClientRevision> {
+    /// Returns the last revision of each of these sources that has one; after a rollback, the one that it brought back.
+    pub(super) fn of(&self, store: &Store, current: &Snapshot, sources: &[&str]) -> BTreeMap<String, AppliedManifests> {
         if sources.is_empty() {
             return BTreeMap::new();
         }
         let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = read.catch_up(store, sources) {
+        if let Err(error) = read.catch_up(store, sources).and_then(|()| read.look_up(store, current, sources)) {
             tracing::warn!(code = %error.code, "cannot read from the history what sources applied last: {error}");
         }
         let found = sources.iter().filter_map(|source| {
-            let last = read.by_source.get(*source)?.clone()?;
+            let last = match current.rejected(source).is_empty() {
+                true => read.by_source.get(*source)?.clone()?,
+                false => read.rolled_back.get(*source)?.1.clone()?,
+            };
             Some(((*source).to_owned(), last))
         });
         found.collect()
@@ -102,14 +97,30 @@ impl ReadHistory {
         }
         Ok(())
     }
+
+    /// Looks up what is in effect of the sources with manifests that a rollback left.
+    fn look_up(&mut self, store: &Store, current: &Snapshot, sources: &[&str]) -> Result<(), StoreError> {
+        self.rolled_back.retain(|source, (left, _)| current.rejected(source) == left.as_slice());
+        let rolled_back = sources.iter().filter(|source| !current.rejected(source).is_empty());
+        let unknown: Vec<&str> = rolled_back
+            .copied()
+            .filter(|source| !self.rolled_back.contains_key(*source))
+            .take(MOST_LOOKED_UP)
+            .collect();
+        for source in unknown {
+            let found = store.in_effect(source)?;
+            self.rolled_back.insert(source.to_owned(), (current.rejected(source).to_vec(), found));
+        }
+        Ok(())
+    }
 }
 
 /// Notes a record after all newer ones.
-fn note(into: &mut HashMap<String, Option<ClientRevision>>, record: RecordSummary) {
+fn note(into: &mut HashMap<String, Option<AppliedManifests>>, record: RecordSummary) {
     if let (Author::Source { source, commit, through, destroyed, .. }, Some(revision)) =
         (record.author, record.revision)
     {
-        let last = ClientRevision { commit, revision, at: record.at, through };
+        let last = AppliedManifests { commit, revision, at: record.at, through };
         into.entry(source).or_insert((!destroyed).then_some(last));
     }
 }
@@ -138,7 +149,7 @@ mod tests {
         };
         let revisions = ClientRevisions::default();
         let last = |source: &str| {
-            let found = revisions.of(&store, &[source]).remove(source)?;
+            let found = revisions.of(&store, &store.snapshot(), &[source]).remove(source)?;
             assert_eq!(found.commit, Some(format!("commit{}", found.revision)));
             Some(found.revision)
         };

@@ -199,7 +199,7 @@ fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
     let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
-    let applied = app.client_revisions.of(&app.store, &names);
+    let applied = app.client_revisions.of(&app.store, &snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
         let (last, sent) = (applied.get(source), app.syncs.of(source));
         SourceView::unfollowed(source, owned, &snapshot, last, sent, &app.site.base_url)

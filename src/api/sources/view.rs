@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::client_revisions::ClientRevision;
 use crate::{
     model::{
         Kind,
@@ -25,6 +24,7 @@ use crate::{
         status::{LookRecord, SourceStatus},
         suspension::Suspension,
     },
+    store::rejected::AppliedManifests,
 };
 
 /// A source that the server follows or that owns resources, and its status.
@@ -305,13 +305,13 @@ impl SourceView {
         }
     }
 
-    /// The status of a source that owns resources and that nobody follows. `last` is the last revision that a client applied,
-    /// and `sent` the Unix time of the last successful sync that one has sent.
+    /// The status of a source that owns resources and that nobody follows. `last` is the last revision that a client applied
+    /// and that is in effect, and `sent` the Unix time of the last successful sync that one has sent.
     pub(super) fn unfollowed(
         source: &str,
         owned: usize,
         snapshot: &Snapshot,
-        last: Option<&ClientRevision>,
+        last: Option<&AppliedManifests>,
         sent: Option<i64>,
         base_url: &str,
     ) -> Self {

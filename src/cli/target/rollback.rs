@@ -36,7 +36,7 @@ impl RollbackTarget {
 impl StoreChange for Rollback {
     const COMMAND: &'static str = "rollback";
     const REMARK: Option<&'static str> =
-        Some("A server that follows the manifests does not apply what this undid until the manifests change.");
+        Some("A server that follows a source holds its manifests until they change; `reconcile` applies them again.");
 
     /// The state to bring back.
     type Basis = Arc<Snapshot>;
