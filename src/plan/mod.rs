@@ -62,6 +62,8 @@ pub struct Plan {
     pub taken_over: Vec<Opening>,
     /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
     pub lost_certificates: Vec<LostCertificate>,
+    /// The values of a followed source that have changed since the same commit was applied (D28).
+    pub changed_values: Vec<String>,
     /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
     pub applier_owns: BTreeSet<Key>,
 }
@@ -176,6 +178,12 @@ impl Plan {
     /// Whether all that the plan does is to put drift back (D85).
     pub(crate) fn only_reverts_drift(&self) -> bool {
         !self.changes.is_empty() && self.changes.iter().all(Change::only_reverts_drift)
+    }
+
+    /// Whether nobody has committed what the plan does: it only puts drift back, or the same commit has other values (D28,
+    /// D85).
+    pub(crate) fn is_uncommitted(&self) -> bool {
+        self.only_reverts_drift() || !self.changed_values.is_empty()
     }
 
     /// The number of changes by effect.

@@ -111,7 +111,7 @@ fn prepared(metadata: &str) -> Prepared {
 }
 
 fn run(store: &Store, metadata: &str) -> RunResult {
-    run_once(store, &prepared(metadata), OnDrift::Report, &|| true, |_, _| {})
+    run_once(store, &prepared(metadata), &[], OnDrift::Report, &|| true, |_, _| {})
 }
 
 fn commit(store: &Store, operation: Operation) {

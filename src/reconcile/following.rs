@@ -306,6 +306,7 @@ impl Following {
     /// Records the commit that is applied now: the next one must descend from it.
     pub(super) fn note_applied(&self, commit: Option<&str>) {
         let (Some(lineage), Some(commit)) = (&self.lineage, commit) else { return };
+        self.values.note_applied(commit);
         if lineage.set_applied(Some(commit))
             && let Err(error) = self.suspensions.applied().set(&self.source, &self.location, commit)
         {

@@ -127,15 +127,15 @@ fn a_plan_is_not_committed_after_a_suspension() {
     // Recorded, before anybody has cancelled the run.
     suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
     assert!(!following.may_apply());
-    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
     assert!(run.is_cut_short(&prepared.options));
     assert_eq!(store.snapshot().revision, 0);
 
     suspensions.set("shop", None, Author::Local).unwrap();
     let prepared = Prepared::load(Options { cancel: following.begin_run(), ..prepared.options });
-    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| false, |_, _| {});
+    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| false, |_, _| {});
     assert!(matches!(run.report, RunReport::Failed(_)), "{:?}", run.report);
     assert_eq!(store.snapshot().revision, 0, "the last word is inside the commit");
-    let run = run_once(&store, &prepared, OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
     assert!(matches!(run.report, RunReport::Applied { revision: 1, .. }), "{:?}", run.report);
 }

@@ -1,4 +1,4 @@
-//! What the history says of drift that a plan puts back (D85).
+//! What the history says of changes that nobody has committed: drift that a plan puts back (D85), and values (D28).
 
 use super::fight::put_back;
 use crate::{
@@ -10,14 +10,13 @@ use crate::{
     },
 };
 
-/// The most fields that a note names.
+/// The most fields, or values, that a note names.
 const MOST_NAMED: usize = 20;
 
-/// Starts the attempt to apply a plan. Whoever committed last has changed nothing of what a plan only puts back, and is not
-/// named.
+/// Starts the attempt to apply a plan. Whoever committed last is not named if they have changed nothing of what it does.
 pub(super) fn attempt(author: Author, plan: Option<&Plan>, places: Places) -> Attempt {
     let Some(plan) = plan else { return Attempt { places, ..Attempt::new(author) } };
-    let author = if plan.only_reverts_drift() { author.without_committer() } else { author };
+    let author = if plan.is_uncommitted() { author.without_committer() } else { author };
     let mut reverted_drift = RevertedDrift::new();
     for (key, field) in put_back(plan) {
         reverted_drift.entry(key).or_default().push(field);
@@ -25,15 +24,21 @@ pub(super) fn attempt(author: Author, plan: Option<&Plan>, places: Places) -> At
     Attempt { places, reverted_drift, note: note(plan), ..Attempt::new(author) }
 }
 
-/// Names the fields that a plan puts back, and the revisions that had set them.
+/// Names the fields that a plan puts back, the revisions that had set them, and the values that it applies.
 fn note(plan: &Plan) -> String {
-    let named: Vec<String> = plan.changes.iter().flat_map(named).collect();
-    let more = match named.len().saturating_sub(MOST_NAMED) {
+    let fields: Vec<String> = plan.changes.iter().flat_map(named).collect();
+    let values: &[String] = if plan.only_reverts_drift() { &[] } else { plan.changed_values.as_slice() };
+    let notes = [listed("drift put back", &fields, "; "), listed("values changed", values, ", ")];
+    notes.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn listed(what: &str, names: &[String], separator: &str) -> Option<String> {
+    let more = match names.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
-        more => format!("; and {more} more"),
+        more => format!("{separator}and {more} more"),
     };
-    let shown: Vec<&str> = named.iter().take(MOST_NAMED).map(String::as_str).collect();
-    if shown.is_empty() { String::new() } else { format!("drift put back: {}{more}", shown.join("; ")) }
+    let shown: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    (!shown.is_empty()).then(|| format!("{what}: {}{more}", shown.join(separator)))
 }
 
 fn named(change: &Change) -> impl Iterator<Item = String> {

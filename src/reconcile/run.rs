@@ -133,17 +133,18 @@ pub(super) fn commit_of(author: &Author) -> Option<String> {
     }
 }
 
-/// Reconciles once, like the `reconcile` command. `may_apply` is asked inside the commit. `settled` is called if the store
+/// Reconciles once, like the `reconcile` command. `changed_values` have changed since the commit was applied. `may_apply` is asked inside the commit. `settled` is called if the store
 /// matches the manifests now, with its revision.
 pub(super) fn run_once(
     store: &Store,
     prepared: &Prepared,
+    changed_values: &[String],
     on_drift: OnDrift,
     may_apply: &dyn Fn() -> bool,
     settled: impl FnOnce(&Planned, u64),
 ) -> RunResult {
     let began = Instant::now();
-    let run = look(store, prepared, on_drift, may_apply, settled);
+    let run = look(store, prepared, changed_values, on_drift, may_apply, settled);
     if !run.is_cut_short(&prepared.options) {
         measure(run.report.result(), began);
     }
@@ -189,6 +190,7 @@ fn untold(prepared: &Prepared, error: &StoreError) {
 fn look(
     store: &Store,
     prepared: &Prepared,
+    changed_values: &[String],
     on_drift: OnDrift,
     may_apply: &dyn Fn() -> bool,
     settled: impl FnOnce(&Planned, u64),
@@ -220,6 +222,9 @@ fn look(
             // What is not put back must be known; all else can be applied without.
             Err(error) if on_drift == OnDrift::PutBack => untold(prepared, &error),
             Err(error) => return Err(RunStop::Failed(ApplyError::Commit(CommitError::Failed(error)))),
+        }
+        if let Some(plan) = &mut planned.plan {
+            changed_values.clone_into(&mut plan.changed_values);
         }
         findings = RunFindings::of(&planned, snapshot);
         match &planned.plan {

@@ -60,7 +60,7 @@ impl<'a> SyncOrigin<'a> {
 /// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     let mut origin = SyncOrigin::of(author);
-    if plan.only_reverts_drift() {
+    if plan.is_uncommitted() {
         origin.author = None;
     }
     let to = match author {

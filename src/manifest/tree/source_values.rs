@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    MOST_VALUE_BYTES, NotedFile, inside_git,
+    FileStamp, MOST_VALUE_BYTES, NotedFile, inside_git,
     jail::{AccessError, Jail},
     outside, value_of,
 };
@@ -30,6 +30,16 @@ struct ValueFiles {
     current: BTreeMap<String, NotedFile>,
     /// Before that.
     before: BTreeMap<String, NotedFile>,
+    /// The commit that this process applied last, and the values as they were then.
+    applied: Option<(String, BTreeMap<String, FileStamp>)>,
+}
+
+impl ValueFiles {
+    /// The stamps of all files, also during a reading, which finds one after the other.
+    fn stamps(&self) -> BTreeMap<String, FileStamp> {
+        let all = self.before.iter().chain(&self.current);
+        all.map(|(name, file)| (name.clone(), file.stamp)).collect()
+    }
 }
 
 impl SourceValues {
@@ -58,12 +68,34 @@ impl SourceValues {
         self.files().current.values().cloned().collect()
     }
 
-    /// The names of the values, and when each was last changed. Also during a reading, which finds one after the other.
+    /// The names of the values, and when each was last changed.
     pub(crate) fn names(&self) -> Vec<(String, SystemTime)> {
+        self.files().stamps().into_iter().map(|(name, stamp)| (name, stamp.modified)).collect()
+    }
+
+    /// Notes that a commit is applied with the values as they are.
+    pub(crate) fn note_applied(&self, commit: &str) {
+        let mut files = self.files();
+        let mut stamps = files.stamps();
+        if let Some((applied, before)) = files.applied.take()
+            && applied == commit
+        {
+            // A reading may not have come to all of them.
+            for (name, stamp) in before {
+                stamps.entry(name).or_insert(stamp);
+            }
+        }
+        files.applied = Some((commit.to_owned(), stamps));
+    }
+
+    /// The names of the values that have changed since this process applied the same commit; none if it applied another one.
+    pub(crate) fn changed_since(&self, commit: &str) -> Vec<String> {
         let files = self.files();
-        let mut all = files.before.clone();
-        all.extend(files.current.clone());
-        all.into_iter().map(|(name, file)| (name, file.stamp.modified)).collect()
+        let Some((_, before)) = files.applied.as_ref().filter(|(applied, _)| applied == commit) else {
+            return Vec::new();
+        };
+        let changed = files.stamps().into_iter().filter(|(name, now)| before.get(name).is_some_and(|then| then != now));
+        changed.map(|(name, _)| name).collect()
     }
 
     /// Reads a value that the commit does not have. The name is relative to the folder, wherever the manifest is.
@@ -142,6 +174,16 @@ mod tests {
         assert_eq!((values.files_read().len(), values.names().len()), (2, 2));
         values.begin();
         assert_eq!((values.files_read().len(), values.names().len()), (0, 2));
+        values.note_applied("one");
+        fs::write(at("values/tls/key"), "other").unwrap();
+        assert!(values.changed_since("one").is_empty());
+        assert_eq!(values.read("tls/key").unwrap(), "other");
+        assert_eq!(
+            (values.changed_since("one"), values.changed_since("two")),
+            (vec!["tls/key".to_owned()], Vec::new())
+        );
+        values.note_applied("one");
+        assert!(values.changed_since("one").is_empty());
         let none = SourceValues::default();
         assert!(none.read("tls/key").unwrap_err().help.unwrap().contains("`values`"));
     }

@@ -94,6 +94,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 return None;
             }
         }
+        let commit = prepared.options.tree.commit();
+        let changed_values = commit.map(|commit| self.following.values.changed_since(&commit)).unwrap_or_default();
         let on_drift = self.on_drift();
         let following = Arc::clone(&self.following);
         let may_apply = || following.may_apply();
@@ -109,7 +111,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         };
         let run = match is_suspended {
             true => run_suspended(self.store.as_ref(), &prepared, remember),
-            false => run_once(self.store.as_ref(), &prepared, on_drift, &may_apply, remember),
+            false => run_once(self.store.as_ref(), &prepared, &changed_values, on_drift, &may_apply, remember),
         };
         if run.is_cut_short(&prepared.options) {
             span.set_result("cancelled");
