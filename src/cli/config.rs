@@ -28,7 +28,7 @@ use crate::{
         code::Code,
         decode::decode,
         diagnostic::Diagnostic,
-        fault::{Fault, Path as FieldPath},
+        fault::{Fault, Path as FieldPath, Segment, add_untold, nearest},
         node::Tape,
     },
     reconcile::LintLevels,
@@ -97,8 +97,8 @@ pub(super) struct Config {
     keys: Vec<String>,
     fixed: BTreeMap<String, Value>,
     /// The errors of each part. They fail only the commands that use the part: a mistake in the list of sources must not
-    /// prevent a look at the history.
-    errors: Vec<(ConfigPart, Failure)>,
+    /// prevent a look at the history. Those without a part fail every command.
+    errors: Vec<(Option<ConfigPart>, Failure)>,
     /// The levels of lints.
     pub lints: LintLevels,
     /// The sources that `serve` follows.
@@ -135,7 +135,7 @@ impl Config {
         let of_server = |key: &&String| ConfigPart::named(key) == Some(ConfigPart::Server);
         if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
             let failure = self.not_found(key, FieldPath::root().join(key.as_str()));
-            self.errors.push((ConfigPart::Trust, failure));
+            self.errors.push((Some(ConfigPart::Trust), failure));
         }
         self
     }
@@ -170,7 +170,8 @@ impl Config {
     /// Fails with the errors of the parts that a command uses.
     pub(super) fn check(&mut self, used: &[ConfigPart]) -> Result<(), Failure> {
         let errors = std::mem::take(&mut self.errors).into_iter();
-        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(part, _)| used.contains(part));
+        let is_used = |part: Option<ConfigPart>| part.is_none_or(|part| used.contains(&part));
+        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(part, _)| is_used(*part));
         self.errors = others;
         if failing.is_empty() {
             return Ok(());
@@ -245,53 +246,45 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let fail = |fault: Fault| unusable_at(path, text, &fault);
+        let fail = |fault: &Fault| unusable_at(path, text, fault);
         if let Some(fault) = bounds::fault_of_yaml(text) {
-            return Err(fail(fault));
+            return Err(fail(&fault));
         }
         let mut content: Tape = serde_yaml::from_str(text)
-            .map_err(|error| fail(Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
+            .map_err(|error| fail(&Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
         if content.root().is_null() {
             return Ok(Self::default());
         }
         let mut faults = content.take_faults();
         let (file, found) = decode::<File>(content.root(), None);
         faults.extend(found);
-        let unreadable = faults.len();
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
         let (keys, fixed) = (whole.keys().cloned().collect(), fixed(whole));
+        let mut checked = Vec::new();
         let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
-            faults.push(beneath("lints", fault));
+            checked.push(beneath("lints", fault));
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
         let notifications = file.notifications.targets().unwrap_or_else(|found| {
-            faults.extend(found.into_iter().map(|fault| beneath("notifications", fault)));
+            checked.extend(found.into_iter().map(|fault| beneath("notifications", fault)));
             Vec::new()
         });
-        let sources = followed::checked(file.sources, &lints).unwrap_or_else(|fault| {
-            faults.push(fault);
+        let sources = followed::checked(file.sources, &lints).unwrap_or_else(|found| {
+            checked.extend(found);
             Vec::new()
         });
         ClientCertificates::check(&file.client_certificates)
-            .unwrap_or_else(|fault| faults.push(beneath("client_certificates", fault)));
+            .unwrap_or_else(|fault| checked.push(beneath("client_certificates", fault)));
         let rest_writes = WritePolicy::parse(&file.rest_writes).unwrap_or_else(|fault| {
-            faults.push(beneath("rest_writes", fault));
+            checked.push(beneath("rest_writes", fault));
             WritePolicies::new()
         });
-        let checked = faults.split_off(unreadable);
-        // What is wrong with the rest of a key that was only read in part may be a consequence.
-        let is_consequence = |fault: &Fault| faults.iter().any(|other| other.path.0.first() == fault.path.0.first());
-        let checked: Vec<Fault> = checked.into_iter().filter(|fault| !is_consequence(fault)).collect();
-        let mut errors: Vec<(ConfigPart, Failure)> = Vec::new();
-        for fault in faults.into_iter().chain(checked) {
-            match ConfigPart::of(&fault.path).filter(|_| is_readable) {
-                None => return Err(fail(fault)),
-                Some(part) => errors.push((part, fail(fault))),
-            }
-        }
+        add_checked(&mut faults, checked);
+        let part = |fault: &Fault| ConfigPart::of(&fault.path).filter(|_| is_readable);
+        let errors = faults.iter().map(|fault| (part(fault), fail(fault))).collect();
         let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
@@ -313,8 +306,9 @@ impl Config {
     }
 
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take
-    /// precedence.
+    /// precedence. Fails with all errors of the file if one fails every command.
     pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
+        let mut unknown = Vec::new();
         for (name, value) in &self.options {
             let value = Some(value.as_str()).filter(|_| !self.is_refused(name));
             let mut known = false;
@@ -322,12 +316,44 @@ impl Config {
                 command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));
             }
             if !known {
-                let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
-                return Err(self.of_option(name, fault));
+                unknown.push(self.unknown_option(name, &command));
             }
         }
-        Ok(command)
+        if unknown.is_empty() && self.errors.iter().all(|(part, _)| part.is_some()) {
+            return Ok(command);
+        }
+        let of_content = self.errors.iter().filter(|(part, _)| *part != Some(ConfigPart::Trust));
+        let failures = of_content.map(|(_, failure)| failure).chain(&unknown);
+        let diagnostics = failures.flat_map(|failure| &failure.diagnostics).cloned().collect();
+        Err(Failure { diagnostics, exit: Exit::Error })
     }
+
+    fn unknown_option(&self, name: &str, command: &Command) -> Failure {
+        let mut known = BTreeSet::new();
+        add_options(command, &mut known);
+        let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
+        let near = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        self.of_option(name, Fault { help: near, ..fault })
+    }
+}
+
+/// Adds what checks found to the faults of decoding. What is wrong with an entry that was only read in part may be a
+/// consequence.
+fn add_checked(faults: &mut Vec<Fault>, checked: Vec<Fault>) {
+    let unreadable = faults.len();
+    add_untold(faults, checked);
+    let checked = faults.split_off(unreadable);
+    let decoding: Vec<FieldPath> = faults.iter().map(|fault| fault.path.clone()).collect();
+    let is_consequence = |fault: &Fault| {
+        let own = entry(&fault.path);
+        decoding.iter().map(entry).any(|other| own.starts_with(other) || other.starts_with(own))
+    };
+    faults.extend(checked.into_iter().filter(|fault| !is_consequence(fault)));
+}
+
+/// The path of the first list's entry that a field is in, or its whole path if it is in no list.
+fn entry(path: &FieldPath) -> &[Segment] {
+    path.0.split_inclusive(|step| matches!(step, Segment::Index(_))).next().unwrap_or_default()
 }
 
 /// Places a fault below a key of the file.
@@ -360,6 +386,13 @@ fn fixed(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
 
 fn subcommands(command: &Command) -> Vec<String> {
     command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
+}
+
+/// Adds the options of a command and its subcommands that a file can set.
+fn add_options<'c>(command: &'c Command, options: &mut BTreeSet<&'c str>) {
+    let with_variable = command.get_arguments().filter(|argument| argument.get_env().is_some());
+    options.extend(with_variable.filter_map(clap::Arg::get_long));
+    command.get_subcommands().for_each(|subcommand| add_options(subcommand, options));
 }
 
 /// Sets the default of an option in a command and its subcommands, if there is one. An option without an environment variable has no

@@ -146,32 +146,40 @@ pub(super) struct ConfiguredSource {
     scope: SourceScope,
 }
 
-/// Checks the list of sources. `lints` are the levels for all sources; the path of a fault starts at `sources`.
-pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<Vec<ConfiguredSource>, Fault> {
+/// Checks the list of sources, and returns the first fault of each. `lints` are the levels for all sources; the path of a
+/// fault starts at `sources`.
+pub(super) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<Vec<ConfiguredSource>, Vec<Fault>> {
+    let mut faults = Vec::new();
     let mut names = BTreeSet::new();
     let mut sources = Vec::new();
     let is_alone = entries.len() == 1;
     for (at, entry) in entries.into_iter().enumerate() {
         let place = FieldPath::root().join("sources").join(at);
-        let mut source = entry.checked(lints).map_err(|fault| {
-            let path = fault.path.under(&place);
-            fault.at(path)
-        })?;
-        // Otherwise, whoever is applied first would get everything.
-        if !is_alone && source.scope.adopt == Adoption::WhileAlone {
-            source.scope.adopt = Adoption::Of(BTreeSet::new());
+        let is_new = names.insert(entry.name.clone());
+        match entry.checked(lints) {
+            Ok(source) if !is_new => {
+                let message = format!("duplicate source name `{}`", printable(&source.name));
+                let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));
+                let help = "give each source its own name: under one name, each would delete the other's resources";
+                faults.push(fault.help(help));
+            }
+            Ok(mut source) => {
+                // Otherwise, whoever is applied first would get everything.
+                if !is_alone && source.scope.adopt == Adoption::WhileAlone {
+                    source.scope.adopt = Adoption::Of(BTreeSet::new());
+                }
+                sources.push(source);
+            }
+            Err(fault) => {
+                let path = fault.path.under(&place);
+                faults.push(fault.at(path));
+            }
         }
-        if !names.insert(source.name.clone()) {
-            let message = format!("duplicate source name `{}`", printable(&source.name));
-            let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));
-            return Err(
-                fault.help("give each source its own name: under one name, each would delete the other's resources")
-            );
-        }
-        sources.push(source);
     }
-    values::are_apart(&sources)?;
-    Ok(sources)
+    if faults.is_empty() {
+        faults.extend(values::are_apart(&sources).err());
+    }
+    if faults.is_empty() { Ok(sources) } else { Err(faults) }
 }
 
 impl SourceEntry {

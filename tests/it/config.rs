@@ -249,6 +249,31 @@ fn all_errors_are_told_at_once() {
     let run = folder.run("validate .");
     let told = ["/lints/nope", "/sources/0/interval", "/hooks/git"];
     assert!(run.code == 1 && told.iter().all(|place| run.err.contains(place)), "{}", run.all());
+    let sources = "[{name: a, path: m, interval: soon}, {name: b, nope: 1}, {name: a, path: m}, {path: m}, {name: c, path: m, drift: x}]";
+    folder.write(CONFIG, &format!("soruces: []\noptions: {{stor: x, banana: 1}}\nsources: {sources}\n"));
+    let run = folder.run("history");
+    let told = [
+        "at /soruces (line 1): unknown field `soruces`",
+        "did you mean `sources`?",
+        "at /options/stor (line 2): unknown option `stor`",
+        "did you mean `store`?",
+        "at /options/banana (line 2)",
+        "/sources/0/interval",
+        "/sources/1/nope",
+        "/sources/2/name",
+        "`name` is required",
+        "/sources/4/drift",
+    ];
+    for text in told {
+        assert!(run.code == 1 && run.err.contains(text), "{text}: {}", run.all());
+    }
+    let webhooks =
+        "[{name: a, url: 'https://a.example.com/', format: slak}, {name: b, secret_file: s}, {name: c, formt: slack}]";
+    folder.write(CONFIG, &format!("notifications: {{webhooks: {webhooks}}}\n"));
+    let run = folder.run("validate .");
+    let told = ["/notifications/webhooks/0/format", "/notifications/webhooks/1/url", "/notifications/webhooks/2/formt"];
+    assert!(told.iter().all(|place| run.err.contains(place)), "{}", run.all());
+    assert!(!run.err.contains("/webhooks/2/url"), "it may be a consequence: {}", run.all());
 }
 
 #[test]
