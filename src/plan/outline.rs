@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 use super::{Change, ChangeIdentity, Effect, Plan, Summary};
@@ -250,12 +250,11 @@ fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(Str
             (old, Some(whole(spec.as_ref(), review.after())))
         }
         Operation::Patch { spec, fields, .. } => {
-            let given = |spec: &dyn AnyResource, secrets: Secrets<'_>| -> Result<Value, JsonError> {
-                let all = spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field));
-                Ok(Value::Object(all.collect()))
+            let given = |spec: &dyn AnyResource, secrets: Secrets<'_>| -> Result<Map<String, Value>, JsonError> {
+                Ok(spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field)).collect())
             };
-            let old = before.map(|before| given(before, review.before()));
-            (old, Some(given(spec.as_ref(), review.after())))
+            let old = before.map(|before| given(before, review.before())).transpose()?;
+            return patched(old.unwrap_or_default(), given(spec.as_ref(), review.after())?);
         }
         Operation::PutModule { slot, module, .. } => {
             let old = before.and_then(|before| before.module(slot));
@@ -272,6 +271,19 @@ fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(Str
     Ok((yaml(old.transpose()?)?, yaml(new.transpose()?)?))
 }
 
+/// The YAML of the fields of a PATCH, before and after. What was set and is not any longer has its unset value, so that it is
+/// seen which field the request clears.
+fn patched(mut old: Map<String, Value>, mut new: Map<String, Value>) -> Result<(String, String), JsonError> {
+    old.values_mut().chain(new.values_mut()).for_each(prune_unset);
+    old.retain(|_, value| is_set(value));
+    new.retain(|field, value| is_set(value) || old.contains_key(field));
+    let text = |fields: Map<String, Value>| match fields.is_empty() {
+        true => Ok(String::new()),
+        false => serde_yaml::to_string(&fields).map_err(JsonError::new),
+    };
+    Ok((text(old)?, text(new)?))
+}
+
 /// YAML without unset values: null, "", [], {} and 0 mean unset (D14). No value is an empty text.
 pub(super) fn yaml(value: Option<Value>) -> Result<String, JsonError> {
     let Some(mut value) = value else { return Ok(String::new()) };
@@ -283,16 +295,20 @@ fn prune_unset(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.values_mut().for_each(prune_unset);
-            map.retain(|_, value| match value {
-                Value::Null => false,
-                Value::String(text) => !text.is_empty(),
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(map) => !map.is_empty(),
-                Value::Number(number) => number.as_f64() != Some(0.0),
-                Value::Bool(_) => true,
-            });
+            map.retain(|_, value| is_set(value));
         }
         Value::Array(items) => items.iter_mut().for_each(prune_unset),
         _ => {}
+    }
+}
+
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::Bool(_) => true,
     }
 }

@@ -41,6 +41,21 @@ fn the_comments_of_two_sources_do_not_replace_each_other() {
     assert_eq!(first("plan a --source team-a"), "<!-- edgewright:team-a -->");
 }
 
+#[test]
+fn a_plan_shows_which_field_is_cleared() {
+    let folder = Folder::new();
+    let described = edge("a").replace("spec: {", "spec: {description: hand, ");
+    let plan = |text: &str| {
+        folder.write("a/a.yaml", text);
+        let out = folder.ok("reconcile a").out;
+        let is_changed = |line: &&str| line.starts_with("+ ") || line.starts_with("- ");
+        out.lines().map(str::trim_start).filter(is_changed).map(str::to_owned).collect::<Vec<String>>()
+    };
+    plan(&edge("a"));
+    assert_eq!(plan(&described), ["+ description: hand"]);
+    assert_eq!(plan(&edge("a")), ["- description: hand", "+ description: ''"]);
+}
+
 /// A shared folder with module sets and an edge, and a team's folder that uses them.
 fn teams() -> Folder {
     let folder = Folder::new();
