@@ -30,7 +30,8 @@ const LONGEST_VALUE: usize = 60;
 /// revision in it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Kind of the resource, such as `edge` or `route`; or its id or name alone, such as `storefront/cart`.
+    /// Kind of the resource, such as `edge` or `route`; or alone, its id, its name such as `storefront/cart`, or both kind and
+    /// name such as `edge/storefront`.
     #[arg(value_name = "KIND|ID|NAME")]
     kind: String,
     /// Id of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.

@@ -49,7 +49,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
     before: Option<u64>,
     /// Show only records about this resource: its id, its name such as `storefront/cart` if no other resource has it, its
-    /// kind and name such as `route storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
+    /// kind and name such as `route storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
     /// routes of an edge that was deleted.
     #[arg(long, value_names = ["KIND|ID|NAME|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
     resource: Vec<String>,

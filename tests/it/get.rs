@@ -287,6 +287,9 @@ fn a_route_is_named_as_plans_show_it() {
         "history --resource storefront/checkout".to_owned(),
         "blame storefront".to_owned(),
         "history --resource checkout".to_owned(),
+        // As `transfer` takes it.
+        "blame edge/storefront".to_owned(),
+        "history --resource HttpsEdgeRoute/storefront/checkout".to_owned(),
     ];
     for (line, run) in lines.iter().zip(everywhere(&folder, &lines)) {
         assert!(run.out.lines().count() > 1, "{line}: {}", run.all());
@@ -299,6 +302,14 @@ fn a_route_is_named_as_plans_show_it() {
     for command in ["blame", "history --resource"] {
         let none = folder.run(&format!("{command} storefront/nothing"));
         assert_eq!((none.code, none.err.contains("no resource has the id or name")), (1, true), "{}", none.all());
+        for (wanted, said) in [
+            ("storefrnot/checkout", "did you mean `storefront/checkout`?"),
+            ("storefrnt", "did you mean `storefront`?"),
+            ("edge/storefrnt", "no https-edge with the id or name `storefrnt`"),
+        ] {
+            let near = folder.run(&format!("{command} {wanted}"));
+            assert_eq!((near.code, near.err.contains(said)), (1, true), "{}", near.all());
+        }
     }
 
     // Who deleted an edge is asked when it is gone.

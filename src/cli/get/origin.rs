@@ -21,11 +21,11 @@ use crate::{
         code::Code,
         decode::list,
         diagnostic::{Diagnostic, Name},
-        fault::Fault,
+        fault::{Fault, nearest},
         id::Id,
         key::{Key, segment},
         secret::Secrets,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
         unbounded,
         view::view_json,
     },
@@ -67,15 +67,27 @@ impl GetOrigin {
         Ok(GetOrigin::Store(Box::new(store), snapshot))
     }
 
-    /// Finds the key of the one resource that `KIND NAME`, `KIND ID`, `ID`, `NAME` or `PARENT/NAME` names.
+    /// Finds the key of the one resource that `KIND NAME`, `KIND ID`, `ID`, `NAME`, `PARENT/NAME` or `KIND/NAME` names.
     pub(crate) fn key_of(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
         match second {
             Some(wanted) => self.key_of_kind(kind_of(first)?, wanted),
             None => match self.kind_of_id(first) {
                 Ok(kind) => self.key_of_kind(kind, first),
-                Err(failure) if failure.has_code(Code::NotFound) => self.key_of_name(first),
+                Err(failure) if failure.has_code(Code::NotFound) => self.key_of_full_name(first),
                 Err(failure) => Err(failure),
             },
+        }
+    }
+
+    /// Finds the key of the one resource that has a name, alone, after that of its parent, or after its kind. An edge can have
+    /// the name of a kind, so that a parent comes first.
+    fn key_of_full_name(&self, name: &str) -> Result<Key, Failure> {
+        let found = self.key_of_name(name);
+        let is_unknown = found.as_ref().is_err_and(|failure| failure.has_code(Code::NotFound));
+        let with_kind = name.split_once('/').filter(|_| is_unknown);
+        match with_kind.and_then(|(kind, name)| Some((kind_of(kind).ok()?, name))) {
+            Some((kind, name)) => self.key_of_kind(kind, name),
+            None => found,
         }
     }
 
@@ -121,8 +133,24 @@ impl GetOrigin {
             }
             (None, _) => {
                 let message = format!("no resource has the id or name `{}`", printable(name));
-                Err(Diagnostic::error(Code::NotFound, message).help(near_kind(name)).into())
+                Err(Diagnostic::error(Code::NotFound, message).help(self.near_name(name)).into())
             }
+        }
+    }
+
+    /// The help for a name that no resource has. Only a store has all names at hand.
+    fn near_name(&self, name: &str) -> String {
+        let names = match self {
+            GetOrigin::Store(_, snapshot) => names(snapshot, name.contains('/')),
+            GetOrigin::Server(..) => Vec::new(),
+        };
+        match nearest(name, names.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{}`?", printable(near)),
+            None if name.contains('/') => {
+                "name a resource as `KIND/NAME`, a route as `EDGE/ROUTE`, or by its id; `edgewright get` lists them"
+                    .into()
+            }
+            None => near_kind(name),
         }
     }
 
@@ -272,6 +300,16 @@ impl GetOrigin {
             GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
         }
     }
+}
+
+/// The names of resources, of children with or without that of their parents.
+fn names(snapshot: &Snapshot, with_parents: bool) -> Vec<String> {
+    let own = |entry: &Entry| Some(entry.claim.as_deref()?.name.clone());
+    let full = |entry: &Entry| match entry.key.parent_key().filter(|_| with_parents) {
+        Some(parent) => Some(format!("{}/{}", own(snapshot.get(&parent)?)?, own(entry)?)),
+        None => own(entry),
+    };
+    snapshot.iter().filter_map(|entry| full(entry)).collect()
 }
 
 /// The help for what is neither an id nor a name: a kind may be meant.
