@@ -26,6 +26,7 @@ use crate::{
         diagnostic::Diagnostic,
         fault::{Fault, Path as FieldPath, nearest},
         host_pattern::check_host_pattern,
+        key_scope::includes_kind,
         kind::owner::Role,
     },
     plan::safety::Budget,
@@ -272,9 +273,9 @@ impl SourceEntry {
     }
 }
 
-/// The kinds with a name, or all for `*`.
+/// The kinds that a name in a scope includes.
 fn kinds_named(name: &str) -> Result<Vec<Kind>, Fault> {
-    let named: Vec<Kind> = Kind::all().filter(|info| name == "*" || info.name == name).map(|info| info.kind).collect();
+    let named: Vec<Kind> = Kind::all().filter(|info| includes_kind(name, info.name)).map(|info| info.kind).collect();
     if !named.is_empty() {
         return Ok(named);
     }

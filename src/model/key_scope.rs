@@ -127,7 +127,7 @@ impl KeyScope {
 
     /// Whether the key may change resources of a kind that no source owns.
     pub(crate) fn may_write(&self, kind: Kind) -> bool {
-        self.kinds.iter().any(|name| name == ALL || name == kind.facts().name)
+        self.kinds.iter().any(|name| includes_kind(name, kind.facts().name))
     }
 
     /// Whether the key may make such a change to single resources.
@@ -154,7 +154,7 @@ impl KeyScope {
         let (apply, plan): (Vec<&String>, Vec<&String>) =
             (self.apply.iter().collect(), self.plan.iter().chain(&self.apply).collect());
         let role = |role: Option<Role>| role.unwrap_or(Role::Admin);
-        let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| wide == ALL || wide == kind));
+        let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| includes_kind(wide, kind)));
         let actions = WriteAction::EVERY.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
         let expires = match (self.expiry(), other.expiry()) {
             (Some(own), Some(other)) => other <= own,
@@ -191,6 +191,13 @@ impl KeyScope {
     fn networks(&self) -> impl Iterator<Item = Network> {
         self.addresses.iter().filter_map(|text| text.parse().ok())
     }
+}
+
+/// Whether the name of a kind in a scope, or `*`, includes a kind. Manifests declare event sources only within their
+/// subscription.
+pub(crate) fn includes_kind(name: &str, kind: &str) -> bool {
+    let is_subscription = name == Kind::EventSubscription.facts().name;
+    name == ALL || name == kind || (is_subscription && kind == Kind::EventSource.facts().name)
 }
 
 /// Whether a pattern selects a source.
@@ -337,6 +344,10 @@ mod tests {
         assert!(scope.may_apply("shop-a") && scope.may_plan("shop-a") && scope.may_plan("docs"));
         assert!(!scope.may_apply("docs") && !scope.may_apply("shop") && !scope.may_plan("identity"));
         assert!(scope.may_write(Kind::TlsCertificate) && !scope.may_write(Kind::HttpsEdge));
+        let [whole, part] =
+            ["EventSubscription", "EventSource"].map(|kind| KeyScope { kinds: texts(&[kind]), ..KeyScope::default() });
+        assert!(whole.may_write(Kind::EventSource) && !part.may_write(Kind::EventSubscription));
+        assert_eq!((whole.exceeded_by(&part), part.exceeded_by(&whole)), (None, Some("kinds")));
         assert!(WriteAction::EVERY.into_iter().all(|action| scope.may_do(action)));
         let none = KeyScope::default();
         assert!(!none.may_plan("shop") && !none.may_apply("shop") && !none.may_write(Kind::HttpsEdge));

@@ -168,7 +168,8 @@ fn a_subscription_with_the_sources_of_others_is_out_of_reach() {
     let current = |owner: Option<&str>| {
         Snapshot::default().apply(&[source("edge_created.v0", owner)], Timestamp::UNIX_EPOCH).unwrap().0
     };
-    let scope = kinds(&["EventSource", "EventSubscription"]);
+    // Its event sources are included.
+    let scope = kinds(&["EventSubscription"]);
     let judged =
         |owner: Option<&str>| found(&scope, &current(owner), ChangeOrigin::Request, &[source("edge_deleted.v0", None)]);
     assert_eq!((judged(None), judged(Some("shop")), judged(Some("identity"))), (Ok(()), Ok(()), NO));
