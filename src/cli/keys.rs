@@ -13,7 +13,7 @@ use super::{
     config::Config,
     key_scope::{ScopeArgs, unknown_sources},
     local_log::LocalLogArgs,
-    output::{hand_over, is_readable_by_others, print},
+    output::{check_not_discarded, hand_over, is_readable_by_others, print},
     owners,
     show::say,
     store_or_server::StoreOrServer,
@@ -135,6 +135,10 @@ impl Args {
                 };
                 let (has, sources) = match place.client()? {
                     Some(client) => {
+                        // A server would keep the new owner.
+                        if token_file.is_none() {
+                            check_not_discarded().inspect_err(|_| say("No key was created."))?;
+                        }
                         let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
                         (has, scope.as_ref().and_then(|_| sources_of_server(&client)))
                     }

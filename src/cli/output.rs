@@ -144,11 +144,16 @@ pub(super) fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
 
 /// Writes data that must arrive, such as a token: a closed pipe is an error too.
 pub(super) fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
-    // A standard output that was closed is the null device by now, and nobody would ever see the data.
-    if is_discarded() {
-        return Err(unwritable(&io::Error::other("it is closed or discarded")));
-    }
+    check_not_discarded()?;
     write(data.as_ref()).map_err(|error| unwritable(&error))
+}
+
+/// Fails if nobody would ever see what is written to standard output. One that was closed is the null device by now.
+pub(super) fn check_not_discarded() -> Result<(), Failure> {
+    match is_discarded() {
+        true => Err(unwritable(&io::Error::other("it is closed or discarded"))),
+        false => Ok(()),
+    }
 }
 
 /// Converts a write error on standard output into a failure, unless it is a closed pipe.

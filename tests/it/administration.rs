@@ -87,13 +87,19 @@ fn keys_are_created_listed_and_revoked_while_the_server_runs() {
 fn a_key_whose_token_nobody_gets_is_deleted_again() {
     let folder = Folder::new();
     let serve = folder.serve("");
-    let mut command = folder.command(&format!("keys create --server {}", url(&serve)));
-    command.env("EDGEWRIGHT_TOKEN", &serve.token).stdin(Stdio::null()).stdout(Stdio::null());
-    let output = command.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.contains("No key was created.")), (Some(1), true), "{said}");
-    let keys = serve.get("/api_keys").json();
-    assert_eq!(keys["keys"].as_array().map(Vec::len), Some(1), "{keys}");
+    let owners = || through(&folder, &serve, &serve.token, "owners list").out.lines().count();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    // What can be known before makes no owner, either.
+    for (stdout, remaining) in [(Stdio::null(), 1), (Stdio::from(full), 2)] {
+        let mut command = folder.command(&format!("keys create --server {}", url(&serve)));
+        command.env("EDGEWRIGHT_TOKEN", &serve.token).stdin(Stdio::null()).stdout(stdout);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.contains("No key was created.")), (Some(1), true), "{said}");
+        let keys = serve.get("/api_keys").json();
+        assert_eq!(keys["keys"].as_array().map(Vec::len), Some(1), "{keys}");
+        assert_eq!(owners(), remaining);
+    }
 }
 
 #[test]
