@@ -11,12 +11,20 @@ pub struct StoreError {
     pub code: Code,
     /// The message: one sentence without a full stop.
     pub message: String,
+    /// How to fix the error, if that is not what the code says.
+    pub help: Option<&'static str>,
 }
 
 impl StoreError {
     /// Creates an error.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), help: None }
+    }
+
+    /// Sets how to fix the error.
+    #[must_use]
+    pub fn help(self, help: &'static str) -> Self {
+        Self { help: Some(help), ..self }
     }
 
     /// Creates the error of a failed file operation; `doing` completes "cannot …".

@@ -58,7 +58,7 @@ pub(crate) enum PointInTime {
 pub(super) fn check_complete(folder: &Path) -> Result<(), StoreError> {
     if files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))? {
         let message = format!("a restore into {} was interrupted: run it again", folder.display());
-        return Err(StoreError::new(Code::StoreFormat, message));
+        return Err(StoreError::new(Code::StoreFormat, message).help("run the same restore again"));
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ fn check_empty(folder: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let message = format!("{} is not empty: a store is restored into a new or empty folder", folder.display());
-    Err(StoreError::new(Code::StoreFormat, message))
+    Err(StoreError::new(Code::StoreFormat, message).help("choose a new or empty folder with `--store`"))
 }
 
 fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
