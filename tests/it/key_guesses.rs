@@ -79,7 +79,7 @@ fn neither_a_plan_nor_its_error_tells_whether_an_immutable_secret_is_right() {
     let (_, team) = key(&server, json!({"apply": ["identity"], "kinds": ["TlsCertificate"], "global": true}));
     let list = server.call("GET", "/tls_certificates", None);
     for (id, status, words) in [
-        (free_certificate(&server), 403, "which has secrets, without `secrets`"),
+        (free_certificate(&server), 403, "needs `secrets` to adopt TlsCertificate"),
         (list.str("/tls_certificates/0/id").to_owned(), 409, "OWNER_CONFLICT"),
     ] {
         let answers = guesses().map(|guess| {

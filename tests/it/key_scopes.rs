@@ -81,7 +81,7 @@ fn a_stolen_planner_key_changes_nothing_and_learns_no_secret() {
     refused(&post("/reconciliations", reconciliation("shop", &text, false)), 403, &["planner", "editor"]);
     refused(&post("/reconciliations", reconciliation("identity", &text, true)), 403, &["`identity`", "usr_admin"]);
     refused(&post("/rollbacks", Some(json!({"to": 2}))), 403, &["planner"]);
-    refused(&post("/rollbacks", Some(json!({"to": 2, "dry_run": true}))), 403, &["every source"]);
+    refused(&post("/rollbacks", Some(json!({"to": 2, "dry_run": true}))), 403, &["every source", "with `--source`"]);
     refused(&post("/api_keys", Some(json!({}))), 403, &["planner"]);
     for source in ["shop", "identity"] {
         let route = server.call_as(&token, "GET", &route_of(&server, source), None);

@@ -70,7 +70,7 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         Intent::Watch | Intent::Identify => Ok(()),
         Intent::ReadFeed => match caller.role {
             Role::Gateway if scope.is_none_or(|scope| scope.secrets) => Ok(()),
-            Role::Gateway => Err(forbidden(caller, "read the gateway configuration without `secrets`", current)),
+            Role::Gateway => Err(needs(caller, "`secrets`", "read the gateway configuration", current)),
             _ => Err(Fault::new(
                 Code::Forbidden,
                 "only the role `gateway` can read the gateway configuration, which has private keys and secrets",
@@ -92,7 +92,11 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
                 (Some(scope), Some(source)) if scope.may_plan(source) => Ok(()),
                 (Some(scope), None) if scope.may_plan_all() => Ok(()),
                 (_, Some(source)) => Err(of_source(caller, "plan a rollback of", source, current)),
-                (_, None) => Err(forbidden(caller, "plan a rollback of every source", current)),
+                (_, None) => {
+                    let help =
+                        format!("name one source, with `--source` on the command line, or {}", ask_an_admin(current));
+                    Err(forbidden(caller, "plan a rollback of every source", current).help(help))
+                }
             }
         }
         Intent::Apply(source) => {
@@ -106,7 +110,7 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys", current),
         Intent::Backup => match scope {
             Some(scope) if caller.role == Role::Admin && !scope.secrets => {
-                Err(forbidden(caller, "make backups without `secrets`", current))
+                Err(needs(caller, "`secrets`", "make backups", current))
             }
             _ if caller.role == Role::Admin => Ok(()),
             _ => {
@@ -199,6 +203,12 @@ fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> F
 /// Refuses what the scope of a key does not grant.
 fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
     let message = format!("the scope of the API key {} does not allow it to {what}", caller.key);
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+/// Refuses what the scope of a key would allow with a right that it lacks.
+fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
+    let message = format!("the scope of the API key {} needs {right} to {what}", caller.key);
     Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::{ask_an_admin, forbidden};
+use super::{ask_an_admin, needs};
 use crate::api::auth::Caller;
 use crate::model::{
     Kind,
@@ -80,7 +80,7 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     }
     // Also in the plan of a source: a manifest can declare a key.
     if !own.may_write(Kind::ApiKey) {
-        return Err(forbidden(caller, "manage API keys without `ApiKey` in `kinds`", current));
+        return Err(needs(caller, "`ApiKey` in `kinds`", "manage API keys", current));
     }
     let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
     if let Some(present) = present {

@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::{Manner, forbidden, of_source};
+use super::{Manner, forbidden, needs, of_source};
 use crate::{
     api::auth::Caller,
     model::{
@@ -31,19 +31,21 @@ pub(super) fn check<O: Borrow<Operation>>(
 }
 
 fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
-    let what = match denied {
-        Denied::Source(verb, source) => return of_source(caller, verb, source, current).at(Path::root()),
-        Denied::Unowned(verb, kind) => format!("{verb} resources of kind {kind} that no source owns"),
+    let forbidden = |what: String| forbidden(caller, &what, current);
+    let needs = |right: &str, what: String| needs(caller, right, &what, current);
+    match denied {
+        Denied::Source(verb, source) => of_source(caller, verb, source, current).at(Path::root()),
+        Denied::Unowned(verb, kind) => forbidden(format!("{verb} resources of kind {kind} that no source owns")),
         Denied::Global(verb, kind) => {
-            format!("{verb} resources of kind {kind}, which act on every source, without `global`")
+            needs("`global`", format!("{verb} resources of kind {kind}, which act on every source"))
         }
-        Denied::Certificate => "change a certificate that no source owns without `global`".to_owned(),
-        Denied::Secrets(key) => format!("adopt {key}, which has secrets, without `secrets`"),
+        Denied::Certificate => needs("`global`", "change a certificate that no source owns".to_owned()),
+        Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
         Denied::Stated(key) => {
-            format!("declare {key} by its ID, which no source has declared yet, without `{}` in `kinds`", key.kind)
+            let what = format!("declare {key} by its ID, which no source has declared yet");
+            needs(&format!("`{}` in `kinds`", key.kind), what)
         }
-        Denied::Action(verb) => format!("{verb} single resources"),
-        Denied::Host(host) => format!("serve `{}`, which is not in `hosts`", printable(host)),
-    };
-    forbidden(caller, &what, current)
+        Denied::Action(verb) => forbidden(format!("{verb} single resources")),
+        Denied::Host(host) => forbidden(format!("serve `{}`, which is not in `hosts`", printable(host))),
+    }
 }
