@@ -69,7 +69,11 @@ impl Args {
             .into());
         };
         let info = code.info();
-        print(format!("{code}\n\nCause: {}\n\nFix:   {}\n\nHTTP status: {}\n", info.cause, info.cure, info.status))?;
+        let severity = match info.is_warning() {
+            true => "Severity: warning".to_owned(),
+            false => format!("HTTP status: {}", info.status),
+        };
+        print(format!("{code}\n\nCause: {}\n\nFix:   {}\n\n{severity}\n", info.cause, info.cure))?;
         Ok(Exit::Done)
     }
 }

@@ -52,6 +52,17 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
 }
 
 #[test]
+fn a_code_of_warnings_has_no_status() {
+    let folder = Folder::new();
+    for (code, says) in
+        [("OPENS_ACCESS", "Severity: warning"), ("KNOWN_FINDINGS", "Severity: warning"), ("STALE", "HTTP status: ")]
+    {
+        let out = folder.ok(&format!("explain ERR_EDGEWRIGHT_{code}")).out;
+        assert!(out.contains(says) && out.contains("HTTP status") != (says == "Severity: warning"), "{out}");
+    }
+}
+
+#[test]
 fn names_are_unique_and_explained() {
     let names: std::collections::BTreeSet<_> = LINTS.iter().map(|lint| lint.name).collect();
     assert_eq!(names.len(), LINTS.len());

@@ -101,6 +101,13 @@ pub struct CodeInfo {
     pub cure: &'static str,
 }
 
+impl CodeInfo {
+    /// Whether the code is only that of warnings, which no response of the API fails with.
+    pub fn is_warning(&self) -> bool {
+        matches!(self.code, Code::UnreviewedSecrets | Code::UncomparedSecrets | Code::OpensAccess | Code::KnownFindings)
+    }
+}
+
 pub(super) const fn info(
     code: Code,
     name: &'static str,
