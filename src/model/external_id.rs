@@ -9,7 +9,7 @@ use super::{
     id::is_opaque_id,
     kind::Kind,
 };
-use crate::text::printable;
+use crate::text::{has_token, printable};
 
 /// A kind of resource that another service owns (D20).
 pub(crate) struct ExternalKind {
@@ -100,7 +100,8 @@ pub(crate) fn external_id(faults: &mut Faults, field: &str, kind: &ExternalKind,
         if id.is_empty() {
             let fault = Fault::new(Code::Required, format!("`{field}` is required"));
             faults.report(fault.help(format!("set an ID, such as `{field}: {}`", kind.sample)));
-        } else {
+        } else if !has_token(id) {
+            // The check of all texts of the resource reports a token.
             faults.extend(kind.id_fault(id));
         }
     });
@@ -114,7 +115,7 @@ pub(crate) fn external_ids(faults: &mut Faults, field: &str, kind: &ExternalKind
                 let fault =
                     Fault::new(Code::Required, format!("each entry of `{field}` must be an ID (found an empty one)"));
                 faults.report(fault.help(format!("remove the entry, or set an ID, such as `{}`", kind.sample)));
-            } else {
+            } else if !has_token(id) {
                 faults.extend(kind.id_fault(id));
             }
         });

@@ -219,6 +219,7 @@ fn no_text_of_a_manifest_takes_a_token() {
     folder.write(&format!("m/{:04}.json", specs.len()), &manifest.to_string());
     let run = folder.run("validate m --format json");
     assert!(run.code != 0 && !run.all().contains(secret), "{}", run.all());
+    assert!(!run.out.contains("is not a valid ID"), "the token is the reason: {}", run.out);
     let report: Value = serde_json::from_str(&run.out).unwrap();
     let is_refused = |file: &str| {
         let mut of_file = report["diagnostics"].as_array().unwrap().iter().filter(|it| it["file"] == file);
