@@ -26,12 +26,12 @@ fn a_missing_revision_or_path_is_a_failed_look_and_the_message_says_what_exists(
         ("repository: repo, semver: ^2", "cannot read repo: no tag has a version in the range `^2`", "has `v1.0.0`"),
         (
             "repository: repo, ref: main, path: egde",
-            "egde in repo at `main` cannot be read: no such file or folder",
+            "egde of repo at `main` cannot be read: no such file or folder",
             "the top folder has `edge`",
         ),
         (
             "repository: repo, ref: main, path: edge/sub",
-            "edge/sub in repo at `main`",
+            "edge/sub of repo at `main`",
             "`edge` has `name.txt`, `one.yaml`",
         ),
         ("path: nowhere", "nowhere cannot be read", ""),

@@ -160,7 +160,7 @@ impl CommitTree {
         let named = self.named(path);
         match self.repository_name.as_str() {
             "" => named,
-            repository => format!("{named} in {repository} at `{}`", self.revision),
+            repository => format!("{named} of {repository} at `{}`", self.revision),
         }
     }
 
