@@ -234,6 +234,8 @@ mod tests {
             ("kind:\tK\n", "kind: K\n"),
             ("a:    {}\n", "a: {}\n"),
             ("a: {name:   s,\tb:  [1,  2], c:1 }\n", "a: {name: s, b: [1, 2], c:1 }\n"),
+            ("a: {A: \"x,y\",B: y,}\nb: [  a,b ]\n", "a: {A: \"x,y\", B: y,}\nb: [ a, b ]\n"),
+            ("a: {  b: [],c: {},   # of b\n  d: e,f: g}\n", "a: { b: [], c: {},   # of b\n  d: e, f: g}\n"),
             ("a:   # kept\n  b:  |  # of b\n    c:   d\n", "a:   # kept\n  b: |  # of b\n    c:   d\n"),
             ("a: {b: 1,   # of b\n  c:  two  words}\n", "a: {b: 1,   # of b\n  c: two  words}\n"),
             (

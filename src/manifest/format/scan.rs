@@ -42,7 +42,8 @@ fn without_properties(text: &str) -> &str {
     rest
 }
 
-/// Returns a line from its value on, with one space in place of the blanks after each colon and comma in brackets.
+/// Returns a line from its value on, with one space after each comma in brackets, and in place of the blanks after each colon
+/// and opening bracket.
 pub(super) fn spaced(text: &str) -> String {
     let value = without_properties(text);
     let properties = text.get(..text.len() - value.len()).unwrap_or_default();
@@ -101,14 +102,15 @@ impl Scan {
         self.separators(line, |_| {})
     }
 
-    /// Returns one more line, with one space in place of the blanks after each colon and comma in brackets.
+    /// Like [`spaced`], for one more line.
     pub(super) fn spaced(self, line: &str) -> String {
         let (mut text, mut copied) = (String::with_capacity(line.len()), 0);
         self.separators(line, |end| {
             let rest = line.get(end..).unwrap_or_default();
             let value = without_blanks(rest);
+            let is_next = line.get(..end).is_some_and(|before| before.ends_with(',')) && !value.starts_with([']', '}']);
             // A comment may be aligned with others.
-            if value.len() < rest.len() && !value.is_empty() && !value.starts_with('#') {
+            if (is_next || value.len() < rest.len()) && !value.is_empty() && !value.starts_with('#') {
                 text.push_str(line.get(copied..end).unwrap_or_default());
                 text.push(' ');
                 copied = line.len() - value.len();
@@ -118,7 +120,7 @@ impl Scan {
         text
     }
 
-    /// Scans one more line. Calls `separated` with the end of each colon and comma in brackets.
+    /// Scans one more line. Calls `separated` with the end of each opening bracket, and of each colon and comma in brackets.
     fn separators(mut self, line: &str, mut separated: impl FnMut(usize)) -> Self {
         let mut chars = line.char_indices().peekable();
         let mut before = ' ';
@@ -135,7 +137,10 @@ impl Scan {
                 None if c == '#' && before.is_whitespace() => return self,
                 None => match c {
                     '"' | '\'' if self.fresh => self.quote = Some(c),
-                    '[' | '{' if self.fresh || self.depth > 0 => (self.depth, self.fresh) = (self.depth + 1, true),
+                    '[' | '{' if self.fresh || self.depth > 0 => {
+                        (self.depth, self.fresh) = (self.depth + 1, true);
+                        separated(at + 1);
+                    }
                     ']' | '}' if self.depth > 0 => (self.depth, self.fresh) = (self.depth - 1, false),
                     ',' | ':' if self.depth > 0 => {
                         self.fresh = true;
