@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Exit, Failure,
+    Exit, Failure, config_options,
     config_part::ConfigPart,
     config_text,
     followed::{self, ConfiguredSource, SourceEntry, text_of},
@@ -311,11 +311,9 @@ impl Config {
         let mut unknown = Vec::new();
         for (name, value) in &self.options {
             let value = Some(value.as_str()).filter(|_| !self.is_refused(name));
-            let mut known = false;
-            for subcommand in subcommands(&command) {
-                command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut known));
-            }
-            if !known {
+            let (with_default, is_known) = config_options::set_default(command, name, value);
+            command = with_default;
+            if !is_known {
                 unknown.push(self.unknown_option(name, &command));
             }
         }
@@ -329,10 +327,8 @@ impl Config {
     }
 
     fn unknown_option(&self, name: &str, command: &Command) -> Failure {
-        let mut known = BTreeSet::new();
-        add_options(command, &mut known);
         let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
-        let near = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        let near = nearest(name, config_options::names(command)).map(|near| format!("did you mean `{near}`?"));
         self.of_option(name, Fault { help: near, ..fault })
     }
 }
@@ -382,34 +378,6 @@ fn fixed(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
         }
     }
     fixed
-}
-
-fn subcommands(command: &Command) -> Vec<String> {
-    command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
-}
-
-/// Adds the options of a command and its subcommands that a file can set.
-fn add_options<'c>(command: &'c Command, options: &mut BTreeSet<&'c str>) {
-    let with_variable = command.get_arguments().filter(|argument| argument.get_env().is_some());
-    options.extend(with_variable.filter_map(clap::Arg::get_long));
-    command.get_subcommands().for_each(|subcommand| add_options(subcommand, options));
-}
-
-/// Sets the default of an option in a command and its subcommands, if there is one. An option without an environment variable has no
-/// default either (D32).
-fn set(mut command: Command, name: &str, value: Option<&str>, known: &mut bool) -> Command {
-    let is_it = |argument: &&clap::Arg| argument.get_long() == Some(name) && argument.get_env().is_some();
-    let found = command.get_arguments().find(is_it).map(|it| it.get_id().clone());
-    if let Some(id) = found {
-        *known = true;
-        if let Some(value) = value.map(str::to_owned) {
-            command = command.mut_arg(id, |argument| argument.default_value(value));
-        }
-    }
-    for subcommand in subcommands(&command) {
-        command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, known));
-    }
-    command
 }
 
 fn unusable(path: &Path, fault: &Fault) -> Failure {

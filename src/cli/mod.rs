@@ -9,6 +9,7 @@ mod caching;
 mod check;
 mod completions;
 mod config;
+mod config_options;
 mod config_part;
 mod config_text;
 mod context;
