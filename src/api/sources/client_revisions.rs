@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Kind, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
         store::{Commit, MEMORY, mint},
     };
 
