@@ -51,8 +51,8 @@ fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
     // Whoever committed last has not rotated it.
     let record = serve.get("/history?limit=1").json()["history"][0].clone();
     assert_eq!(record["message"], "values changed: hooks/shop", "{record:#}");
-    assert_eq!(record["author"]["commit_message"], "", "{record:#}");
-    assert_eq!(record["author"]["commit_author_name"], "", "{record:#}");
+    assert_eq!(record["commit_message"], "", "{record:#}");
+    assert_eq!(record["commit_author_name"], "", "{record:#}");
     let shown = status(&serve).to_string();
     assert!(!shown.contains("secret-of-a-webhook") && !serve.said().contains("secret-of-a-webhook"), "{shown}");
 }

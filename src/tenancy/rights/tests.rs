@@ -1,3 +1,5 @@
+//! What the rights of an actor include, operation by operation.
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
