@@ -39,7 +39,7 @@ const MOST_REASON_BYTES: usize = 1000;
 pub(crate) struct Suspension {
     /// Why, in the words of who did it.
     pub reason: String,
-    /// An API key and its owner, or where else it came from.
+    /// The owner of an API key, or where else it came from.
     pub by: String,
     /// When it began.
     pub since: Timestamp,

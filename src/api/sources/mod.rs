@@ -27,7 +27,6 @@ use crate::{
     model::{
         code::Code,
         decode::decode,
-        drift::writer,
         fault::{Fault, Path},
         json,
         secret::Secrets,
@@ -90,9 +89,8 @@ pub(super) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
             ApiError::new(fault.at(Path::root().join("until")))
         })?),
     };
+    let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
     let author = caller.author();
-    let by = writer(&author, &app.store.snapshot());
-    let suspension = Suspension::new(wanted.reason, &by, until).map_err(ApiError::new)?;
     change(app, name, move |following| following.set_suspension(Some(suspension), author)).await
 }
 

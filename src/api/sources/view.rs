@@ -151,8 +151,7 @@ pub(crate) enum SourceState {
 pub(crate) struct SuspensionView {
     /// Why, in the words of who did it.
     pub reason: String,
-    /// The API key that suspended it, with the description that the key had then and its owner; or `command line` or
-    /// `configuration file`.
+    /// The owner of the API key that suspended it, `command line` or `configuration file`.
     pub by: String,
     /// When it began.
     pub since: String,
