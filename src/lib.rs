@@ -208,11 +208,11 @@
 //!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
 //!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
-//! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101)
-//!   → inside the commit, `api::protection` asks the sources that own what changes (D103).
+//! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101),
+//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `api::protection` asks the sources that own what changes (D103).
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges
-//!   consent to routes and certificates, and require modules (D103); resources
-//!   change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
+//!   consent to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
+//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
 //!   owned (`manifest::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
 //! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one

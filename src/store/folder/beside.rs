@@ -26,7 +26,9 @@ pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(
 /// Renames a damaged file beside a store to `NAME.damaged`, in place of an earlier one, and returns its new path.
 pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreError> {
     let (path, aside) = (store.folder.join(name), store.folder.join(format!("{name}.damaged")));
-    fault::point("file.rename").and_then(|()| fs::rename(&path, &aside)).map_err(|error| StoreError::io("rename", &path, &error))?;
+    fault::point("file.rename")
+        .and_then(|()| fs::rename(&path, &aside))
+        .map_err(|error| StoreError::io("rename", &path, &error))?;
     Ok(aside)
 }
 
