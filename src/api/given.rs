@@ -86,13 +86,7 @@ pub(super) fn patch_fields(info: &KindInfo, node: Node<'_>, blanks_count: bool) 
             Some((_, Beside::BlankOf(these))) => {
                 others().any(|(other, value)| these.contains(other) && is_blank(*value))
             }
-            None => {
-                let is_text = |name: &str| {
-                    info.blank_is_unset.contains(&name) || info.unmeant_blanks.iter().any(|(field, _)| *field == name)
-                };
-                // A client that writes what it was not given writes all of these texts.
-                info.blank_is_unset.contains(&name) && value.as_str().is_some() && others().any(|(it, _)| is_text(it))
-            }
+            None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
         };
         if unmeant {
             fields.unchanged.push(name.to_owned());
