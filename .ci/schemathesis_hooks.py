@@ -193,11 +193,19 @@ def map_case(context, case):
         case.body = {"from": "default", "to": "another", "all": True, "dry_run": True}
     if case.path == "/sources/{name}/destroy" and isinstance(case.body, dict):
         case.body = {"dry_run": True}
-    # Nor what a URL, a network or a kind is.
+    # Nor what a URL, a network, a host, the name of a source or a kind is.
     if case.path == "/trace" and isinstance(case.body, dict):
         case.body["url"] = "https://shop.example.com/cart"
     if isinstance(case.body, dict) and isinstance(case.body.get("scope"), dict):
-        known = {"addresses": ["192.0.2.0/24"], "kinds": ["TlsCertificate"], "expires_at": "", "role": "editor"}
+        known = {
+            "addresses": ["192.0.2.0/24"],
+            "apply": ["docs"],
+            "plan": ["docs-*"],
+            "hosts": ["docs.example.com"],
+            "kinds": ["TlsCertificate"],
+            "expires_at": "",
+            "role": "editor",
+        }
         case.body["scope"].update({field: value for field, value in known.items() if field in case.body["scope"]})
     for made_up, where in (("before_id", case.query), ("at", case.query), ("If-Match", case.headers)):
         if where and made_up in where:
