@@ -14,7 +14,7 @@ use crate::{
     store::{
         Store, StoreError,
         check::StoreCheck,
-        folder::{BackupFile, Repair, damaged_copies, index_agrees},
+        folder::{BackupFile, Repair, harmless_damage, index_agrees},
         probe,
     },
     text::escaped,
@@ -27,7 +27,7 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         None => {
             let opened = open(store).map_err(|failure| advised(failure, store))?;
             let mut found = during("Checking", || opened.check());
-            found.problems.extend(damaged_copies(store.folder())?);
+            found.problems.extend(harmless_damage(store.folder())?);
             (found, Some(index_agrees(store.folder())))
         }
     };

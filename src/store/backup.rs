@@ -23,9 +23,9 @@ use super::{
 use crate::model::code::Code;
 
 /// The first bytes of a backup.
-pub(crate) const MAGIC: [u8; 8] = *b"ewback1\n";
+pub(crate) const MAGIC: [u8; 8] = *b"ewback2\n";
 /// The format in the manifest.
-pub(crate) const FORMAT: &str = "edgewright backup 1";
+pub(crate) const FORMAT: &str = "edgewright backup 2";
 /// The length of a hash.
 pub(crate) const HASH: usize = 32;
 /// The size of the pieces in which a backup is read.
@@ -50,8 +50,10 @@ pub(crate) struct BackupManifest {
     pub position: u64,
     /// Its hash, in hexadecimal.
     pub hash: String,
-    /// The generation of the last journal.
+    /// The generation of the last part of the log.
     pub generation: u64,
+    /// The generation of the state, or 0 if the log has everything.
+    pub state: u64,
     /// The files, in their order.
     pub parts: Vec<BackupPart>,
 }
@@ -83,8 +85,10 @@ pub(crate) struct BackedUp {
     pub store: StoreId,
     /// The end of the log.
     pub tip: Tip,
-    /// The generation of the last journal.
+    /// The generation of the last part of the log.
     pub generation: u64,
+    /// The generation of the state, or 0 if the log has everything.
+    pub state: u64,
 }
 
 /// A backup that is ready to be read. Its files are open, so commits and checkpoints do not change it.
@@ -143,6 +147,7 @@ impl Backup {
             position: of.tip.position,
             hash: blake3::Hash::from(of.tip.hash).to_hex().to_string(),
             generation: of.generation,
+            state: of.state,
             parts: written,
         };
         let start = start_of(&manifest)?;

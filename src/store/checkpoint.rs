@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Store, StoreError, codec, group::Line, shares::count_shares};
+use super::{Store, StoreError, codec, engine::KeyedRecord, group::Line, shares::count_shares};
 use crate::{
     background::lower_priority,
     model::{code::Code, snapshot::Snapshot},
@@ -66,10 +66,12 @@ impl Store {
         let keyring = self.keyring.clone();
         Ok(Box::new(move |counts: bool| {
             let state = Snapshot::clone(&state).without_tombstones(forget);
-            // A record that cannot be written must not leave a base without it.
+            let mut encrypted = 0;
+            let is_sealed = |record: &KeyedRecord| counts && codec::key_in(&record.1).is_some();
             let records = codec::records(&state, keyring.as_deref())?;
-            let encrypted = if counts { codec::count_sealed(&records) } else { 0 };
-            engine.checkpoint(&mut records.into_iter(), &retention)?;
+            let mut counted = records.inspect(|record| encrypted += usize::from(record.as_ref().is_ok_and(is_sealed)));
+            engine.checkpoint(&mut counted, &retention)?;
+            drop(counted);
             Ok(encrypted)
         }))
     }
@@ -80,6 +82,17 @@ impl Store {
         // A leader writes it behind its commits, and appends without the lock.
         if !line.led {
             self.checkpoint_if_wanted(&mut line);
+        }
+    }
+
+    /// Writes a last checkpoint if the state on the disk is not the current one, and that takes little of the time that the
+    /// process has run: what only sled reads shows everything then. The log has it anyway.
+    pub(super) fn end(&self) {
+        if self.health().is_ok()
+            && self.engine.wants_last_checkpoint()
+            && let Err(error) = self.checkpoint_now(|| {})
+        {
+            tracing::info!(code = %error.code, "no last checkpoint was written: {error}");
         }
     }
 

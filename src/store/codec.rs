@@ -6,14 +6,14 @@ use std::{
 };
 
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSlice,
 };
 
 use super::{
     StoreError,
     changes::{Changes, RecordChange},
-    engine::{Batch, State, Tip, UNDO},
+    engine::{Batch, KeyedRecord, State, Tip, UNDO},
     record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
     state_records::{StateRecord, StateRecords},
@@ -142,11 +142,11 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
 
 /// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
 pub(super) fn merged(state: State) -> State {
-    let State { tip, root_secret, records, batches } = state;
+    let State { tip, root_secret, records, batches, earlier } = state;
     let tip = batches.last().map_or(tip, Tip::after);
     // In the order of their keys, siblings can share, and entries hardly need to be sorted.
     let records = records.after(batches.into_iter().map(|batch| batch.changes), is_state);
-    State { tip, root_secret, records, batches: Vec::new() }
+    State { tip, root_secret, records, batches: Vec::new(), earlier }
 }
 
 /// The Snapshot after a batch.
@@ -234,7 +234,7 @@ pub(super) struct Former(HashMap<String, Option<Vec<u8>>>);
 
 impl Former {
     /// Adds what undoes a batch. Batches must be added oldest first. Returns false if the batch does not have it.
-    pub(super) fn add(&mut self, batch: Batch) -> bool {
+    pub(super) fn add(&mut self, batch: &Batch) -> bool {
         let mut has_undo = false;
         for (key, value) in batch.changes.iter() {
             let Some(key) = key.strip_prefix(UNDO) else { continue };
@@ -281,30 +281,43 @@ impl Former {
     }
 }
 
-/// Every record of a state.
-pub(super) fn records(state: &Snapshot, keyring: Option<&Keyring>) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
-    let entries: Vec<_> = state.iter().collect();
-    let entry = |entry: &Arc<Entry>| -> Result<(String, Vec<u8>), StoreError> {
+/// How many resources of a state are written at once.
+const WRITTEN_AT_ONCE: usize = 4_096;
+
+/// Every record of a state, in the order of their keys. Only a part of them is in memory at once.
+pub(super) fn records<'s>(
+    state: &'s Snapshot,
+    keyring: Option<&'s Keyring>,
+) -> Result<impl Iterator<Item = Result<KeyedRecord, StoreError>> + use<'s>, StoreError> {
+    let mut deleted: Vec<KeyedRecord> =
+        state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))).collect();
+    deleted.sort_unstable();
+    let mut rejected = Vec::new();
+    for source in state.sources_with_rejected() {
+        let written = encode_rejected(state.rejected(source))?;
+        rejected.extend(written.map(|written| (format!("{REJECTED}{source}"), written)));
+    }
+    rejected.sort_unstable();
+    let mut entries: Vec<&Arc<Entry>> = state.iter().collect();
+    let place = |entry: &Entry| (entry.key.kind.info().name, entry.key.parent.clone(), entry.key.id.clone());
+    entries.sort_by_cached_key(|entry| place(entry));
+    let written = move |entry: &&Arc<Entry>| -> Result<KeyedRecord, StoreError> {
         Ok((encode_key(RECORD, &entry.key), record::encode(entry, keyring)?))
     };
-    let entries = entries.into_par_iter().map(entry);
-    let mut records = entries.collect::<Result<Vec<_>, StoreError>>()?;
-    records.extend(state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))));
-    for source in state.sources_with_rejected() {
-        let rejected = encode_rejected(state.rejected(source))?;
-        records.extend(rejected.map(|rejected| (format!("{REJECTED}{source}"), rejected)));
-    }
-    Ok(records)
+    let mut next = 0;
+    let pieces = std::iter::from_fn(move || {
+        let piece = entries.get(next..).filter(|rest| !rest.is_empty())?;
+        let piece = piece.get(..WRITTEN_AT_ONCE).unwrap_or(piece);
+        next += piece.len();
+        Some(piece.par_iter().with_min_len(64).map(written).collect::<Vec<_>>())
+    });
+    let others = |records: Vec<KeyedRecord>| records.into_iter().map(Ok);
+    Ok(others(deleted).chain(pieces.flatten()).chain(others(rejected)))
 }
 
-/// Counts the records that have encrypted secrets.
-pub(super) fn count_sealed(records: &[(String, Vec<u8>)]) -> usize {
-    records.into_par_iter().with_min_len(64).filter(|(_, value)| record::key_of(value).is_some()).count()
-}
-
-/// The data keys that the records in a batch are sealed with.
-pub(super) fn keys_in(changes: &Changes) -> impl Iterator<Item = KeyId> {
-    changes.iter().filter_map(|(_, value)| record::key_of(value?))
+/// The data key that a record is sealed with, if it has secrets.
+pub(super) fn key_in(value: &[u8]) -> Option<KeyId> {
+    record::key_of(value)
 }
 
 #[cfg(test)]
@@ -374,7 +387,7 @@ mod tests {
             rendered: Arc::default(),
         };
         let state = Snapshot::restore(1, 0, [], (0..50).map(route));
-        let written = records(&state, None).unwrap().into_iter().collect();
+        let written = records(&state, None).unwrap().map(Result::unwrap).collect();
         let restored = restore(State { records: written, ..State::default() }, None).unwrap();
         let keys = |of: &Snapshot| of.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
         assert_eq!(keys(&restored), keys(&state));

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::model::{code::Code, digest_key::DigestKey, operation::Author};
 
+/// A record of a state: its key and its value.
+pub(crate) type KeyedRecord = (String, Vec<u8>);
+
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
@@ -108,6 +111,8 @@ pub struct State {
     pub records: StateRecords,
     /// The batches since those records were written, oldest first.
     pub batches: Vec<Batch>,
+    /// Some of the batches before that, oldest first, for readers that have not seen them yet.
+    pub earlier: Vec<Batch>,
 }
 
 /// Omits the root secret, and the values as in [`Batch`].
@@ -264,13 +269,20 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Writes the state at the last [`rotate`](Engine::rotate), and drops the parts of the log that it replaces.
+    /// Writes the state at the last [`rotate`](Engine::rotate), in the order of the keys of its records, and drops what the
+    /// history no longer keeps.
     fn checkpoint(
         &self,
-        _state: &mut dyn Iterator<Item = (String, Vec<u8>)>,
+        _state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
         _retention: &Retention,
     ) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Returns whether a process that is about to end should write a checkpoint first, so that the state on the disk is the
+    /// current one. That must take much less time than the process has run.
+    fn wants_last_checkpoint(&self) -> bool {
+        false
     }
 }
 

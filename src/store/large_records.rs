@@ -123,7 +123,7 @@ mod tests {
             Ok(writes.into_iter().map(|it| it.revision).collect())
         };
         // The record cannot be read as a whole.
-        let is_journal = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"journal"));
+        let is_journal = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"log."));
         let files = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let journals: Vec<PathBuf> = files.filter(is_journal).collect();
         assert_eq!(journals.len(), 1);

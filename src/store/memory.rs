@@ -49,7 +49,7 @@ impl Engine for MemoryEngine {
             };
         }
         let records = records.into_iter().collect();
-        Ok(State { tip: tip(&log), root_secret: self.root_secret, records, batches: Vec::new() })
+        Ok(State { tip: tip(&log), root_secret: self.root_secret, records, batches: Vec::new(), earlier: Vec::new() })
     }
 
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError> {

@@ -465,11 +465,15 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Waits for a running checkpoint: the engine holds its lock until the checkpoint ends.
+    /// Waits for a running checkpoint: the engine holds its lock until the checkpoint ends. A process that ends as it should
+    /// leaves a state that is complete.
     fn drop(&mut self) {
         let thread = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
+        }
+        if !std::thread::panicking() {
+            self.end();
         }
     }
 }

@@ -149,7 +149,7 @@ impl Store {
             if before.revision == revision {
                 end = Some(before);
             }
-            if after > before.revision && after > revision && !former.add(batch) {
+            if after > before.revision && after > revision && !former.add(&batch) {
                 oldest = Some(after);
             }
             Ok(())

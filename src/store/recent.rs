@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use super::{
     Revision, StoreError,
     changes::Changes,
-    codec,
-    engine::{Batch, State},
-    history::RecordOutline,
+    codec::{self, Former},
+    engine::{Batch, State, Tip},
+    record_head::RecordHead,
     seal::Keyring,
 };
 use crate::model::{key::Key, operation::Claim, snapshot::Snapshot};
@@ -138,27 +138,35 @@ impl Recent {
 
     /// Restores a state with the revisions at the end of its log, so that a restart does not interrupt readers.
     pub(super) fn restored(mut state: State, keyring: Option<&Keyring>) -> Result<(Arc<Snapshot>, Self), StoreError> {
-        let earlier = state.batches.len() - fitting(&state.batches);
-        let batches = state.batches.split_off(earlier);
-        let mut snapshot = Arc::new(codec::restore(state, keyring)?);
-        let mut recent = Self::after(snapshot.revision);
-        for batch in &batches {
-            let next = Arc::new(codec::advance(&snapshot, batch, keyring)?);
-            let before = std::mem::replace(&mut snapshot, next);
-            if before.revision == snapshot.revision {
+        let mut batches = std::mem::take(&mut state.earlier);
+        batches.extend_from_slice(&state.batches);
+        let unfitting = batches.len() - fitting(&batches);
+        let newest = Arc::new(codec::restore(state, keyring)?);
+        let (mut after, mut revisions) = (Arc::clone(&newest), Vec::new());
+        // Each state is the one after it without what its batch did.
+        for (number, batch) in batches.iter().enumerate().skip(unfitting).rev() {
+            let previous = match number.checked_sub(1).and_then(|number| batches.get(number)) {
+                Some(previous) => Tip::after(previous),
+                None if batch.position == 1 => Tip::default(),
+                // Nothing says what it followed.
+                None => break,
+            };
+            if previous.revision == batch.revision {
                 continue;
             }
-            let Ok(outline) = RecordOutline::from_bytes(&batch.record) else {
-                // Readers cannot follow from before a record that does not say who made the revision.
-                recent = Self::after(snapshot.revision);
-                continue;
+            let mut former = Former::default();
+            let (true, Ok(RecordHead { at, author, .. })) = (former.add(batch), RecordHead::read(&batch.record)) else {
+                // Readers cannot follow from before it.
+                break;
             };
-            let changed = changed_resources(&before, &snapshot, &codec::changed_keys(batch)?);
-            let (author, at) = (outline.author, outline.at);
-            let revision = Revision { snapshot: Arc::clone(&snapshot), changed, author, at };
-            drop(recent.push([(revision, bytes_of(&batch.changes))]));
+            let before = Arc::new(former.before(&after, previous.revision, previous.next_order, keyring)?);
+            let changed = changed_resources(&before, &after, &codec::changed_keys(batch)?);
+            let snapshot = std::mem::replace(&mut after, before);
+            revisions.push((Revision { snapshot, changed, author, at }, bytes_of(&batch.changes)));
         }
-        Ok((snapshot, recent))
+        let recent = Self::after(after.revision);
+        drop(recent.push(revisions.into_iter().rev()));
+        Ok((newest, recent))
     }
 
     fn window(&self) -> MutexGuard<'_, Window> {
@@ -237,7 +245,7 @@ pub(super) fn bytes_of(changes: &Changes) -> usize {
     codec::resource_changes(changes).filter_map(|(_, value)| value).map(<[u8]>::len).sum()
 }
 
-/// Returns how many of the last batches fit into the window. Each is applied by itself, so they are fewer than all.
+/// Returns how many of the last batches fit into the window.
 fn fitting(batches: &[Batch]) -> usize {
     let (mut changes, mut bytes) = (0, 0);
     let fits = |batch: &&Batch| {

@@ -74,6 +74,10 @@ impl Store {
         // A later checkpoint, which commits may overtake, must not do what this one has failed to do.
         keyring.want_nothing();
         let records = written?;
+        if forgets {
+            // The state before it cannot be opened any more, and one that can be must stand behind this one.
+            self.checkpoint_now(|| {})?;
+        }
         if let Some(on_disk) = self.beside() {
             forget_runs(&on_disk.folder)?;
         }

@@ -41,12 +41,15 @@ impl Store {
     /// Returns the records of the current state that have an API token in a public text, by their keys. Only commits change
     /// them.
     pub(crate) fn current_tokens(&self) -> Result<Vec<String>, StoreError> {
-        let records = codec::records(&self.snapshot(), self.keyring.as_deref())?;
-        let found = records.iter().filter(|(name, value)| has_token(name) || is_with_token(value));
-        let named = |name: &String| {
-            codec::decode_key(codec::RECORD, name.as_bytes()).map_or_else(|_| name.clone(), |key| key.to_string())
-        };
-        Ok(found.map(|(name, _)| named(name)).collect())
+        let (snapshot, mut found) = (self.snapshot(), Vec::new());
+        for record in codec::records(&snapshot, self.keyring.as_deref())? {
+            let (name, value) = record?;
+            if has_token(&name) || is_with_token(&value) {
+                let key = codec::decode_key(codec::RECORD, name.as_bytes());
+                found.push(key.map_or(name, |key| key.to_string()));
+            }
+        }
+        Ok(found)
     }
 
     /// Finds the API tokens in the history, which must be intact.
@@ -57,7 +60,8 @@ impl Store {
             if let Some(record) = scrubbed_record(&batch.record) {
                 found.records.push(ScrubbedRecord::new(batch.position, &record));
             }
-            found.former += batch.changes.iter().filter(|(_, value)| value.is_some_and(is_with_token)).count() as u64;
+            let former = batch.changes.iter().filter(|(key, _)| key.starts_with(UNDO));
+            found.former += former.filter(|(_, value)| value.is_some_and(is_with_token)).count() as u64;
             Ok(())
         })?;
         Ok(found)
@@ -66,11 +70,13 @@ impl Store {
     /// Hides the secret parts of the API tokens in the history. The current state must have none. Whenever this is
     /// interrupted, the store is intact, and this can be done again.
     pub(crate) fn scrub(&self, found: &RecordedTokens) -> Result<(), StoreError> {
-        // After it, the journal has no batch yet, and history files have no state of their batches.
+        // After it, the part of the log that is being written has no batch yet.
         self.checkpoint_now(|| {})?;
         self.note_scrubbed(found.records.clone(), format!("scrubbed {} of API tokens", found.text()))?;
         let keyring = self.keyring.as_deref();
         self.engine.edit_history(&mut |batch| scrubbed_batch(batch, keyring))?;
+        // Nothing may be left that has them, also not the state from before.
+        self.checkpoint_now(|| {})?;
         self.past.forget();
         self.beside().map_or(Ok(()), |on_disk| forget_manifests(&on_disk.folder))
     }

@@ -76,18 +76,14 @@ fn refused(run: &Run, code: &str, says: &str) {
     assert!(run.code == 1 && run.err.contains(code) && run.err.contains(says), "{code} {says}\n{}", run.all());
 }
 
-/// The base and the data keys of a store have copies.
+/// The data keys of a store have a copy, and its state is in one database.
 fn is_kept_twice(folder: &Folder, store: &str) {
     let names = fs::read_dir(folder.path(store)).unwrap().map(|entry| entry.unwrap().file_name());
     let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-    let bases: Vec<&String> = names.iter().filter(|name| name.starts_with("base.")).collect();
-    assert_eq!(bases.len(), 1, "{names:?}");
-    let copy = bases[0].replace("base", "copy");
-    for (one, other) in [(bases[0].as_str(), copy.as_str()), ("keys", "keys.copy")] {
-        let read = |name: &str| fs::read(folder.path(store).join(name)).unwrap();
-        assert!(read(one) == read(other), "{one}");
-        assert_eq!(folder.mode(&format!("{store}/{other}")), 0o600);
-    }
+    assert_eq!(names.iter().filter(|name| name.starts_with("state.")).count(), 1, "{names:?}");
+    let read = |name: &str| fs::read(folder.path(store).join(name)).unwrap();
+    assert!(read("keys") == read("keys.copy"));
+    assert_eq!(folder.mode(&format!("{store}/keys.copy")), 0o600);
 }
 
 #[test]
@@ -104,7 +100,7 @@ fn a_restored_store_is_the_one_that_was_backed_up() {
     refused(&folder.run(&format!("backup {BACKUP}")), "ERR_EDGEWRIGHT_UNREADABLE", "already exists");
     folder.ok(&format!("backup --force {BACKUP}"));
     let piped = folder.command("backup -").output().unwrap();
-    assert!(piped.status.success() && piped.stdout.starts_with(b"ewback1\n"), "{piped:?}");
+    assert!(piped.status.success() && piped.stdout.starts_with(b"ewback2\n"), "{piped:?}");
 
     hand_key(&folder, "again");
     let run = folder.ok(&format!("restore {BACKUP} --store again"));
@@ -265,7 +261,7 @@ fn the_endpoint_is_for_admins_and_takes_no_parameters() {
     let answer = server.call("GET", "/backup", None);
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/octet-stream")));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert!(answer.text.starts_with("ewback1\n"));
+    assert!(answer.text.starts_with("ewback2\n"));
 }
 
 fn with_routes(number: usize, routes: usize) -> Vec<Operation> {
@@ -328,7 +324,7 @@ fn commits_and_checkpoints_during_a_backup_do_not_tear_it() {
     stop.store(true, Ordering::SeqCst);
     writer.join().unwrap();
     drop(store);
-    assert!(folder.path("store/history.0000000001").exists(), "no checkpoint was written");
+    assert!(folder.path("store/log.0000000002").exists(), "no checkpoint was written");
     for (name, revision) in [backups.first(), backups.get(4), backups.last()].into_iter().flatten() {
         let again = format!("again-{name}");
         hand_key(&folder, &again);

@@ -266,7 +266,7 @@ const POINTS: [(&str, &str); 6] = [
     ("file.write", "torn"),
     ("file.remove", "kill"),
     ("folder.sync", "kill"),
-    ("journal.create", "kill"),
+    ("log.create", "kill"),
     ("head.write", "kill"),
 ];
 /// No step comes so often.

@@ -37,15 +37,19 @@ fn a_remembered_dry_run_says_the_same_as_the_first() {
     assert!(plan.out.starts_with("No changes") && plan.err.contains("unused-module-set"), "{}", plan.all());
 }
 
-/// Damages a record. A fault inside of it is only found by reading it: length and time stay as they were.
+/// Damages the state, and a record that leads to it. A fault inside of them is only found by reading: length and time stay as
+/// they were.
 fn damage_state(folder: &Folder) {
-    let files = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
-    let journal = files.into_iter().find(|path| path.to_string_lossy().contains("/journal.")).unwrap();
-    let modified = fs::metadata(&journal).unwrap().modified().unwrap();
-    let mut damaged = fs::read(&journal).unwrap();
-    damaged[200] ^= 1;
-    fs::write(&journal, damaged).unwrap();
-    fs::File::options().write(true).open(&journal).unwrap().set_modified(modified).unwrap();
+    let entries = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let state = entries.into_iter().find(|path| path.to_string_lossy().contains("/state.")).unwrap();
+    for path in [state.join("db"), folder.path("store/log.0000000001")] {
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut damaged = fs::read(&path).unwrap();
+        let at = damaged.len() / 2;
+        damaged[at] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    }
 }
 
 /// An edge in a file that is long enough for the cache of parsed files.

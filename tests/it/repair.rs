@@ -17,7 +17,7 @@ use edgewright::{
 
 use crate::cli::{Folder, Run, copy};
 
-/// The records in the history file and in the journal.
+/// The records in the log before the state, and all of them.
 const FORMER: usize = 5;
 const RECORDS: usize = 9;
 
@@ -36,7 +36,7 @@ fn add(store: &Store, number: usize) {
     store.commit(Commit { base: None, operations, author: Author::Local, at: now() }).unwrap();
 }
 
-/// A store whose revision N made resource N: some in a history file, the others in the journal.
+/// A store whose revision N made resource N: some in its state, the others in the log after it. Its process was killed.
 fn sound() -> Folder {
     let folder = Folder::new();
     let store = Store::open(folder.path("store")).unwrap();
@@ -46,10 +46,33 @@ fn sound() -> Folder {
     let store = Store::open(folder.path("store")).unwrap();
     (FORMER + 1..=RECORDS).for_each(|number| add(&store, number));
     assert_eq!(store.history(&Query::All, u64::MAX, 100).unwrap().len(), RECORDS);
+    copy(&folder.path("store"), &folder.path("killed"));
     drop(store);
+    fs::remove_dir_all(folder.path("store")).unwrap();
+    fs::rename(folder.path("killed"), folder.path("store")).unwrap();
     folder.ok("store check");
-    assert_eq!(files(&folder.path("store")).keys().filter(|name| name.starts_with("history")).count(), 1);
+    assert_eq!(frames(&former(&folder)).len(), FORMER);
+    assert_eq!(frames(&newest(&folder, "log")).len(), RECORDS - FORMER);
     folder
+}
+
+/// The part of the log before the state.
+fn former(folder: &Folder) -> PathBuf {
+    folder.path("store/log.0000000001")
+}
+
+/// Changes a bit of a resource in the state.
+fn flip_state(folder: &Folder) {
+    let path = state(folder);
+    let at = fs::read(&path).unwrap().windows(8).position(|part| part == b"number 3").unwrap();
+    flip(&path, at);
+}
+
+/// The database of the state.
+fn state(folder: &Folder) -> PathBuf {
+    let folders = fs::read_dir(folder.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let mut states = folders.filter(|path| path.display().to_string().contains("/state."));
+    states.next().unwrap().join("db")
 }
 
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -66,7 +89,7 @@ fn newest(folder: &Folder, kind: &str) -> PathBuf {
     folder.path("store").join(name)
 }
 
-/// Where the frames of a journal or history file begin.
+/// Where the frames of a part of the log begin.
 fn frames(path: &Path) -> Vec<usize> {
     let bytes = fs::read(path).unwrap();
     bytes.windows(4).enumerate().filter(|(_, window)| *window == b"ewf2").map(|(at, _)| at).collect()
@@ -134,23 +157,23 @@ fn sound_with(folder: &Folder, revision: usize, oldest: u64) {
 }
 
 #[test]
-fn a_damaged_end_of_the_journal_is_given_up() {
+fn a_damaged_end_of_the_log_is_given_up() {
     let folder = sound();
-    let journal = newest(&folder, "journal");
-    let bytes = fs::read(&journal).unwrap();
-    fs::write(&journal, &bytes[..bytes.len() - 10]).unwrap();
-    let says = ["record 9 in `journal.", "record 9: unreadable", "acknowledges record 9", "at revision 8, record 8"];
+    let log = newest(&folder, "log");
+    let bytes = fs::read(&log).unwrap();
+    fs::write(&log, &bytes[..bytes.len() - 10]).unwrap();
+    let says = ["record 9 in `log.", "record 9: unreadable", "acknowledges record 9", "at revision 8, record 8"];
     repaired(&folder, &Expected { says: &says, revision: 8, oldest: 1, is_open: false });
 }
 
 #[test]
-fn records_after_damage_in_the_journal_are_named() {
+fn records_after_damage_in_the_log_are_named() {
     let folder = sound();
-    let journal = newest(&folder, "journal");
-    flip(&journal, frames(&journal)[1] + 110);
+    let log = newest(&folder, "log");
+    flip(&log, frames(&log)[1] + 110);
     let (eighth, ninth) = (path_of(8), path_of(9));
     let says = [
-        "record 7 in `journal.",
+        "record 7 in `log.",
         "record 7: unreadable",
         "record 8, revision 8",
         eighth.as_str(),
@@ -161,17 +184,17 @@ fn records_after_damage_in_the_journal_are_named() {
 }
 
 #[test]
-fn a_journal_whose_header_is_damaged_loses_nothing() {
+fn a_log_whose_header_is_damaged_loses_nothing() {
     let folder = sound();
-    flip(&newest(&folder, "journal"), 20);
-    let says = ["the header of `journal.", "Nothing is given up", "at revision 9, record 9"];
+    flip(&newest(&folder, "log"), 20);
+    let says = ["the header of `log.", "Nothing is given up", "at revision 9, record 9"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: false });
 }
 
 #[test]
-fn a_missing_journal_is_given_up_as_a_whole() {
+fn a_missing_part_of_the_log_is_given_up_as_a_whole() {
     let folder = sound();
-    fs::remove_file(newest(&folder, "journal")).unwrap();
+    fs::remove_file(newest(&folder, "log")).unwrap();
     let says = ["is missing", "records 6 to 9: unreadable", "at revision 5, record 5"];
     repaired(&folder, &Expected { says: &says, revision: 5, oldest: 1, is_open: false });
 }
@@ -179,19 +202,19 @@ fn a_missing_journal_is_given_up_as_a_whole() {
 #[test]
 fn damage_in_the_history_costs_no_state() {
     let folder = sound();
-    let history = newest(&folder, "history");
+    let history = former(&folder);
     flip(&history, frames(&history)[1] + 110);
     // Record 3 is what is left to continue from.
     let says = ["the history before record 4 cannot be read", "records 1 to 3", "at revision 9, record 9"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 4, is_open: true });
 
     let folder = sound();
-    flip(&newest(&folder, "history"), 20);
-    let says = ["the header of `history.", "Nothing is given up", "at revision 9"];
+    flip(&former(&folder), 20);
+    let says = ["the header of `log.", "Nothing is given up", "at revision 9"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
 
     let folder = sound();
-    fs::remove_file(newest(&folder, "history")).unwrap();
+    fs::remove_file(former(&folder)).unwrap();
     let says = ["the history before record 6 is missing", "records 1 to 5"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 6, is_open: true });
 }
@@ -220,25 +243,24 @@ fn a_wrong_index_is_built_again() {
 }
 
 #[test]
-fn an_older_base_takes_the_place_of_a_damaged_one() {
-    let folder = sound();
-    let base = newest(&folder, "base");
-    fs::copy(&base, folder.path("store/base.0000000009")).unwrap();
-    flip(&folder.path("store/base.0000000009"), 100);
-    let says = ["base.0000000009", "an older base takes its place", "at revision 9"];
-    repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: false });
+fn a_damaged_state_is_built_again_from_the_log() {
+    let lost = |folder: &Folder| fs::remove_dir_all(state(folder).parent().unwrap()).unwrap();
+    for damage in [flip_state as fn(&Folder), lost] {
+        let folder = sound();
+        damage(&folder);
+        let says = ["state.", "Nothing is given up", "at revision 9, record 9"];
+        repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
+    }
 }
 
 /// The files of which another one has the content.
-fn kept_twice(folder: &Folder) -> [PathBuf; 4] {
-    let keys = ["keys", "keys.copy"].map(|name| folder.path("store").join(name));
-    let [data, copy] = keys;
-    [newest(folder, "base"), newest(folder, "copy"), data, copy]
+fn kept_twice(folder: &Folder) -> [PathBuf; 2] {
+    ["keys", "keys.copy"].map(|name| folder.path("store").join(name))
 }
 
 #[test]
 fn damage_of_what_is_kept_twice_costs_nothing() {
-    for number in 0..4 {
+    for number in 0..2 {
         let folder = sound();
         let path = kept_twice(&folder)[number].clone();
         let length = fs::read(&path).unwrap().len();
@@ -256,12 +278,12 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
         repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
     }
     let folder = sound();
-    for path in [newest(&folder, "base"), folder.path("store/keys")] {
+    for path in [state(&folder), folder.path("store/keys")] {
         fs::remove_file(path).unwrap();
     }
-    let says = ["base.", "keys", "the file is missing", "Nothing is given up"];
+    let says = ["state.", "keys", "the file is missing", "Nothing is given up"];
     repaired(&folder, &Expected { says: &says, revision: 9, oldest: 1, is_open: true });
-    for number in 0..4 {
+    for number in 0..2 {
         let folder = sound();
         let path = kept_twice(&folder)[number].clone();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -280,8 +302,7 @@ fn damage_of_what_is_kept_twice_costs_nothing() {
 #[test]
 fn a_command_tells_of_damage_and_one_that_writes_restores_the_file() {
     let folder = sound();
-    // The copy of the base is verified by `store check`, not by each command.
-    for path in kept_twice(&folder).into_iter().filter(|path| *path != newest(&folder, "copy")) {
+    for path in kept_twice(&folder) {
         let before = fs::read(&path).unwrap();
         flip(&path, before.len() / 2);
         let damaged = files(&folder.path("store"));
@@ -299,6 +320,13 @@ fn a_command_tells_of_damage_and_one_that_writes_restores_the_file() {
         assert!(fs::read(&path).unwrap() == before, "{name}");
         assert!(!folder.ok("store check").err.contains("damaged"));
     }
+    flip_state(&folder);
+    for line in ["get ip-restrictions", "backup --force one.backup", "keys create --role viewer"] {
+        let run = folder.ok(line);
+        assert!(run.err.contains("state.") && run.err.contains("Nothing is lost"), "{}", run.all());
+    }
+    folder.ok("store check one.backup");
+    assert!(!folder.ok("store check").err.contains("damaged"), "the last command has written it again");
 }
 
 fn unrepairable(folder: &Folder, code: &str, says: &str) -> Run {
@@ -315,9 +343,9 @@ fn unrepairable(folder: &Folder, code: &str, says: &str) -> Run {
 #[test]
 fn what_cannot_be_repaired_is_said_and_left() {
     let folder = sound();
-    flip(&newest(&folder, "base"), 100);
-    flip(&newest(&folder, "copy"), 110);
-    assert_eq!(unrepairable(&folder, "STORE_CORRUPT", "no older base").code, 1);
+    flip_state(&folder);
+    fs::remove_file(former(&folder)).unwrap();
+    assert_eq!(unrepairable(&folder, "STORE_CORRUPT", "no older state").code, 1);
     let folder = sound();
     for name in ["store/keys", "store/keys.copy"] {
         fs::remove_file(folder.path(name)).unwrap();
@@ -353,9 +381,9 @@ fn a_sound_store_needs_no_repair() {
 #[test]
 fn an_interrupted_repair_is_done_again() {
     let folder = sound();
-    let journal = newest(&folder, "journal");
-    flip(&journal, frames(&journal)[1] + 110);
-    let history = newest(&folder, "history");
+    let log = newest(&folder, "log");
+    flip(&log, frames(&log)[1] + 110);
+    let history = former(&folder);
     flip(&history, frames(&history)[1] + 110);
     let damaged = files(&folder.path("store"));
     let mut whole = None;

@@ -71,9 +71,9 @@ pub(super) fn holds_something_else(folder: &Path) -> bool {
             keys::KEYS_COPY,
             keys::MASTER,
         ];
-        ["lock", "index", "kept", "head.tmp", "security.log"].contains(&name)
+        ["lock", "index", "kept", "head.tmp", "log.tmp", "state.tmp", "security.log"].contains(&name)
             || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name))
-            || ["base.", "copy.", "journal.", "history.", "security.log."].iter().any(|part| name.starts_with(part))
+            || ["state.", "log.", "security.log."].iter().any(|part| name.starts_with(part))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))

@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
+    database,
     files::Part,
     index::Index,
     log,
@@ -21,14 +22,14 @@ const PORTION: usize = 1000;
 pub(super) fn open(folder: &Path, tip: Tip) -> Result<Index, StoreError> {
     let path = folder.join("index");
     let usable = Index::open(&path).and_then(|index| {
-        let whole = catch_up(folder, &index, tip, false)? && follows_checkpoint(folder, &index, tip)?;
+        let whole = catch_up(folder, &index, tip, false)? && forget_removed(folder, &index)?;
         Ok((index, whole))
     });
     if let Ok((index, true)) = usable {
         return Ok(index);
     }
     drop(usable);
-    Index::remove(&path)?;
+    database::remove(&path)?;
     let index = Index::open(&path)?;
     catch_up(folder, &index, tip, true)?;
     Ok(index)
@@ -48,8 +49,9 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     let (from, hash) = applied.unwrap_or_default();
     let mut known = applied.is_none();
     let mut end: Option<(u64, Hash)> = None;
-    for (part, generation) in log::parts(folder)? {
-        let path = part.path(folder, generation);
+    let generations = Part::Log.generations(folder)?;
+    for generation in generations.iter().copied() {
+        let path = Part::Log.path(folder, generation);
         let mut reader = LogReader::open(&path, false)?;
         let start = (reader.start.position, reader.start.hash);
         if end.is_none() {
@@ -64,7 +66,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
         while let Some(Framed { offset, length, batch }) = reader.batch()? {
             known |= (batch.position, batch.hash) == (from, hash);
             if known && batch.position > from && batch.position <= tip.position {
-                let location = Location { part, generation, offset, length };
+                let location = Location { generation, offset, length };
                 records.push(Arc::new(IndexedRecord::of(location, &batch)));
             }
             if records.len() >= PORTION {
@@ -73,7 +75,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
             }
         }
         index.add(&records)?;
-        if part == Part::History && reader.rest.is_some() {
+        if reader.rest.is_some() && generations.last() != Some(&generation) {
             return Err(StoreError::corrupt(&path, format!("the record at byte {} cannot be read", reader.end)));
         }
         end = Some((reader.tip.position, reader.tip.hash));
@@ -84,44 +86,15 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     Ok(known)
 }
 
-/// Checks that the index matches the files of the last checkpoint, and drops the records that the checkpoint removed. A
-/// crash can lose sled's latest writes, while the files of the log have already been moved or removed.
-fn follows_checkpoint(folder: &Path, index: &Index, tip: Tip) -> Result<bool, StoreError> {
-    let parts = log::parts(folder)?;
-    let mut starts = Vec::with_capacity(parts.len());
-    for (part, generation) in &parts {
-        let start = LogReader::open(&part.path(folder, *generation), false)?.start;
-        if starts.is_empty() {
-            log::check_begin(folder, start)?;
-        }
-        starts.push(start.position);
+/// Drops the records that the retention has removed. A crash can lose sled's latest writes. Returns whether the index reaches
+/// back to the beginning of the log.
+fn forget_removed(folder: &Path, index: &Index) -> Result<bool, StoreError> {
+    let Some(first) = Part::Log.generations(folder)?.first().copied() else { return Ok(true) };
+    let start = LogReader::open(&Part::Log.path(folder, first), false)?.start;
+    log::check_begin(folder, start)?;
+    let oldest = index.oldest()?;
+    if oldest.is_some_and(|oldest| oldest <= start.position) {
+        index.forget(start.position + 1)?;
     }
-    let Some(first) = starts.first() else { return Ok(true) };
-    if index.oldest()?.is_some_and(|oldest| oldest <= *first) {
-        index.forget(first + 1)?;
-    }
-    // The last record of a file is moved last.
-    for (file, (start, next)) in parts.iter().zip(starts.iter().zip(starts.iter().skip(1))) {
-        if start < next && *next <= tip.position {
-            let (_, location) = index.locate(*next)?;
-            if (location.part, location.generation) != *file {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// Updates the locations of the records of a journal that has become history.
-pub(super) fn relocate(index: &Index, folder: &Path, generation: u64) -> Result<(), StoreError> {
-    let mut history = LogReader::open(&Part::History.path(folder, generation), false)?;
-    let mut records = Vec::new();
-    while let Some(Framed { offset, length, batch }) = history.batch()? {
-        records.push((batch.position, Location { part: Part::History, generation, offset, length }));
-        if records.len() >= PORTION {
-            index.relocate(&records)?;
-            records.clear();
-        }
-    }
-    index.relocate(&records)
+    Ok(oldest.is_none_or(|oldest| oldest <= start.position + 1))
 }

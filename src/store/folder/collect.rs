@@ -1,20 +1,19 @@
 //! Opens the files of a store for a backup (D100).
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, path::Path};
 
 use super::{
-    base::StoreId,
+    content, database,
     files::{self, Part},
+    head::Head,
     keys::{self, KEYS},
-    log,
+    state::Access,
 };
 use crate::store::{
     StoreError,
     backup::{BackedUp, OpenedPart},
     engine::Tip,
+    seal::Keyring,
 };
 
 /// The file that says where the history begins.
@@ -22,27 +21,36 @@ pub(super) const KEPT: &str = "kept";
 /// The suspended sources (D84). They are no part of the store, but a source must not be applied because of a restore.
 pub(super) const SUSPENSIONS: &str = "suspensions";
 
-/// Opens everything that makes up a store whose last journal ends at `end`. `base` is the newest intact base. No file may be
-/// added, moved or removed meanwhile; bytes after `end` do not matter.
+/// Opens everything that makes up a store whose log ends at `end` of its last part. No file may be added, moved or removed
+/// meanwhile; bytes after `end` do not matter.
 pub(super) fn open(
     folder: &Path,
-    (base, base_path): (u64, PathBuf),
-    (store, tip): (StoreId, Tip),
-    (generation, end): (u64, u64),
+    head: Head,
+    keyring: &Keyring,
+    tip: Tip,
+    end: u64,
 ) -> Result<(BackedUp, Vec<OpenedPart>), StoreError> {
-    let mut opened = vec![open_one(&base_path, Part::Base.name(base), None)?];
-    for (part, number) in log::parts(folder)? {
-        let limit = (part == Part::Journal && number == generation).then_some(end);
-        opened.push(open_one(&part.path(folder, number), part.name(number), limit)?);
+    let mut opened = Vec::new();
+    // A state that cannot be read is no part of a backup.
+    let state = content::start(folder, head, keyring, Access::ReadOnly)?.named();
+    if state > 0 {
+        for path in database::files_of(&Part::State.path(folder, state))? {
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            opened.push(open_one(&path, name, None)?);
+        }
     }
-    opened.push(open_one(&keys::intact(folder, store)?, KEYS.to_owned(), None)?);
+    for number in Part::Log.generations(folder)? {
+        let limit = (number == head.generation).then_some(end);
+        opened.push(open_one(&Part::Log.path(folder, number), Part::Log.name(number), limit)?);
+    }
+    opened.push(open_one(&keys::intact(folder, head.store)?, KEYS.to_owned(), None)?);
     for name in [KEPT, SUSPENSIONS] {
         let path = folder.join(name);
         if files::exists(&path)? {
             opened.push(open_one(&path, name.to_owned(), None)?);
         }
     }
-    Ok((BackedUp { store, tip, generation }, opened))
+    Ok((BackedUp { store: head.store, tip, generation: head.generation, state }, opened))
 }
 
 /// Opens a file as the part with this name.

@@ -1,73 +1,80 @@
-//! What the files of a folder have: the newest base and the journals after it, verified against the head (D58).
+//! What the files of a folder have: the newest state and the log after it, verified against the head (D58).
 
 use std::path::Path;
 
 use super::{
-    base,
     files::Part,
     head::Head,
+    journal,
     reader::{LogReader, Rest},
-    twice::Damage,
+    state::{self, Access, SavedState},
 };
-use crate::store::{
-    StoreError,
-    engine::{State, Tip},
-    history::chain,
-    seal::{KeyId, Keyring},
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        engine::{State, Tip},
+        history::chain,
+        seal::{KeyId, Keyring},
+    },
 };
 
 /// The verified content of a folder.
 pub(super) struct FolderContent {
     pub state: State,
-    /// The data key of the base.
-    pub base_key: KeyId,
-    /// The generation of the last journal.
+    /// The data key of the state on the disk.
+    pub key: KeyId,
+    /// The length of the state on the disk.
+    pub state_bytes: u64,
+    /// The generation of the last part of the log.
     pub generation: u64,
+    /// Its end.
     pub end: u64,
-    pub since_base: u64,
-    /// Damage of the base, whose copy was read then.
-    pub damage: Option<Damage>,
+    /// The length of the batches after the state.
+    pub since: u64,
+    /// Why the state that the head names was not used. The log has led to the same one.
+    pub damage: Option<StoreError>,
 }
 
-/// Returns the generation of the newest base. Only complete bases get their name, so the newest one is valid.
-pub(super) fn content_base(folder: &Path) -> Result<u64, StoreError> {
-    let newest = base::generations(folder)?.last().copied();
-    newest.ok_or_else(|| StoreError::corrupt(folder, "it has no base file"))
+/// Where the log begins that leads to the present.
+pub(super) struct StartOfLog {
+    state: State,
+    generation: u64,
+    key: KeyId,
+    bytes: u64,
+    damage: Option<StoreError>,
 }
 
-/// Reads a folder and verifies it against the head, without changing anything.
-pub(super) fn read(folder: &Path, acknowledged: Head, keyring: &Keyring) -> Result<FolderContent, StoreError> {
-    let newest = content_base(folder)?;
-    let path = Part::Base.path(folder, newest);
-    let (base, damage) = base::read_either(folder, newest)?;
-    let last = Part::Journal.generations(folder)?.last().copied().unwrap_or(newest).max(acknowledged.generation);
-    // Files of another store, or of an older copy of this one, must not be mixed in.
-    let store = base.store;
-    if store != acknowledged.store {
-        return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
+impl StartOfLog {
+    /// The generation of the state, or 0 if it is the beginning of the log.
+    pub(super) fn named(&self) -> u64 {
+        if self.state.tip.position > 0 { self.generation } else { 0 }
     }
-    let (root_secret, base_key) = base.root_secret(&path, keyring)?;
-    let mut state = State { tip: base.tip, root_secret, records: base.records, batches: Vec::new() };
-    if base.tip.position > acknowledged.position || last < newest {
-        let found = format!(
-            "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
-            base.tip.position, acknowledged.position
-        );
-        return Err(StoreError::corrupt(&path, found));
-    }
-    let (mut tip, mut end, mut since_base) = (base.tip, 0, 0);
-    for generation in newest..=last {
-        let path = Part::Journal.path(folder, generation);
-        let mut journal = LogReader::open(&path, true)?;
-        if journal.store != store {
+}
+
+/// Reads a folder and verifies it against the head, without changing anything that counts.
+pub(super) fn read(
+    folder: &Path,
+    acknowledged: Head,
+    keyring: &Keyring,
+    access: Access,
+) -> Result<FolderContent, StoreError> {
+    let StartOfLog { mut state, generation: first, key, bytes, damage } = start(folder, acknowledged, keyring, access)?;
+    let last = Part::Log.generations(folder)?.last().copied().unwrap_or(first).max(acknowledged.generation);
+    let (mut tip, mut end, mut since) = (state.tip, 0, 0);
+    for generation in first..=last {
+        let path = Part::Log.path(folder, generation);
+        let mut log = LogReader::open(&path, true)?;
+        if log.store != acknowledged.store {
             return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
-        if (journal.start.position, journal.start.hash) != (tip.position, tip.hash) {
+        if (log.start.position, log.start.hash) != (tip.position, tip.hash) {
             return Err(StoreError::corrupt(&path, format!("it does not follow record {}", tip.position)));
         }
-        while let Some(framed) = journal.batch()? {
+        while let Some(framed) = log.batch()? {
             let batch = framed.batch;
-            if chain(&tip.hash, &batch.record) != batch.hash {
+            // An old part of the log can have scrubbed records.
+            if generation >= acknowledged.state && chain(&tip.hash, &batch.record) != batch.hash {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
             }
@@ -81,22 +88,75 @@ pub(super) fn read(folder: &Path, acknowledged: Head, keyring: &Keyring) -> Resu
             state.batches.push(batch);
         }
         let lost = tip.position < acknowledged.position;
-        if journal.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
+        if log.rest.is_some_and(|rest| rest == Rest::Damaged || generation < last || lost) {
             let found = format!(
                 "record {} cannot be read at byte {} (acknowledged: record {})",
                 tip.position + 1,
-                journal.end,
+                log.end,
                 acknowledged.position
             );
             return Err(StoreError::corrupt(&path, found));
         }
-        end = journal.end;
-        since_base += journal.end;
+        end = log.end;
+        since += end - journal::HEAD as u64;
     }
     if tip.position < acknowledged.position {
         let found =
             format!("it ends at record {}, but record {} was acknowledged", tip.position, acknowledged.position);
-        return Err(StoreError::corrupt(&Part::Journal.path(folder, last), found));
+        return Err(StoreError::corrupt(&Part::Log.path(folder, last), found));
     }
-    Ok(FolderContent { state, base_key, generation: last, end, since_base, damage })
+    Ok(FolderContent { state, key, state_bytes: bytes, generation: last, end, since, damage })
+}
+
+/// Finds the newest state that can be read. Without one, the log must lead to it from the beginning.
+pub(super) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
+    let root_secret = keyring.root_secret();
+    let from =
+        |generation: u64, SavedState { of, records, bytes }: SavedState, damage: Option<StoreError>| StartOfLog {
+            state: State { tip: of.tip, root_secret, records, batches: Vec::new(), earlier: Vec::new() },
+            generation,
+            key: of.key,
+            bytes,
+            damage,
+        };
+    let mut damage = None;
+    if head.state > 0 {
+        match state::read(folder, head.state, access).and_then(|saved| is_before(folder, head, saved)) {
+            Ok(saved) => return Ok(from(head.state, saved, None)),
+            Err(error) if error.code == Code::StoreCorrupt => damage = Some(error),
+            Err(error) => return Err(error),
+        }
+        for generation in Part::State.generations(folder)?.into_iter().rev().filter(|older| *older < head.state) {
+            if let Ok(saved) = state::read(folder, generation, access).and_then(|saved| is_before(folder, head, saved))
+            {
+                return Ok(from(generation, saved, damage));
+            }
+        }
+    }
+    let missing =
+        || damage.clone().unwrap_or_else(|| StoreError::corrupt(folder, "the beginning of its log is missing"));
+    let first = Part::Log.generations(folder)?.first().copied().ok_or_else(missing)?;
+    let begins = LogReader::open(&Part::Log.path(folder, first), false)?.start.position == 0;
+    // What was sealed with a key that is destroyed cannot be opened.
+    if !begins || (damage.is_some() && keyring.has_destroyed()) {
+        return Err(missing());
+    }
+    let state = State { root_secret, ..State::default() };
+    Ok(StartOfLog { state, generation: first, key: keyring.current(), bytes: 0, damage })
+}
+
+/// Checks that a state is one of this store, and that the head is not older.
+fn is_before(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState, StoreError> {
+    let path = Part::State.path(folder, head.state);
+    if saved.of.store != head.store {
+        return Err(StoreError::corrupt(&path, "it belongs to another store than `head`"));
+    }
+    if saved.of.tip.position > head.position {
+        let found = format!(
+            "it starts after record {}, but `head` acknowledges record {} (was a backup copied over a newer store?)",
+            saved.of.tip.position, head.position
+        );
+        return Err(StoreError::corrupt(&path, found));
+    }
+    Ok(saved)
 }

@@ -1,4 +1,4 @@
-//! Writes history files anew in which a record or a former value is replaced (D23).
+//! Writes parts of the log anew in which a record or a value is replaced (D23).
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use super::{
 };
 use crate::store::{StoreError, engine::BatchEdit};
 
-/// Writes each history file anew of which `edit` replaces a batch. The hashes of the batches stay. A file is the former or the
-/// new one as a whole.
-pub(super) fn edit_history(folder: &Path, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
-    for generation in Part::History.generations(folder)? {
-        let path = Part::History.path(folder, generation);
+/// Writes each part of the log before a generation anew of which `edit` replaces a batch. The hashes of the batches stay. A file
+/// is the former or the new one as a whole.
+pub(super) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+    for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation < end) {
+        let path = Part::Log.path(folder, generation);
         let mut reader = LogReader::open(&path, true)?;
         let mut differs = false;
         while !differs && let Some(Framed { batch, .. }) = reader.batch()? {
@@ -24,7 +24,7 @@ pub(super) fn edit_history(folder: &Path, edit: &mut BatchEdit<'_>) -> Result<()
         }
         let mut reader = LogReader::open(&path, true)?;
         let (store, start) = (reader.store, reader.start);
-        journal::write_history(&path, store, start, || match reader.batch()? {
+        journal::write_whole(&path, store, start, || match reader.batch()? {
             Some(Framed { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),
             None if reader.rest.is_some() => Err(reader.unreadable()),
             None => Ok(None),

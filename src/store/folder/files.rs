@@ -29,29 +29,24 @@ const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 /// The size of a trial write: more than most commits.
 const PROBE_BYTES: usize = 1 << 18;
 
-/// The content of a numbered file.
+/// What a numbered file or folder has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// The complete state at the start of a generation.
-    Base,
-    /// The copy of a base.
-    Copy,
-    /// The batches of a generation, with their changes.
-    Journal,
-    /// The batches of an older generation, with what undoes them instead of their changes.
-    History,
+    /// The complete state at the start of a generation: the folder of a sled database.
+    State,
+    /// The batches of a generation.
+    Log,
 }
 
 impl Part {
-    const ALL: [(Part, &str); 4] =
-        [(Part::Base, "base"), (Part::Copy, "copy"), (Part::Journal, "journal"), (Part::History, "history")];
+    const ALL: [(Part, &str); 2] = [(Part::State, "state"), (Part::Log, "log")];
 
-    /// Returns the path of the file of a generation.
+    /// Returns the path of the one of a generation.
     pub(super) fn path(self, folder: &Path, generation: u64) -> PathBuf {
         folder.join(self.name(generation))
     }
 
-    /// Returns the name of the file of a generation.
+    /// Returns the name of the one of a generation.
     pub(super) fn name(self, generation: u64) -> String {
         let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
         format!("{name}.{generation:010}")
@@ -65,7 +60,7 @@ impl Part {
         number.parse().ok().filter(|_| is_number).map(|number| (*part, number))
     }
 
-    /// Lists the generations that have such a file, in order.
+    /// Lists the generations that have one, in order.
     pub(super) fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
         let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
         let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use super::{
     files::{self, Part},
-    head, keys,
+    head, journal, keys,
 };
 use crate::{
     model::digest_key::DigestKey,
@@ -20,17 +20,14 @@ pub(crate) fn on_disk(folder: &Path, source: &MasterKeySource) -> Result<Option<
     of_files(folder, keys::digest_key(folder, source)).map(Some)
 }
 
-/// The fingerprint of a store that this process has open.
+/// The fingerprint of a store that this process has open. A checkpoint does not change it.
 pub(super) fn of_files(folder: &Path, digest_key: Option<DigestKey>) -> Result<OnDisk, StoreError> {
     let mut hasher = blake3::Hasher::new();
-    let head = head::path(folder);
-    hasher.update(&files::read(&head).map_err(|error| StoreError::io("read", &head, &error))?);
-    for part in [Part::Base, Part::Journal, Part::History] {
-        let generations = part.generations(folder)?;
-        hasher.update(&generations.len().to_le_bytes());
-        for generation in generations {
-            let path = part.path(folder, generation);
-            let facts = fs::metadata(&path).map_err(|error| StoreError::io("read", &path, &error))?;
+    hasher.update(&head::read_only(folder)?.store);
+    for generation in Part::Log.generations(folder)? {
+        let path = Part::Log.path(folder, generation);
+        let facts = fs::metadata(&path).map_err(|error| StoreError::io("read", &path, &error))?;
+        if facts.len() > journal::HEAD as u64 {
             for number in [generation, facts.len(), facts.ino(), facts.mtime() as u64, facts.mtime_nsec() as u64] {
                 hasher.update(&number.to_le_bytes());
             }

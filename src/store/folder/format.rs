@@ -1,7 +1,7 @@
 //! The format of a store's folder: one so far.
 //!
-//! A format that was released is read by every later version: its migration belongs here. The formats `edgewright 1` and
-//! `edgewright 2` were never released, so their stores are refused, like those of newer versions. Nothing in the folder
+//! A format that was released is read by every later version: its migration belongs here. The formats `edgewright 1` to
+//! `edgewright 3` were never released, so their stores are refused, like those of newer versions. Nothing in the folder
 //! changes then.
 
 use std::path::Path;
@@ -10,9 +10,11 @@ use super::{files, head};
 use crate::{model::code::Code, store::StoreError};
 
 /// The format that this version reads and writes.
-pub(super) const FORMAT: &str = "edgewright 3";
+pub(super) const FORMAT: &str = "edgewright 4";
 /// The format that kept everything in one sled tree.
 const ONE_TREE: &str = "edgewright 1";
+/// The last format with bases.
+const BASES: &str = "edgewright 3";
 
 /// The error of a file in another format, with what to do.
 pub(super) fn other_format(path: &Path, format: &str) -> StoreError {
@@ -25,10 +27,15 @@ pub(super) fn other_format(path: &Path, format: &str) -> StoreError {
     StoreError::new(Code::StoreFormat, message)
 }
 
-/// Checks that a folder has no store of a format without a head.
+/// Checks that a folder has no store of an earlier format.
 pub(super) fn check(folder: &Path) -> Result<(), StoreError> {
-    match files::exists(&folder.join("conf"))? && !files::exists(&head::path(folder))? {
-        true => Err(other_format(folder, ONE_TREE)),
+    if files::exists(&folder.join("conf"))? && !files::exists(&head::path(folder))? {
+        return Err(other_format(folder, ONE_TREE));
+    }
+    let is_base = |name: &str| name.strip_prefix("base.").is_some_and(|number| number.parse::<u64>().is_ok());
+    let mut names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    match names.any(|name| name.to_str().is_some_and(is_base)) {
+        true => Err(other_format(folder, BASES)),
         false => Ok(()),
     }
 }

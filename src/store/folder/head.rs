@@ -1,7 +1,8 @@
-//! The head: a file with the position up to which the log was acknowledged.
+//! The head: a file with the position up to which the log was acknowledged, and the generation of the newest state.
 //!
-//! A journal with a damaged end looks like one whose last write was interrupted. The head distinguishes the two. It is
-//! written after each sync of the journal, and synced itself when the disk is idle.
+//! A log with a damaged end looks like one whose last write was interrupted. The head distinguishes the two, and a state
+//! that is missing from one that was never written. It is written after each sync of the log, and synced itself when the
+//! disk is idle.
 
 use std::{
     fs::File,
@@ -10,18 +11,17 @@ use std::{
 };
 
 use super::{
-    base::StoreId,
     files,
     frame::{hash_at, number},
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, engine::Hash, fault},
+    store::{StoreError, engine::Hash, fault, seal::StoreId},
 };
 
-const MAGIC: [u8; 8] = *b"ewhead2\n";
-/// Magic, counter, position, generation, chain hash, store, checksum.
-const SLOT: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
+const MAGIC: [u8; 8] = *b"ewhead3\n";
+/// Magic, counter, position, generation, state, chain hash, store, checksum.
+const SLOT: usize = 8 + 8 + 8 + 8 + 8 + 32 + 16 + 32;
 /// The slots are in different disk sectors, so that a torn write damages only one of them.
 const STRIDE: u64 = 4096;
 
@@ -30,8 +30,10 @@ const STRIDE: u64 = 4096;
 pub(super) struct Head {
     /// The position of the last batch.
     pub position: u64,
-    /// The generation of its journal.
+    /// The generation of its part of the log.
     pub generation: u64,
+    /// The generation of the newest state, or 0 if there is none yet: then the log has everything.
+    pub state: u64,
     /// Its hash.
     pub hash: Hash,
     /// The id of the store.
@@ -76,7 +78,7 @@ impl HeadFile {
     pub(super) fn write(&mut self, head: Head) -> std::io::Result<()> {
         let mut slot = Vec::with_capacity(SLOT);
         slot.extend_from_slice(&MAGIC);
-        for number in [self.counter + 1, head.position, head.generation] {
+        for number in [self.counter + 1, head.position, head.generation, head.state] {
             slot.extend_from_slice(&number.to_le_bytes());
         }
         slot.extend_from_slice(&head.hash);
@@ -130,8 +132,9 @@ fn read(file: &File, slot: u64) -> Option<([u8; 8], HeadSlot)> {
         let head = Head {
             position: number::<8>(&bytes, 16)?,
             generation: number::<8>(&bytes, 24)?,
-            hash: hash_at(&bytes, 32)?,
-            store: bytes.get(64..80)?.try_into().ok()?,
+            state: number::<8>(&bytes, 32)?,
+            hash: hash_at(&bytes, 40)?,
+            store: bytes.get(72..88)?.try_into().ok()?,
         };
         Some((number::<8>(&bytes, 8)?, head))
     });

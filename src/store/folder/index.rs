@@ -4,10 +4,6 @@
 //! sled.
 
 use std::{
-    fs::{self, DirBuilder},
-    io,
-    os::unix::fs::DirBuilderExt,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +11,8 @@ use std::{
 use sled::{Batch as Rows, Db, IVec};
 
 use super::{
-    files::{find_special, make_private},
+    database,
+    files::make_private,
     frame::{hash_at, number},
     rows::{
         IndexedRecord, Location, Locations, POSITIONS, RESOURCES, REVISIONS, ResourceRecord, SOURCES, key_of,
@@ -31,9 +28,9 @@ use crate::{
 };
 
 /// The end of the index. An index with other rows, of an earlier version, has another key, and is made anew.
-const APPLIED: &[u8] = b"m/upto";
-/// The index is small and rarely read, so a small cache is enough.
-const CACHE_BYTES: u64 = 16 << 20;
+const APPLIED: &[u8] = b"m/upto-3";
+/// How often sled writes what it has only in memory, in milliseconds.
+const FLUSH_EVERY: u64 = 500;
 /// The most rows of resources that are added in one step. sled keeps in memory what a step replaces, and has no order in it:
 /// those of a first commit would touch every page again and again.
 const MOST_TOGETHER: usize = 10_000;
@@ -46,51 +43,20 @@ pub(super) struct Index {
     path: PathBuf,
 }
 
-/// Runs a sled operation. sled can panic on damaged files.
+/// Runs a sled operation.
 fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
-    let failed = |reason: &str| {
-        StoreError::new(Code::StoreFailed, format!("the history index {} failed: {reason}", path.display()))
-    };
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(result)) => Ok(result),
-        Ok(Err(error)) => Err(failed(&error.to_string())),
-        Err(_) => Err(failed("its files are damaged")),
-    }
+    database::guarded(path, run).map_err(failed)
+}
+
+fn failed(error: StoreError) -> StoreError {
+    StoreError::new(Code::StoreFailed, format!("the history index failed: {error}"))
 }
 
 impl Index {
     /// Opens the index, or creates an empty one.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(StoreError::io("create", path, &error));
-            }
-            // sled would follow a link to files that are not ours.
-            Err(_) if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) => {
-                return Err(StoreError::corrupt(path, "not a folder"));
-            }
-            _ => {}
-        }
-        if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {
-            return Err(StoreError::corrupt(&special, "not a regular file"));
-        }
-        let db = guarded(path, || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).open())?;
-        // sled creates its files with the default mode of the process.
-        let _ = make_private(path);
+        let db = database::create(path, Some(FLUSH_EVERY)).map_err(failed)?;
         Ok(Self { db, path: path.to_owned() })
-    }
-
-    /// Removes an index, so that an empty one can be created.
-    pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
-        let removed = match fs::symlink_metadata(path) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-            Ok(_) => fs::remove_file(path),
-            Err(error) => Err(error),
-        };
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
-            _ => Ok(()),
-        }
     }
 
     /// Returns the folder of the index.
@@ -130,27 +96,6 @@ impl Index {
             }
         }
         rows.insert(APPLIED, [last.tip.position.to_le_bytes().as_slice(), &last.tip.hash].concat());
-        guarded(&self.path, || self.db.apply_batch(rows))
-    }
-
-    /// Changes the locations of records. Those that the index does not have are left out.
-    pub(super) fn relocate(&self, records: &[(u64, Location)]) -> Result<(), StoreError> {
-        let mut rows = Rows::default();
-        let mut open: Option<Locations> = None;
-        for (position, location) in records {
-            if open.as_ref().is_none_or(|row| row.get(*position).is_none()) {
-                if let Some(done) = open.take() {
-                    rows.insert(done.key(), done.value());
-                }
-                open = self.row_with(*position)?;
-            }
-            if let Some(row) = &mut open {
-                row.set(*position, *location);
-            }
-        }
-        if let Some(done) = open {
-            rows.insert(done.key(), done.value());
-        }
         guarded(&self.path, || self.db.apply_batch(rows))
     }
 
@@ -324,7 +269,7 @@ fn insert(rows: &mut Rows, row: &Locations) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::folder::{files::Part, rows::tests::record};
+    use crate::store::folder::rows::tests::record;
 
     fn positions(index: &Index, query: &Query, before: u64, limit: usize) -> Vec<u64> {
         index.find(query, before, limit).unwrap().into_iter().map(|(position, _)| position).collect()
@@ -389,17 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_records_moves_and_a_part_is_forgotten() {
+    fn a_part_of_the_records_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let index = index(folder.path());
-        let moved = |at: u64| Location { part: Part::History, generation: 1, offset: at, length: 9 };
-        // Record 201 is not in the index.
-        index.relocate(&(60..=201).map(|at| (at, moved(at))).collect::<Vec<_>>()).unwrap();
-        for at in 1..=200 {
-            let found = index.locate(at).unwrap().1;
-            assert_eq!(found == moved(at), at >= 60, "{at}");
-        }
-        assert!(index.locate(201).is_err());
+        assert!(index.locate(200).is_ok() && index.locate(201).is_err());
         index.forget(90).unwrap();
         assert_eq!(index.oldest().unwrap(), Some(90));
         assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (90..=200).rev().collect::<Vec<_>>());

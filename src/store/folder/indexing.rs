@@ -31,8 +31,6 @@ const PORTION: usize = 1000;
 pub(super) enum Job {
     /// Adds durable records.
     Add(Vec<(Location, Batch)>),
-    /// Writes what is only in memory.
-    Write,
     /// Closes the index, which cannot be read.
     GiveUp,
     /// Writes what is only in memory, and ends.
@@ -113,7 +111,6 @@ pub(super) fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, 
         for job in job.into_iter().chain(jobs.try_iter()) {
             match job {
                 Job::Add(more) => records.extend(more),
-                Job::Write => is_due = true,
                 Job::GiveUp => index = None,
                 Job::Stop => stop = true,
             }

@@ -8,12 +8,11 @@ use std::{
 use super::{
     files::{self, Part},
     index::Index,
-    log,
-    reader::{Framed, LogReader, read_at},
+    reader::{Framed, LogReader},
     rows::Location,
     scratch::Scratch,
 };
-use crate::store::{StoreError, fault};
+use crate::store::StoreError;
 
 /// Checks that the index leads to each record that it has. Returns the position of the last one, or none if there is no index.
 /// A copy of the index is read, because sled writes even to read.
@@ -30,8 +29,8 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     let index = Index::open(&copy).map_err(|_| disagrees("it cannot be opened"))?;
     let applied = index.applied().map_err(|_| disagrees("it cannot be read"))?;
     let Some((last, hash)) = applied else { return Ok(None) };
-    for (part, generation) in log::parts(folder)? {
-        let mut reader = LogReader::open(&part.path(folder, generation), false)?;
+    for generation in Part::Log.generations(folder)? {
+        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
         while let Some(Framed { offset, length, batch }) = reader.batch()? {
             if batch.position > last {
                 return Ok(Some(last));
@@ -40,14 +39,7 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
                 return Err(disagrees("its last record is not in the log"));
             }
             let found = index.locate(batch.position).map_err(|_| disagrees("it has gaps"))?.1;
-            // After a checkpoint by a command, the next server moves it on.
-            let is_folded = (found.part, part) == (Part::Journal, Part::History) && found.generation == generation;
-            let is_there = is_folded || found == Location { part, generation, offset, length } || {
-                let path = found.part.path(folder, found.generation);
-                let read = read_at(&path, found.offset, usize::try_from(found.length).unwrap_or_default());
-                read.is_ok_and(|read| read.is_some_and(|read| read.position == batch.position))
-            };
-            if !is_there {
+            if found != (Location { generation, offset, length }) {
                 return Err(disagrees(&format!("it does not lead to record {}", batch.position)));
             }
         }
@@ -55,7 +47,7 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     Ok(Some(last))
 }
 
-/// Copies the files below a folder.
+/// Copies the files below a folder, as files that their owner can write.
 pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
     files::create_folder(to)?;
     let failed = |path: &Path, error: std::io::Error| StoreError::io("copy", path, &error);
@@ -66,10 +58,12 @@ pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
         if kind.is_dir() {
             copy_folder(&path, &target)?;
         } else if kind.is_file() {
-            fs::copy(&path, &target).map_err(|error| failed(&path, error))?;
-            let copied = fault::point("file.sync").and_then(|()| fs::File::open(&target)?.sync_all());
+            let copied = files::open(&path, fs::File::options().read(true)).and_then(|mut source| {
+                let mut target = files::private().write(true).create_new(true).open(&target)?;
+                std::io::copy(&mut source, &mut target)
+            });
             copied.map_err(|error| failed(&target, error))?;
         }
     }
-    files::sync_folder(&to.join("lock"))
+    Ok(())
 }

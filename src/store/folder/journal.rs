@@ -1,4 +1,4 @@
-//! The journal: a file to which batches are appended, with one write and one sync for all waiting batches.
+//! A part of the log: a file to which batches are appended, with one write and one sync for all waiting batches.
 
 use std::{
     fs::File,
@@ -9,7 +9,6 @@ use std::{
 };
 
 use super::{
-    base::StoreId,
     files,
     frame::{self, BatchFrame, hash_at, number},
 };
@@ -19,16 +18,17 @@ use crate::{
         StoreError,
         engine::{Batch, Hash, Tip},
         fault,
+        seal::StoreId,
     },
 };
 
-const MAGIC: [u8; 8] = *b"ewjrnl2\n";
+const MAGIC: [u8; 8] = *b"ewlog-3\n";
 /// How many bytes are collected for one write.
 const TOGETHER: usize = 1 << 20;
 /// Magic, position, revision, next order, hash, store, checksum.
 pub(super) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
-/// An open journal.
+/// The part of the log that is being written.
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
@@ -36,23 +36,23 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal that continues the log after `start`.
+    /// Creates a part that continues the log after `start`.
     pub(super) fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("create", &path, &error);
         let head = head(store, start);
         let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
-        fault::write_all_at("journal.create", &file, &head, 0).map_err(failed)?;
-        fault::point("journal.sync").and_then(|()| file.sync_all()).map_err(failed)?;
+        fault::write_all_at("log.create", &file, &head, 0).map_err(failed)?;
+        fault::point("log.sync").and_then(|()| file.sync_all()).map_err(failed)?;
         files::rename(&temporary, &path)?;
         Ok(Self { file, path, length: HEAD as u64 })
     }
 
-    /// Opens a journal whose complete batches end at `length`, and cuts off the rest of an interrupted write.
+    /// Opens a part whose complete batches end at `length`, and cuts off the rest of an interrupted write.
     pub(super) fn open(path: PathBuf, length: u64) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::io("open", &path, &error);
         let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > length {
-            let cut = fault::point("journal.cut").and_then(|()| file.set_len(length));
+            let cut = fault::point("log.cut").and_then(|()| file.set_len(length));
             cut.and_then(|()| file.sync_all()).map_err(failed)?;
         }
         Ok(Self { file, path, length })
@@ -70,7 +70,7 @@ impl Journal {
             Err(error) => {
                 let error = StoreError::io("write", &self.path, &error);
                 // The usual cause is a full disk. Without the incomplete batch, a later write can succeed.
-                let cut = fault::point("journal.cut").and_then(|()| self.file.set_len(self.length));
+                let cut = fault::point("log.cut").and_then(|()| self.file.set_len(self.length));
                 return Err(match cut.and_then(|()| self.file.sync_all()) {
                     Ok(()) => AppendError::Undone(error),
                     Err(_) => AppendError::Unsure(error),
@@ -83,7 +83,7 @@ impl Journal {
             return Err(AppendError::Unsure(StoreError::new(Code::StoreFailed, message)));
         }
         // After a failed sync the content of the disk is unknown, and a second sync can succeed without writing it.
-        let synced = fault::point("journal.sync").and_then(|()| self.file.sync_data());
+        let synced = fault::point("log.sync").and_then(|()| self.file.sync_data());
         synced.map_err(|error| AppendError::Unsure(StoreError::io("sync", &self.path, &error)))?;
         self.length = end;
         Ok(())
@@ -110,7 +110,7 @@ impl Journal {
                 let head = hashing.ok().and_then(|thread| thread.join().ok());
                 Ok::<_, io::Error>(head.unwrap_or_else(|| frame.head()))
             })?;
-            fault::write_all_at("journal.write", &self.file, &head, start)?;
+            fault::write_all_at("log.write", &self.file, &head, start)?;
         }
         writer.flush()?;
         Ok(writer.end)
@@ -147,7 +147,7 @@ impl PieceWriter<'_> {
 
     fn write_now(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !bytes.is_empty() {
-            fault::write_all_at("journal.write", self.file, bytes, self.end)?;
+            fault::write_all_at("log.write", self.file, bytes, self.end)?;
             self.end += bytes.len() as u64;
         }
         Ok(())
@@ -175,8 +175,8 @@ fn head(store: StoreId, start: Tip) -> Vec<u8> {
     head
 }
 
-/// Writes a history file: the batches that `next` returns, which must have only the changes that undo them.
-pub(super) fn write_history(
+/// Writes a part of the log as a whole: the batches that `next` returns.
+pub(super) fn write_whole(
     path: &Path,
     store: StoreId,
     start: Tip,
@@ -204,7 +204,7 @@ pub(super) fn write_history(
     }
 }
 
-/// Reads the header of a journal or history file: its store, and the batch before its first one.
+/// Reads the header of a part of the log: its store, and the batch before its first one.
 pub(super) fn start_of(bytes: &[u8]) -> Option<(StoreId, Tip)> {
     let (written, sum) = bytes.get(..HEAD)?.split_at_checked(HEAD - 32)?;
     if !written.starts_with(&MAGIC) || blake3::hash(written).as_bytes() != sum {

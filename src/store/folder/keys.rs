@@ -9,7 +9,6 @@ use std::{
 };
 
 use super::{
-    base::StoreId,
     files,
     twice::{self, Damage},
 };
@@ -17,7 +16,7 @@ use crate::{
     model::{code::Code, digest_key::DigestKey},
     store::{
         StoreError, fault,
-        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys},
+        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
     },
 };
 
@@ -100,8 +99,9 @@ pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<Dige
     source.read(beside.as_deref()).ok()?.map(|master| master.digest_key())
 }
 
-/// Makes the data keys of a store, and a master key if it is expected beside the store and does not exist.
-pub(super) fn create(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Keyring, StoreError> {
+/// Makes the data keys of a store with this root secret, and a master key if it is expected beside the store and does not
+/// exist.
+pub(super) fn create(folder: &Path, root_secret: [u8; 32], source: &MasterKeySource) -> Result<Keyring, StoreError> {
     let places = KeyPlaces::of(folder);
     let existing = places.existing()?;
     let (master, announced) = match source.read(existing.as_deref())? {
@@ -110,7 +110,7 @@ pub(super) fn create(folder: &Path, store: StoreId, source: &MasterKeySource) ->
         None => places.make().map(|(master, path)| (master, Some((path, NewMaster::Created))))?,
     };
     let (file, announce) = announced.unzip();
-    let keyring = Keyring::create(store, master, announce, save(folder))?;
+    let keyring = Keyring::create(root_secret, master, announce, save(folder))?;
     Ok(keyring.with_new_master(file).with_source(again(folder, source)))
 }
 
@@ -210,6 +210,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::store::seal::id_of;
 
     #[test]
     fn a_master_key_is_made_once_beside_the_folder() {
@@ -217,26 +218,26 @@ mod tests {
         let folder = outer.path().join("edge.db");
         fs::create_dir(&folder).unwrap();
         let source = MasterKeySource::Beside;
-        let made = create(&folder, [1; 16], &source).unwrap();
+        let made = create(&folder, [1; 32], &source).unwrap();
         let (path, new) = made.new_master().map(|(path, new)| (path.to_owned(), new)).unwrap();
         assert_eq!(new, NewMaster::Created);
         assert_eq!(path, fs::canonicalize(outer.path()).unwrap().join("edge.db.master.key"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let sealed = made.seal(b"secret", &[]).unwrap();
-        let again = open(&folder, [1; 16], &source).unwrap();
+        let again = open(&folder, id_of(&[1; 32]), &source).unwrap();
         assert!(again.open(&sealed, &[]).is_ok() && again.new_master().is_none());
         // The store is made again, for example after its folder was deleted.
         let key = fs::read(&path).unwrap();
-        let again = create(&folder, [2; 16], &source).unwrap();
+        let again = create(&folder, [2; 32], &source).unwrap();
         assert_eq!(again.new_master(), Some((path.as_path(), NewMaster::Found)));
-        let elsewhere = create(&folder, [2; 16], &MasterKeySource::File(path.clone())).unwrap();
+        let elsewhere = create(&folder, [2; 32], &MasterKeySource::File(path.clone())).unwrap();
         assert_eq!(elsewhere.new_master(), None);
         assert_eq!(fs::read(&path).unwrap(), key);
-        assert_eq!(open(&folder, [1; 16], &source).err().unwrap().code, Code::StoreCorrupt);
+        assert_eq!(open(&folder, id_of(&[1; 32]), &source).err().unwrap().code, Code::StoreCorrupt);
         fs::rename(&path, folder.join(MASTER)).unwrap();
-        assert!(open(&folder, [2; 16], &source).is_ok(), "it is found inside");
+        assert!(open(&folder, id_of(&[2; 32]), &source).is_ok(), "it is found inside");
         fs::remove_file(folder.join(MASTER)).unwrap();
-        let error = open(&folder, [2; 16], &source).err().unwrap();
+        let error = open(&folder, id_of(&[2; 32]), &source).err().unwrap();
         assert_eq!(error.code, Code::MasterKey);
         assert!(error.message.contains("edge.db.master.key"), "{error}");
     }

@@ -17,10 +17,8 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    base::StoreId,
-    catch_up::{self, relocate},
+    catch_up,
     files::{self, Part},
-    fold,
     index::Index,
     indexing::{Job, Progress, Shared, fail, work},
     log,
@@ -37,6 +35,7 @@ use crate::{
         fault,
         history::Retention,
         record_head::RecordHead,
+        seal::StoreId,
         trusted_time::{TrustedMoment, most_at_once},
     },
 };
@@ -52,13 +51,13 @@ pub(super) struct Librarian {
     begin: Sender<()>,
     jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
-    /// The ends of history files by generation. Each checkpoint asks for that of the oldest, which can be a large file.
-    ends: Mutex<BTreeMap<u64, HistoryEnd>>,
+    /// The ends of parts of the log by generation. Each checkpoint asks for that of the oldest, which can be a large file.
+    ends: Mutex<BTreeMap<u64, PartEnd>>,
 }
 
-/// The end of a history file, which never changes.
+/// The end of a part of the log that is no longer written.
 #[derive(Debug, Clone, Copy)]
-struct HistoryEnd {
+struct PartEnd {
     /// The store of the file.
     store: StoreId,
     /// The batch before its first one.
@@ -69,13 +68,16 @@ struct HistoryEnd {
     at: Option<Timestamp>,
 }
 
-impl HistoryEnd {
+impl PartEnd {
     /// Reads a file to its end.
     fn read(path: &Path) -> Result<Self, StoreError> {
         let mut history = LogReader::open(path, false)?;
         let mut last = None;
         while let Some(framed) = history.batch()? {
             last = Some(framed.batch.record);
+        }
+        if history.rest.is_some() {
+            return Err(history.unreadable());
         }
         let at = last.map(|record| RecordHead::read(&record)).transpose()?.map(|head| head.at);
         Ok(Self { store: history.store, start: history.start, tip: history.tip, at })
@@ -130,19 +132,15 @@ impl Librarian {
         let index = self.index(upto)?;
         let mut last = None;
         let mut place = String::new();
-        // A checkpoint may move or drop records meanwhile; the next attempt then uses the updated index.
+        // The retention may drop records meanwhile; the next attempt then uses the updated index.
         for _ in 0..3 {
-            let mut moved = None;
             let records: io::Result<Option<Vec<Bytes>>> = self
                 .locate(&index, query, before, limit)?
                 .into_iter()
                 .map(|(position, location)| {
-                    let path = location.part.path(&self.folder, location.generation);
+                    let path = Part::Log.path(&self.folder, location.generation);
                     place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch = read_at(&path, location.offset, location.length as usize).inspect_err(|_| {
-                        let history = Part::History.path(&self.folder, location.generation);
-                        moved = history.exists().then_some(location.generation);
-                    })?;
+                    let batch = read_at(&path, location.offset, location.length as usize)?;
                     Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
                 })
                 .collect();
@@ -150,10 +148,6 @@ impl Librarian {
                 Ok(Some(records)) => return Ok(records),
                 Ok(None) => last = None,
                 Err(error) => last = Some(error),
-            }
-            // An index that failed during a checkpoint has old locations.
-            if let Some(generation) = moved {
-                relocate(&index, &self.folder, generation)?;
             }
         }
         let reason = last.map_or_else(|| "its checksum does not match".to_owned(), |error| error.to_string());
@@ -173,13 +167,13 @@ impl Librarian {
         Ok(found.into_iter().map(|(position, _)| position).collect())
     }
 
-    /// Returns the length of the record at a position, and its first bytes, which are not verified; none if it was moved
-    /// or dropped meanwhile. Waits as [`Librarian::find`] does.
+    /// Returns the length of the record at a position, and its first bytes, which are not verified; none if it was
+    /// dropped meanwhile. Waits as [`Librarian::find`] does.
     pub(super) fn beginning(&self, position: u64, upto: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
         let index = self.index(upto)?;
         let found = self.locate(&index, &Query::All, position.saturating_add(1), 1)?;
         let Some((_, location)) = found.into_iter().find(|(found, _)| *found == position) else { return Ok(None) };
-        let path = location.part.path(&self.folder, location.generation);
+        let path = Part::Log.path(&self.folder, location.generation);
         Ok(beginning_at(&path, location.offset).ok().flatten())
     }
 
@@ -236,13 +230,6 @@ impl Librarian {
         self.wait(|progress| progress.index.is_none() || progress.applied < upto)
     }
 
-    /// Waits until everything up to a position is in the index itself.
-    fn written(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
-        self.index(upto)?;
-        let _ = self.jobs.send(Job::Write);
-        self.wait(|progress| progress.unwritten.oldest().is_some_and(|oldest| oldest <= upto))
-    }
-
     fn wait(&self, is_behind: impl Fn(&Progress) -> bool) -> Result<Arc<Index>, StoreError> {
         let behind = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
         let waited = self.shared.moved.wait_timeout_while(self.shared.progress(), PATIENCE, behind);
@@ -256,32 +243,24 @@ impl Librarian {
         }
     }
 
-    /// Converts the journals before a generation to history files, which keep only the changes that undo the batches.
-    pub(super) fn fold(&self, generation: u64) -> Result<(), StoreError> {
-        for old in Part::Journal.generations(&self.folder)?.into_iter().filter(|old| *old < generation) {
-            let end = fold::journal_to_history(&self.folder, old)?;
-            // The index must have the new locations before the old file is removed, and the old locations before that:
-            // a record that is added later would get its old location again.
-            if let Ok(index) = self.written(end.position) {
-                relocate(&index, &self.folder, old)?;
-            }
-            files::remove(&Part::Journal.path(&self.folder, old))?;
-        }
-        Ok(())
-    }
-
-    /// Drops history files that exceed the retention. The newest file always stays. Because of their age, only a part of the
-    /// records goes at once, or the oldest file. Returns whether a file went because of its age.
-    pub(super) fn retain(&self, retention: &Retention, tip: Tip, moment: TrustedMoment) -> Result<bool, StoreError> {
-        let mut histories = Part::History.generations(&self.folder)?;
-        histories.pop();
-        let size =
-            |generation: u64| fs::metadata(Part::History.path(&self.folder, generation)).map_or(0, |it| it.len());
+    /// Drops the parts of the log that exceed the retention, of those before a generation. Because of their age, only a part of
+    /// the records goes at once, or the oldest file. Returns whether a file went because of its age.
+    pub(super) fn retain(
+        &self,
+        retention: &Retention,
+        end: u64,
+        tip: Tip,
+        moment: TrustedMoment,
+    ) -> Result<bool, StoreError> {
+        let histories: Vec<u64> =
+            Part::Log.generations(&self.folder)?.into_iter().filter(|generation| *generation < end).collect();
+        let size = |generation: u64| fs::metadata(Part::Log.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
         let (mut first, mut last, mut dropped) = (None, None, Vec::new());
         let mut has_aged = false;
         for (number, generation) in histories.iter().enumerate() {
-            let end = self.end_of(*generation)?;
+            // What is damaged stays, and so does what follows it.
+            let Ok(end) = self.end_of(*generation) else { break };
             let first = *first.get_or_insert(end.start.position);
             let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
             // Removing a file without a record leaves no gap.
@@ -296,9 +275,9 @@ impl Librarian {
             }
             total -= size(*generation);
             last = Some(end);
-            dropped.push(Part::History.path(&self.folder, *generation));
+            dropped.push(Part::Log.path(&self.folder, *generation));
         }
-        let (Some(first), Some(HistoryEnd { store, tip: last, at, .. })) = (first, last) else { return Ok(false) };
+        let (Some(first), Some(PartEnd { store, tip: last, at, .. })) = (first, last) else { return Ok(false) };
         log::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file.
         if let Ok(index) = self.index(0) {
@@ -314,7 +293,7 @@ impl Librarian {
         Ok(has_aged)
     }
 
-    /// Whether the first of some history files is old. One that ends with a time that is still to come was written while the
+    /// Whether the first of some parts of the log is old. One that ends with a time that is still to come was written while the
     /// clock was wrong: it is as old as the files after it.
     fn is_old(&self, generations: &[u64], age: Duration, moment: TrustedMoment) -> Result<bool, StoreError> {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
@@ -326,13 +305,13 @@ impl Librarian {
         Ok(false)
     }
 
-    /// The end of a history file, which is read once.
-    fn end_of(&self, generation: u64) -> Result<HistoryEnd, StoreError> {
+    /// The end of a part of the log, which is read once.
+    fn end_of(&self, generation: u64) -> Result<PartEnd, StoreError> {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(end) = ends.get(&generation) {
             return Ok(*end);
         }
-        let end = HistoryEnd::read(&Part::History.path(&self.folder, generation))?;
+        let end = PartEnd::read(&Part::Log.path(&self.folder, generation))?;
         ends.insert(generation, end);
         Ok(end)
     }
@@ -345,62 +324,5 @@ impl Drop for Librarian {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        model::operation::Author,
-        store::{
-            changes::Changes,
-            folder::{journal, rows::IndexedRecord},
-            history::{Outcome, Record, chain},
-            mint,
-        },
-    };
-
-    fn batch(position: u64) -> Batch {
-        let record = Record {
-            position,
-            revision: Some(position),
-            at: mint::now(),
-            milliseconds: 1,
-            author: Author::Local,
-            source: None,
-            outcome: Outcome::Applied,
-            message: String::new(),
-            calls: Vec::new(),
-            resources: Vec::new(),
-            changes: String::new(),
-            scrubbed: Vec::new(),
-        };
-        let record = Bytes::from(record.to_bytes().unwrap_or_default());
-        let hash = chain(&[0; 32], &record);
-        Batch { position, revision: position, next_order: 0, record, hash, changes: Changes::default() }
-    }
-
-    #[test]
-    fn records_are_found_where_a_checkpoint_has_moved_them() -> Result<(), StoreError> {
-        let folder = tempfile::tempdir().map_err(|error| StoreError::io("create", Path::new("folder"), &error))?;
-        let (path, generation) = (folder.path(), 3);
-        let batches: Vec<(u64, Batch)> = (1..=2).map(|position| (0, batch(position))).collect();
-        let mut written = batches.iter().map(|(_, batch)| batch.clone());
-        let history = Part::History.path(path, generation);
-        journal::write_history(&history, [0; 16], Tip::default(), || Ok(written.next()))?;
-        // The index added the records after the journal had become history.
-        let old = |offset| Location { part: Part::Journal, generation, offset, length: 200 };
-        let index = Index::open(&path.join("index"))?;
-        let records = batches.iter().map(|(offset, batch)| Arc::new(IndexedRecord::of(old(*offset), batch)));
-        index.add(&records.collect::<Vec<_>>())?;
-        let shared = Arc::new(Shared::default());
-        shared.set(|progress| (progress.index, progress.applied) = (Some(Arc::new(index)), 2));
-        let (begin, jobs, ends) = (channel().0, channel().0, Mutex::default());
-        let librarian = Librarian { folder: path.to_owned(), shared, begin, jobs, thread: None, ends };
-        let found = librarian.find(&Query::All, u64::MAX, 10, 2)?;
-        let expected: Vec<_> = batches.iter().rev().map(|(_, batch)| batch.record.clone()).collect();
-        assert_eq!(found, expected);
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The log of a store: the history files and journals that are kept.
+//! The log of a store: the parts of it that are kept.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,6 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    base::StoreId,
     collect::KEPT,
     files::{self, Part},
     journal,
@@ -18,29 +17,8 @@ use super::{
 use crate::store::{
     StoreError,
     engine::{Batch, Query, Statistics, Tip, UndoVisit, Visit},
+    seal::StoreId,
 };
-
-/// Lists the files of the log, oldest first.
-pub(super) fn parts(folder: &Path) -> Result<Vec<(Part, u64)>, StoreError> {
-    let journals = Part::Journal.generations(folder)?;
-    // If both exist, a checkpoint was interrupted, and the journal is still valid.
-    let histories = Part::History.generations(folder)?.into_iter().filter(|it| !journals.contains(it));
-    let mut parts: Vec<(Part, u64)> = histories.map(|generation| (Part::History, generation)).collect();
-    parts.extend(journals.iter().map(|generation| (Part::Journal, *generation)));
-    parts.sort_by_key(|(_, generation)| *generation);
-    Ok(parts)
-}
-
-/// Opens a file of the log. A checkpoint may have made a history file of a journal since the files were listed.
-fn open(folder: &Path, part: Part, generation: u64, with_changes: bool) -> Result<LogReader, StoreError> {
-    let path = part.path(folder, generation);
-    match LogReader::open(&path, with_changes) {
-        Err(_) if part == Part::Journal && !files::exists(&path)? => {
-            LogReader::open(&Part::History.path(folder, generation), with_changes)
-        }
-        opened => opened,
-    }
-}
 
 /// The file that says where the history begins.
 pub(super) fn kept(folder: &Path) -> PathBuf {
@@ -49,7 +27,7 @@ pub(super) fn kept(folder: &Path) -> PathBuf {
 
 /// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
 pub(super) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(), StoreError> {
-    journal::write_history(&kept(folder), store, start, || Ok(None))
+    journal::write_whole(&kept(folder), store, start, || Ok(None))
 }
 
 /// Checks that no file is missing before one that begins at `start`, the first of the log.
@@ -68,10 +46,12 @@ pub(super) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
 
 /// Visits the records up to a position, oldest first.
 pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-    for (number, (part, generation)) in parts(folder)?.into_iter().enumerate() {
-        let mut reader = open(folder, part, generation, false)?;
-        if number == 0 {
-            check_begin(folder, reader.start)?;
+    let mut end = None;
+    for generation in Part::Log.generations(folder)? {
+        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
+        match end {
+            None => check_begin(folder, reader.start)?,
+            Some(end) => check_follows(folder, reader.start, end)?,
         }
         let mut before = reader.start.hash;
         while let Some(Framed { batch, .. }) = reader.batch()?
@@ -83,71 +63,109 @@ pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<()
         if reader.rest.is_some() && reader.tip.position < upto {
             return Err(reader.unreadable());
         }
+        end = Some(reader.tip);
     }
     Ok(())
+}
+
+/// Checks that no file is missing between one that begins at `start` and one that ends at `end`.
+fn check_follows(folder: &Path, start: Tip, end: Tip) -> Result<(), StoreError> {
+    if start.position <= end.position {
+        return Ok(());
+    }
+    Err(StoreError::corrupt(folder, format!("the history before record {} is missing", start.position + 1)))
 }
 
 /// Visits the batches after a revision and up to a position, oldest first, with the changes that undo them. Starts at
 /// the beginning of a file.
 pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
-    let parts = parts(folder)?;
+    let generations = Part::Log.generations(folder)?;
+    let open = |generation: u64| LogReader::open(&Part::Log.path(folder, generation), true);
     let mut first = 0;
     // At revision 0 there can be several files, all of which count.
-    for (number, (part, generation)) in parts.iter().enumerate().rev().filter(|_| revision > 0) {
-        if open(folder, *part, *generation, false)?.start.revision <= revision {
+    for (number, generation) in generations.iter().enumerate().rev().filter(|_| revision > 0) {
+        if open(*generation)?.start.revision <= revision {
             first = number;
             break;
         }
     }
-    for (part, generation) in parts.into_iter().skip(first) {
-        let mut reader = open(folder, part, generation, true)?;
+    let mut end = None;
+    for generation in generations.into_iter().skip(first) {
+        let mut reader = open(generation)?;
+        end.map_or(Ok(()), |end| check_follows(folder, reader.start, end))?;
         let mut before = reader.start;
-        while let Some(Framed { mut batch, .. }) = reader.batch()?
+        while let Some(Framed { batch, .. }) = reader.batch()?
             && batch.position <= upto
         {
             let after = Tip::after(&batch);
-            batch.changes = batch.changes.undoing();
             visit(before, batch)?;
             before = after;
         }
         if reader.rest.is_some() && reader.tip.position < upto {
             return Err(reader.unreadable());
         }
+        end = Some(reader.tip);
     }
     Ok(())
 }
 
-/// Returns the batches after a position and up to another, oldest first, or none if the journals do not have all of
-/// them.
+/// Returns the batches after a position and up to another, oldest first, or none if the log does not have all of them.
 pub(super) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
     let mut found: Vec<Batch> = Vec::new();
     // The start of the batches found so far.
     let mut begin = upto;
-    for generation in Part::Journal.generations(folder)?.into_iter().rev() {
-        // A checkpoint may have removed the journal meanwhile.
-        let Ok(mut journal) = LogReader::open(&Part::Journal.path(folder, generation), true) else {
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        // The retention may have dropped it meanwhile.
+        let Ok(mut reader) = LogReader::open(&Part::Log.path(folder, generation), true) else {
             return Ok(None);
         };
         let mut batches = Vec::new();
         // Batches after `upto` are being written: they are not durable yet, and may never be.
-        while let Some(Framed { batch, .. }) = journal.batch()?
+        while let Some(Framed { batch, .. }) = reader.batch()?
             && batch.position <= upto
         {
             if batch.position > position {
                 batches.push(batch);
             }
         }
-        if journal.tip.position < begin {
+        if reader.tip.position < begin {
             return Ok(None);
         }
-        begin = begin.min(journal.start.position);
+        begin = begin.min(reader.start.position);
         batches.append(&mut found);
         found = batches;
-        if journal.start.position <= position {
+        if reader.start.position <= position {
             return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// Returns the batches of the parts before a batch, oldest first: of as many parts as have a certain length together.
+pub(super) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, StoreError> {
+    let (mut found, mut begin, mut left): (Vec<Batch>, _, _) = (Vec::new(), end.position, most);
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        let path = Part::Log.path(folder, generation);
+        // What is damaged is found when somebody needs it.
+        let Ok(mut reader) = LogReader::open(&path, true) else { break };
+        if reader.start.position >= begin {
+            continue;
+        }
+        let length = fs::metadata(&path).map_or(u64::MAX, |facts| facts.len());
+        let Some(rest) = left.checked_sub(length) else { break };
+        left = rest;
+        let mut batches = Vec::new();
+        while let Ok(Some(Framed { batch, .. })) = reader.batch() {
+            batches.push(batch);
+        }
+        if reader.tip.position != begin {
+            break;
+        }
+        begin = reader.start.position;
+        batches.append(&mut found);
+        found = batches;
+    }
+    Ok(found)
 }
 
 /// Finds at most `limit` records before a position, newest first, without the index.
@@ -155,14 +173,15 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
     let mut found: Vec<Bytes> = Vec::new();
     // The start of the file that follows in the log.
     let mut next: Option<Tip> = None;
-    for (part, generation) in parts(folder)?.into_iter().rev() {
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
         let missing = limit - found.len();
         if missing == 0 {
             return Ok(found);
         }
-        let mut reader = match open(folder, part, generation, false) {
+        let path = Part::Log.path(folder, generation);
+        let mut reader = match LogReader::open(&path, false) {
             // The retention has dropped it, and everything before it.
-            Err(_) if next.is_some() && !files::exists(&Part::History.path(folder, generation))? => break,
+            Err(_) if next.is_some() && !files::exists(&path)? => break,
             opened => opened?,
         };
         let mut newest = VecDeque::new();
@@ -195,35 +214,21 @@ pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> R
 
 /// Describes the files of a log that ends at a position.
 pub(super) fn statistics(folder: &Path, position: u64) -> Statistics {
-    let bytes = fs::read_dir(folder)
-        .map_or(0, |entries| entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum());
-    Statistics { position, bytes, oldest: oldest(folder).unwrap_or_default() }
+    Statistics { position, bytes: size_of(folder), oldest: oldest(folder).unwrap_or_default() }
+}
+
+/// The bytes of all files below a folder.
+fn size_of(folder: &Path) -> u64 {
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => size_of(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    };
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(size).sum())
 }
 
 /// Returns the position of the oldest record that is kept.
-fn oldest(folder: &Path) -> Option<u64> {
-    let (part, generation) = parts(folder).ok()?.first().copied()?;
-    open(folder, part, generation, false).ok().map(|reader| reader.start.position + 1)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::store::folder::{fold, journal::Journal};
-
-    #[test]
-    fn a_journal_that_a_checkpoint_has_folded_meanwhile_is_read_as_history() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |generation| Part::Journal.path(folder.path(), generation);
-        for generation in [1, 2] {
-            Journal::create(path(generation), [7; 16], Tip::default()).unwrap();
-        }
-        let listed = parts(folder.path()).unwrap();
-        fold::journal_to_history(folder.path(), 1).unwrap();
-        fs::remove_file(path(1)).unwrap();
-        let opened = |(part, generation)| open(folder.path(), part, generation, false).map(|reader| reader.start);
-        assert_eq!(listed.into_iter().map(opened).collect::<Vec<_>>(), [Ok(Tip::default()), Ok(Tip::default())]);
-        assert!(opened((Part::Journal, 3)).is_err());
-    }
+pub(super) fn oldest(folder: &Path) -> Option<u64> {
+    let first = Part::Log.generations(folder).ok()?.first().copied()?;
+    LogReader::open(&Part::Log.path(folder, first), false).ok().map(|reader| reader.start.position + 1)
 }

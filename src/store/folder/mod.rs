@@ -1,16 +1,14 @@
-//! The engine in a folder (D58). The source of truth is a base, which is the complete state after some batch, and
-//! journals with all later batches. A checksum covers every byte of both. The index of the history, in sled, is derived
-//! from them.
+//! The engine in a folder (D58): a write-ahead log in front, and sled databases behind it. A checksum covers every byte of the
+//! log. A commit is durable in it; a checkpoint writes the state that it leads to into a database of its own, which does not
+//! change while the head names it. The index of the history, also in sled, is derived from the log.
 //!
 //! | File | Content |
 //! | --- | --- |
-//! | `base.N` | the state at the start of generation N |
-//! | `copy.N` | a copy of `base.N` |
-//! | `journal.N` | the batches of generation N |
-//! | `history.N` | the records of an older generation, with what undoes them instead of their changes |
+//! | `log.N` | the batches of generation N, with what undoes them |
+//! | `state.N/` | the state at the start of generation N, in sled |
+//! | `head` | the position up to which the log was acknowledged, and the generation of the newest state |
 //! | `kept` | where the history begins, once retention has removed older records |
-//! | `head` | the position up to which the log was acknowledged |
-//! | `keys`, `keys.copy` | the data keys, encrypted with the master key (D96), and a copy |
+//! | `keys`, `keys.copy` | the root secret and the data keys, encrypted with the master key (D96), and a copy |
 //! | `master.key` | the master key, if it can be nowhere else |
 //! | `index/` | the location of each history record, in sled |
 //! | `lock` | locked by a writer, shared by readers |
@@ -23,15 +21,14 @@
 //! | `notifications`, `transitions` | what targets were notified of, and events that are due (D81), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 
-mod base;
 mod beside;
 mod catch_up;
 mod collect;
 mod content;
+mod database;
 mod edit;
 mod files;
 mod fingerprint;
-mod fold;
 mod format;
 mod frame;
 mod given_up;
@@ -53,32 +50,32 @@ mod rows;
 mod salvage;
 mod scan;
 mod scratch;
+mod state;
 mod twice;
 mod unpack;
 mod unwritten;
 
 use std::{
-    fs::{self, File},
+    fs::File,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use base::StoreId;
 use bytes::Bytes;
-use content::{FolderContent, content_base, read};
+use content::{FolderContent, read};
 use files::Part;
 use frame::BatchFrame;
 use head::{Head, HeadFile};
-use index::Index;
 use journal::{AppendError, Journal};
 use librarian::Librarian;
 use reader::LogReader;
-use resealing::Resealing;
+use resealing::{NeededStates, Resealing};
 use rows::Location;
+use state::{Access, StateOf};
 
 pub(crate) use beside::{forget_manifests, forget_runs, read_beside, set_aside, write_beside};
 pub(crate) use files::note_server;
@@ -90,23 +87,31 @@ pub(crate) use keys::default_master_key;
 pub(crate) use readonly::FolderReader;
 pub(crate) use repair::Repair;
 pub(crate) use restore::{PointInTime, restore};
-pub(crate) use twice::damaged_copies;
+pub(crate) use twice::harmless_damage;
 pub(crate) use unpack::BackupFile;
 
 use super::{
     Stay, StoreError,
     backup::Backup,
     changes::Changes,
-    engine::{Batch, BatchEdit, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+    engine::{Batch, BatchEdit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
     history::Retention,
     mint,
-    seal::{Keyring, MasterKeySource},
+    seal::{Keyring, MasterKeySource, StoreId},
 };
 use crate::model::code::Code;
 
-/// A checkpoint is due when the journals are longer than this and longer than the base.
+/// A checkpoint is due when the log after the state is longer than this and longer than the state.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
+/// How much of the log before the state is read for readers that have not seen all of it.
+const EARLIER_BYTES: u64 = 16 << 20;
+/// How long a state of this many bytes takes to write, more or less.
+const BYTES_IN_A_SECOND: u64 = 128 << 20;
+/// Nobody notices a last checkpoint that takes less.
+const UNNOTICED: Duration = Duration::from_millis(100);
+/// A last checkpoint takes at most one of so many parts of the time that a process has run.
+const PART_OF_A_RUN: u32 = 4;
 /// The first generation of a new store.
 const FIRST_GENERATION: u64 = 1;
 
@@ -118,18 +123,22 @@ pub(crate) struct FolderEngine {
     librarian: Librarian,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
-    base_bytes: AtomicU64,
-    since_base: AtomicU64,
+    /// The length of the state on the disk.
+    state_bytes: AtomicU64,
+    /// The length of the batches after it.
+    since: AtomicU64,
+    /// Whether the state on the disk was not the current one when the store was opened.
+    behind: AtomicBool,
+    started: Instant,
     broken: AtomicBool,
-    root_secret: [u8; 32],
     id: StoreId,
     keyring: Arc<Keyring>,
     resealing: Resealing,
     /// Damage that was found at the start.
     warnings: Vec<String>,
     stay: Stay,
-    /// Held while a checkpoint moves and removes files, and while a backup opens them.
-    folding: Mutex<()>,
+    /// Held while a checkpoint removes files, and while a backup opens them.
+    removing: Mutex<()>,
     _lock: [File; 2],
 }
 
@@ -137,9 +146,18 @@ struct Writing {
     journal: Journal,
     head: HeadFile,
     generation: u64,
+    /// The generation of the newest state, or 0.
+    state: u64,
     tip: Tip,
     /// The generation of the next checkpoint, and the last batch before it.
     rotated: Option<(u64, Tip)>,
+}
+
+impl Writing {
+    fn head(&self, store: StoreId) -> Head {
+        let Tip { position, hash, .. } = self.tip;
+        Head { position, generation: self.generation, state: self.state, hash, store }
+    }
 }
 
 impl FolderEngine {
@@ -167,30 +185,35 @@ impl FolderEngine {
             Some(keyring) => keyring,
             None => keys::announcing(keys::open(folder, acknowledged.store, source)?, folder, source),
         };
-        let mut content = read(folder, acknowledged, &keyring)?;
-        let warnings = twice::restore(folder, acknowledged.store, content.damage.take());
-        let journal = Journal::open(Part::Journal.path(folder, content.generation), content.end)?;
+        let mut content = read(folder, acknowledged, &keyring, Access::Alone)?;
+        if stay == Stay::Long {
+            content.state.earlier = log::before(folder, content.state.tip, EARLIER_BYTES)?;
+        }
+        let mut warnings = twice::restore(folder, acknowledged.store);
+        warnings.extend(content.damage.as_ref().map(told));
+        let journal = Journal::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
-        let base = content_base(folder)?;
-        let resealing = Resealing::new(content.base_key, keyring.known_time());
-        let writing = Writing { journal, head, generation: content.generation, tip, rotated: None };
+        let resealing = Resealing::new(content.key, keyring.known_time());
+        let (generation, state) = (content.generation, acknowledged.state);
+        let writing = Writing { journal, head, generation, state, tip, rotated: None };
         let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
             librarian: Librarian::start(folder, tip, sync, stay),
             stay,
             newer: Condvar::new(),
-            base_bytes: AtomicU64::new(fs::metadata(Part::Base.path(folder, base)).map_or(0, |file| file.len())),
-            since_base: AtomicU64::new(content.since_base),
+            state_bytes: AtomicU64::new(content.state_bytes),
+            since: AtomicU64::new(content.since),
+            behind: AtomicBool::new(content.since > 0 || content.damage.is_some()),
+            started: Instant::now(),
             broken: AtomicBool::new(false),
-            root_secret: content.state.root_secret,
             keyring: Arc::new(keyring),
             resealing,
             warnings,
-            id: base::id_of(&content.state.root_secret),
+            id: acknowledged.store,
             opened: Mutex::new(Some(content.state)),
             writing: Mutex::new(writing),
-            folding: Mutex::default(),
+            removing: Mutex::default(),
             _lock: lock,
         })
     }
@@ -205,10 +228,8 @@ impl Engine for FolderEngine {
         if let Some(state) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(state);
         }
-        let writing = self.writing();
-        let (position, hash) = (writing.tip.position, writing.tip.hash);
-        let head = Head { position, generation: writing.generation, hash, store: self.id };
-        Ok(read(&self.folder, head, &self.keyring)?.state)
+        let head = self.writing().head(self.id);
+        Ok(read(&self.folder, head, &self.keyring, Access::Alone)?.state)
     }
 
     fn loaded(&self) {
@@ -242,16 +263,16 @@ impl Engine for FolderEngine {
             }
         }
         writing.tip = Tip::after(last);
-        let head = Head { position: last.position, generation: writing.generation, hash: last.hash, store: self.id };
+        let head = writing.head(self.id);
         // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
         // write.
         let _ = writing.head.write(head);
         let generation = writing.generation;
         drop(writing);
         self.newer.notify_all();
-        self.since_base.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
+        self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
         let located = batches.iter().zip(&frames).map(|(batch, frame)| {
-            let location = Location { part: Part::Journal, generation, offset, length: frame.length() };
+            let location = Location { generation, offset, length: frame.length() };
             offset += location.length;
             // The index does not use the changes, which are most of a batch.
             let Batch { position, revision, next_order, hash, .. } = *batch;
@@ -329,10 +350,11 @@ impl Engine for FolderEngine {
         if self.stay == Stay::Long {
             return Err(StoreError::new(Code::StoreFailed, "the index of the history is in use"));
         }
-        let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
         // It has texts of records, and where each begins. The next server builds it again.
-        Index::remove(&self.folder.join("index"))?;
-        edit::edit_history(&self.folder, edit)
+        database::remove(&self.folder.join("index"))?;
+        let end = self.writing().generation;
+        edit::edit_log(&self.folder, end, edit)
     }
 
     fn probe(&self) -> Result<(), StoreError> {
@@ -356,12 +378,13 @@ impl Engine for FolderEngine {
 
     fn backup(&self) -> Result<Backup, StoreError> {
         let (of, parts) = {
-            let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only a checkpoint replaces the base, so commits do not wait until it is verified.
-            let base = base::intact(&self.folder)?;
-            let writing = self.writing();
-            let last = (writing.generation, writing.journal.length());
-            collect::open(&self.folder, base, (self.id, writing.tip), last)?
+            let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
+            let (head, tip, end) = {
+                let writing = self.writing();
+                (writing.head(self.id), writing.tip, writing.journal.length())
+            };
+            // What is appended meanwhile is after the end.
+            collect::open(&self.folder, head, &self.keyring, tip, end)?
         };
         Backup::new(&self.folder, &of, parts)
     }
@@ -376,12 +399,18 @@ impl Engine for FolderEngine {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        let since = self.since_base.load(Ordering::Relaxed);
+        let since = self.since.load(Ordering::Relaxed);
         let least = fault::checkpoint_bytes().unwrap_or(CHECKPOINT_BYTES);
-        if since > least && since > self.base_bytes.load(Ordering::Relaxed) {
-            return true;
-        }
-        self.resealing.is_due(&self.keyring)
+        (since > least && since > self.state_bytes.load(Ordering::Relaxed))
+            || self.behind.load(Ordering::Relaxed)
+            || self.resealing.is_due(&self.keyring)
+    }
+
+    fn wants_last_checkpoint(&self) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        let bytes = self.state_bytes.load(Ordering::Relaxed) + since;
+        let estimate = Duration::from_millis(bytes / (BYTES_IN_A_SECOND / 1_000));
+        since > 0 && estimate <= UNNOTICED.max(self.started.elapsed() / PART_OF_A_RUN)
     }
 
     fn rotate(&self) -> Result<(), StoreError> {
@@ -391,10 +420,9 @@ impl Engine for FolderEngine {
         }
         let mut writing = self.writing();
         let generation = writing.generation + 1;
-        let path = Part::Journal.path(&self.folder, generation);
+        let path = Part::Log.path(&self.folder, generation);
         writing.journal = Journal::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
-            // The log continues in the old journal, and the next start would report a journal left at this path as
-            // damage.
+            // The log continues in the part before, and the next start would report one left at this path as damage.
             let left = files::exists(&path).unwrap_or(true);
             if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
                 self.broken.store(true, Ordering::Release);
@@ -407,34 +435,30 @@ impl Engine for FolderEngine {
 
     fn checkpoint(
         &self,
-        state: &mut dyn Iterator<Item = (String, Vec<u8>)>,
+        state: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
         retention: &Retention,
     ) -> Result<(), StoreError> {
-        let _folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((generation, tip)) = self.writing().rotated.take() else { return Ok(()) };
-        // A base is never ahead of the head, or it would look like one of another store. The last write of the head may
-        // have failed, so it is written again.
-        let written = {
-            let mut writing = self.writing();
-            let Writing { tip, generation, .. } = *writing;
-            let head = Head { position: tip.position, generation, hash: tip.hash, store: self.id };
-            writing.head.write(head).and_then(|()| writing.head.handle())
-        };
-        let synced = written.and_then(|head| fault::point("head.sync").and_then(|()| head.sync_all()));
-        synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
-        // Batches that are appended while the base is written count for the next checkpoint.
-        self.since_base.store(0, Ordering::Relaxed);
+        // Batches that are appended while the state is written count for the next checkpoint.
+        let before = self.since.swap(0, Ordering::Relaxed);
         self.resealing.begin();
-        let header = base::Header::new(tip, &self.root_secret, &self.keyring)?;
-        base::write(&self.folder, generation, &header, state)?;
-        self.resealing.written(header.key());
-        let written = fs::metadata(Part::Base.path(&self.folder, generation));
-        self.base_bytes.store(written.map_or(0, |file| file.len()), Ordering::Relaxed);
-        self.librarian.fold(generation)?;
-        base::remove_before(&self.folder, generation)?;
+        let of = StateOf { store: self.id, tip, key: self.keyring.current() };
+        let written = state::write(&self.folder, generation, of, state)
+            .and_then(|bytes| self.name(generation).map(|previous| (bytes, previous)));
+        let (bytes, previous) = written.inspect_err(|_| {
+            self.since.fetch_add(before, Ordering::Relaxed);
+        })?;
+        self.resealing.written(of.key);
+        self.state_bytes.store(bytes, Ordering::Relaxed);
+        self.behind.store(false, Ordering::Relaxed);
         let moment = self.resealing.moment(&self.keyring);
-        let mut has_aged = self.librarian.retain(retention, tip, moment)?;
-        has_aged |= self.resealing.destroy_expired(&self.folder, generation, &self.keyring, moment)?;
+        let mut has_aged = self.librarian.retain(retention, previous, tip, moment)?;
+        let needed = NeededStates { newest: generation, previous };
+        has_aged |= self.resealing.destroy_expired(&self.folder, needed, &self.keyring, moment)?;
+        // Without its beginning, or the keys for it, the log alone leads nowhere.
+        let is_needed = log::oldest(&self.folder).is_none_or(|oldest| oldest > 1) || self.keyring.has_destroyed();
+        state::remove_others(&self.folder, &[if is_needed { previous } else { generation }, generation])?;
         if has_aged {
             self.resealing.note_removal(&self.keyring);
         }
@@ -442,24 +466,46 @@ impl Engine for FolderEngine {
     }
 }
 
+impl FolderEngine {
+    /// Names a state that was written in the head, durably. Returns the generation of the one before. The head acknowledges all
+    /// of the log before the state: its last write may have failed.
+    fn name(&self, state: u64) -> Result<u64, StoreError> {
+        let (written, previous) = {
+            let mut writing = self.writing();
+            let head = Head { state, ..writing.head(self.id) };
+            let written = writing.head.write(head).and_then(|()| writing.head.handle());
+            let previous = writing.state;
+            if written.is_ok() {
+                writing.state = state;
+            }
+            (written, previous)
+        };
+        let synced = written.and_then(|head| fault::point("head.sync").and_then(|()| head.sync_all()));
+        synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
+        Ok(previous)
+    }
+}
+
+/// Says that a damaged state has cost nothing.
+fn told(damage: &StoreError) -> String {
+    format!("{damage}. Nothing is lost: the log leads to the same state.")
+}
+
 /// Creates an empty store. The head comes last: a folder without one was never a store.
 fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
-    let mut used = base::generations(folder)?.iter().any(|generation| *generation != FIRST_GENERATION);
-    for (part, generation) in log::parts(folder)? {
-        used |= part == Part::History || generation != FIRST_GENERATION;
-        // A journal that cannot be read may have records, so it must not be replaced.
-        let mut reader = LogReader::open(&part.path(folder, generation), false)?;
+    let mut used = !Part::State.generations(folder)?.is_empty();
+    for generation in Part::Log.generations(folder)? {
+        used |= generation != FIRST_GENERATION;
+        // A log that cannot be read may have records, so it must not be replaced.
+        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
         used |= reader.batch()?.is_some() || reader.rest.is_some();
     }
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
-    let root_secret = mint::random_secret();
-    let store = base::id_of(&root_secret);
-    let keyring = keys::create(folder, store, source)?;
-    let header = base::Header::new(Tip::default(), &root_secret, &keyring)?;
-    base::write(folder, FIRST_GENERATION, &header, &mut std::iter::empty())?;
-    Journal::create(Part::Journal.path(folder, FIRST_GENERATION), store, Tip::default())?;
-    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, hash: [0; 32], store })?;
+    let keyring = keys::create(folder, mint::random_secret(), source)?;
+    let store = keyring.store();
+    Journal::create(Part::Log.path(folder, FIRST_GENERATION), store, Tip::default())?;
+    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, state: 0, hash: [0; 32], store })?;
     Ok(keyring)
 }

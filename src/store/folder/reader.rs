@@ -1,7 +1,4 @@
-//! Reads a journal or a history file batch by batch, so that memory is bounded by the largest batch.
-//!
-//! A server folds journals for as long as it runs, on threads that come and go. Whole files in memory would stay with
-//! the allocator, once for each of its arenas.
+//! Reads a part of the log batch by batch, so that memory is bounded by the largest batch.
 
 use std::{
     fs::File,
@@ -13,7 +10,6 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    base::StoreId,
     files, frame,
     journal::{self, start_of},
     parallel_read,
@@ -21,6 +17,7 @@ use super::{
 use crate::store::{
     StoreError,
     engine::{Batch, Tip},
+    seal::StoreId,
 };
 
 const BUFFER: usize = 1 << 16;
@@ -50,7 +47,7 @@ pub(super) struct Framed {
     pub batch: Batch,
 }
 
-/// A journal or history file that is being read.
+/// A part of the log that is being read.
 pub(super) struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
@@ -224,7 +221,7 @@ mod tests {
     #[test]
     fn a_long_file_is_read_in_little_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.0000000001");
+        let path = folder.path().join("log.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
         let batch = |position: u64| {
             let record = Bytes::from(vec![b'x'; 1000]);
@@ -248,7 +245,7 @@ mod tests {
     #[test]
     fn a_large_batch_is_read_as_the_others_are() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.0000000001");
+        let path = folder.path().join("log.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
         let batch = |position: u64, many: usize| {
             let change = |number: usize| (format!("r/{number}"), (!number.is_multiple_of(7)).then(|| vec![1; 1000]));

@@ -1,7 +1,7 @@
 //! A store that is only read, for example on a read-only mount (D61).
 //!
-//! Nothing in the folder is created, repaired or rebuilt. The history comes from the log, because sled needs to write
-//! even to read its index.
+//! Nothing in the folder is created, repaired or rebuilt. The history comes from the log, and the state from a copy of its
+//! database, because sled needs to write even to read.
 
 use std::{
     fs::File,
@@ -13,9 +13,11 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    FolderContent, base, collect, files, fingerprint,
+    FolderContent, collect, files, fingerprint, format,
     head::{self, Head},
-    keys, log, read, twice,
+    keys, log, read,
+    state::Access,
+    told, twice,
 };
 use crate::{
     model::code::Code,
@@ -32,7 +34,7 @@ pub(crate) struct FolderReader {
     folder: PathBuf,
     acknowledged: Head,
     tip: Tip,
-    /// The generation of the last journal, and the end of its complete batches.
+    /// The generation of the last part of the log, and the end of its complete batches.
     last: (u64, u64),
     keyring: Arc<Keyring>,
     /// Damage that was found at the start.
@@ -45,13 +47,14 @@ pub(crate) struct FolderReader {
 impl FolderReader {
     /// Opens the store in a folder. Returns none if the folder has no head: creating a store is a write.
     pub(crate) fn open(folder: &Path, source: &MasterKeySource) -> Result<Option<Self>, StoreError> {
+        format::check(folder)?;
         if !files::exists(&head::path(folder))? {
             return Ok(None);
         }
         let lock = files::lock_shared(folder)?;
         let acknowledged = head::read_only(folder)?;
         let keyring = keys::open(folder, acknowledged.store, source)?;
-        Self::over(folder, acknowledged, keyring, lock).map(Some)
+        Self::over(folder, acknowledged, keyring, Access::ReadOnly, lock).map(Some)
     }
 
     /// Reads the files in a folder as a store with this head.
@@ -59,12 +62,14 @@ impl FolderReader {
         folder: &Path,
         acknowledged: Head,
         keyring: Keyring,
+        access: Access,
         lock: Vec<File>,
     ) -> Result<Self, StoreError> {
         let keyring = Arc::new(keyring);
-        let content = read(folder, acknowledged, &keyring)?;
+        let content = read(folder, acknowledged, &keyring, access)?;
         let FolderContent { state, generation, end, damage, .. } = content;
-        let warnings = twice::warnings(folder, acknowledged.store, damage);
+        let mut warnings = twice::warnings(folder, acknowledged.store);
+        warnings.extend(damage.as_ref().map(told));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (folder, last, opened) = (folder.to_owned(), (generation, end), Mutex::new(Some(state)));
         Ok(Self { folder, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
@@ -76,7 +81,7 @@ impl Engine for FolderReader {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         match opened {
             Some(state) => Ok(state),
-            None => Ok(read(&self.folder, self.acknowledged, &self.keyring)?.state),
+            None => Ok(read(&self.folder, self.acknowledged, &self.keyring, Access::ReadOnly)?.state),
         }
     }
 
@@ -127,9 +132,9 @@ impl Engine for FolderReader {
     }
 
     fn backup(&self) -> Result<Backup, StoreError> {
-        let of = (self.acknowledged.store, self.tip);
-        let base = base::intact(&self.folder)?;
-        let (of, parts) = collect::open(&self.folder, base, of, self.last)?;
+        let (generation, end) = self.last;
+        let head = Head { generation, ..self.acknowledged };
+        let (of, parts) = collect::open(&self.folder, head, &self.keyring, self.tip, end)?;
         Backup::new(&self.folder, &of, parts)
     }
 

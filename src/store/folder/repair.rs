@@ -6,10 +6,9 @@ use std::{
 };
 
 use super::{
-    content_base,
+    database,
     files::{self, Part},
     head::{self, HeadFile},
-    index::Index,
     inspect::copy_folder,
     journal::{self, Journal},
     log,
@@ -43,7 +42,9 @@ impl Repair {
     /// Plans a repair that is going to be carried out.
     pub(crate) fn begin(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
         // A folder in which nothing can be repaired must not get a lock file.
-        content_base(folder)?;
+        if Part::Log.generations(folder)?.is_empty() {
+            return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
+        }
         let lock = files::lock(folder)?.into();
         Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
     }
@@ -70,13 +71,13 @@ impl Repair {
             RepairStep::Kept(start) => log::keep_from(folder, store, *start),
             RepairStep::Rewrite(rewrite) => self.rewrite(rewrite),
             RepairStep::Cut { generation, length } => {
-                Journal::open(Part::Journal.path(folder, *generation), *length as u64).map(drop)
+                Journal::open(Part::Log.path(folder, *generation), *length as u64).map(drop)
             }
             RepairStep::Empty { generation, start } => {
-                Journal::create(Part::Journal.path(folder, *generation), store, *start).map(drop)
+                Journal::create(Part::Log.path(folder, *generation), store, *start).map(drop)
             }
-            RepairStep::Remove(path) => files::remove(path),
-            RepairStep::RemoveIndex => Index::remove(&folder.join("index")),
+            RepairStep::Remove(path) => database::remove(path),
+            RepairStep::RemoveIndex => database::remove(&folder.join("index")),
             RepairStep::Head(head) => {
                 // What the head acknowledges is durable.
                 files::sync_folder(&head::path(folder))?;
@@ -85,25 +86,18 @@ impl Repair {
         }
     }
 
-    /// Writes a file of the log anew. What is left of a journal that is older than the base becomes history.
+    /// Writes a part of the log anew.
     fn rewrite(&self, rewrite: &Rewrite) -> Result<(), StoreError> {
-        let Rewrite { part, generation, start, begin, end } = rewrite;
-        let path = part.path(&self.folder, *generation);
+        let Rewrite { generation, start, begin, end } = rewrite;
+        let path = Part::Log.path(&self.folder, *generation);
         let scan = LogScan::read(&path, Some(*start), &ScrubbedRecords::default())?;
         let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
         let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
-        let is_history = *generation < content_base(&self.folder)?;
-        let to = if is_history { Part::History } else { Part::Journal };
-        journal::write_history(&to.path(&self.folder, *generation), self.salvage.store, *start, || {
+        journal::write_whole(&path, self.salvage.store, *start, || {
             let Some(frame) = frames.next() else { return Ok(None) };
             let batch = scan.batch(frame, true);
-            let mut batch = batch.ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))?;
-            if is_history {
-                batch.changes = batch.changes.undoing();
-            }
-            Ok(Some(batch))
-        })?;
-        if to == *part { Ok(()) } else { files::remove(&path) }
+            batch.map(Some).ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))
+        })
     }
 }
 
@@ -125,6 +119,7 @@ fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
         }
         let made = Scratch::at(unfinished)?;
         copy_folder(&whole, made.path())?;
+        database::sync(made.path())?;
         files::rename(made.path(), &copy)?;
         return Ok(copy);
     }

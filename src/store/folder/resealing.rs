@@ -1,4 +1,4 @@
-//! When a base is written because of a new data key, and when former data keys are destroyed (D96); and the time that this
+//! When a state is written because of a new data key, and when former data keys are destroyed (D96); and the time that this
 //! counts by (D58).
 
 use std::{
@@ -10,39 +10,41 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{files::Part, reader::LogReader};
+use super::{files::Part, reader::LogReader, state};
 use crate::store::{
-    REMOVAL, StoreError, codec, mint,
+    REMOVAL, StoreError, codec,
+    engine::UNDO,
+    mint,
     seal::{KeyId, Keyring},
     trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
 };
 
-/// How long to wait before another base is written only because of a new data key. A disk can be full.
+/// How long to wait before another state is written only because of a new data key. A disk can be full.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Whether the secrets of the base are encrypted with the newest data key, and what is old.
+/// Whether the secrets of the state on the disk are encrypted with the newest data key, and what is old.
 pub(super) struct Resealing {
-    base: Mutex<BaseKey>,
+    state: Mutex<StateKey>,
     time: Mutex<TrustedTime>,
     opened: Instant,
 }
 
-struct BaseKey {
-    /// The data key of the newest base.
+struct StateKey {
+    /// The data key of the newest state.
     key: KeyId,
-    /// When another base may be written.
+    /// When another one may be written.
     after: Option<Instant>,
 }
 
 impl Resealing {
-    /// Starts with the data key of the newest base, and what the store knows of the time.
+    /// Starts with the data key of the newest state, and what the store knows of the time.
     pub(super) fn new(key: KeyId, time: KnownTime) -> Self {
-        let (base, time) = (BaseKey { key, after: None }, TrustedTime::new(time));
-        Self { base: Mutex::new(base), time: Mutex::new(time), opened: Instant::now() }
+        let (state, time) = (StateKey { key, after: None }, TrustedTime::new(time));
+        Self { state: Mutex::new(state), time: Mutex::new(time), opened: Instant::now() }
     }
 
-    fn base(&self) -> MutexGuard<'_, BaseKey> {
-        self.base.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, StateKey> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn time(&self) -> MutexGuard<'_, TrustedTime> {
@@ -79,47 +81,55 @@ impl Resealing {
         }
     }
 
-    /// Whether a base should be written with another data key.
+    /// Whether a state should be written with another data key.
     pub(super) fn is_due(&self, keyring: &Keyring) -> bool {
         let TrustedMoment { now, ages } = self.moment(keyring);
-        let base = self.base();
+        let state = self.state();
         // Only a checkpoint destroys the keys that have expired.
-        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || base.key != keyring.current();
-        is_due && base.after.is_none_or(|after| Instant::now() >= after)
+        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || state.key != keyring.current();
+        is_due && state.after.is_none_or(|after| Instant::now() >= after)
     }
 
-    /// Notes that a base is about to be written.
+    /// Notes that a state is about to be written.
     pub(super) fn begin(&self) {
-        self.base().after = Some(Instant::now() + RETRY);
+        self.state().after = Some(Instant::now() + RETRY);
     }
 
-    /// Notes the data key of a base that was written.
+    /// Notes the data key of a state that was written.
     pub(super) fn written(&self, key: KeyId) {
-        self.base().key = key;
+        self.state().key = key;
     }
 
-    /// Destroys the former data keys that have expired, unless the base or a journal from a generation on needs them: a part
-    /// of them at once, or all if they are to be forgotten. Returns whether one was destroyed because of its age.
+    /// Destroys the former data keys that have expired, unless the state of a generation or the log from there on needs them: a
+    /// part of them at once, or all but those of the newest state if they are to be forgotten. Returns whether one was destroyed
+    /// because of its age.
     pub(super) fn destroy_expired(
         &self,
         folder: &Path,
-        generation: u64,
+        needed: NeededStates,
         keyring: &Keyring,
         moment: TrustedMoment,
     ) -> Result<bool, StoreError> {
         if !keyring.has_expired(moment.ages) {
             return Ok(false);
         }
-        let mut used: BTreeSet<KeyId> = [self.base().key].into();
-        for journal in Part::Journal.generations(folder)?.into_iter().filter(|journal| *journal >= generation) {
-            let mut reader = LogReader::open(&Part::Journal.path(folder, journal), true)?;
+        // Nothing is old at the earliest of all times.
+        let forgets = keyring.has_expired(Timestamp::MIN);
+        let mut used: BTreeSet<KeyId> = [self.state().key].into();
+        let first = if forgets { needed.newest } else { needed.previous };
+        if !forgets && first > 0 {
+            // One that cannot be read does not lead anywhere.
+            used.extend(state::key_of(folder, first));
+        }
+        for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation >= first) {
+            let mut reader = LogReader::open(&Part::Log.path(folder, generation), true)?;
             while let Some(framed) = reader.batch()? {
-                used.extend(codec::keys_in(&framed.batch.changes));
+                // What undoes a batch leads nowhere.
+                let changes = framed.batch.changes.iter().filter(|(key, _)| !key.starts_with(UNDO));
+                used.extend(changes.filter_map(|(_, value)| codec::key_in(value?)));
             }
         }
         let former = keyring.former();
-        // Nothing is old at the earliest of all times.
-        let forgets = keyring.has_expired(Timestamp::MIN);
         let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
         let may_go: BTreeSet<KeyId> =
             former.iter().map(|key| key.id).filter(|id| !used.contains(id)).take(most).collect();
@@ -140,6 +150,15 @@ impl Resealing {
     }
 }
 
+/// The generations of the states from which the log leads to the present.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NeededStates {
+    /// The newest state.
+    pub newest: u64,
+    /// The one before, or 0 if that is the beginning of the log.
+    pub previous: u64,
+}
+
 fn save(keyring: &Keyring, known: KnownTime) {
     if let Err(error) = keyring.set_known_time(known) {
         tracing::warn!(code = %error.code, "cannot save the time that the store knows: {error}");
@@ -155,7 +174,7 @@ mod tests {
     #[test]
     fn a_key_that_has_expired_makes_a_checkpoint_due() {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring.want_new(true);
         keyring.rotate(mint::now()).unwrap();
         let resealing = Resealing::new(keyring.current(), keyring.known_time());
@@ -168,14 +187,15 @@ mod tests {
     fn a_part_of_the_keys_that_have_expired_is_destroyed_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         for _ in 0..8 {
             keyring.rotate(mint::now()).unwrap();
         }
         let resealing = Resealing::new(keyring.current(), keyring.known_time());
+        let needed = NeededStates { newest: 2, previous: 1 };
         let destroy = |ages: Timestamp| {
             let moment = TrustedMoment { now: ages.max(mint::now()), ages };
-            let has_aged = resealing.destroy_expired(folder.path(), 1, &keyring, moment).unwrap();
+            let has_aged = resealing.destroy_expired(folder.path(), needed, &keyring, moment).unwrap();
             (has_aged, keyring.former().len())
         };
         let later = mint::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();

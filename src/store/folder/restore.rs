@@ -13,17 +13,17 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
-    FolderReader, base,
+    FolderReader,
     collect::{KEPT, SUSPENSIONS},
+    database,
     files::{self, Part},
     frame::BatchFrame,
     head::{self, Head, HeadFile},
-    journal::{self, AppendError, Journal},
+    journal::{AppendError, Journal},
     keys::{self, KEYS, KEYS_COPY, MASTER},
-    log,
-    reader::{Framed, LogReader},
+    reader::LogReader,
     scratch::Scratch,
-    twice,
+    state::{self, Access, StateOf},
     unpack::BackupFile,
 };
 use crate::{
@@ -121,7 +121,7 @@ fn restore_into(
     }
     let revision = store.snapshot().revision;
     drop(store);
-    twice::complete(staged.path())?;
+    keys::complete(staged.path())?;
     if let Err(error) = place(staged.path(), folder, head) {
         // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
         if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
@@ -134,7 +134,10 @@ fn restore_into(
 
 /// Removes what a restore has put into a folder.
 fn remove_placed(folder: &Path) -> Result<(), StoreError> {
-    names_of(folder)?.into_iter().filter(|name| is_placed(name)).try_for_each(|name| files::remove(&folder.join(name)))
+    names_of(folder)?.into_iter().filter(|name| is_placed(name)).try_for_each(|name| match Part::parse(&name) {
+        Some((Part::State, _)) => database::remove(&folder.join(name)),
+        _ => files::remove(&folder.join(name)),
+    })
 }
 
 /// Fails if a folder has anything that a restore could mix with a store, or replace.
@@ -167,7 +170,7 @@ fn is_placed(name: &str) -> bool {
 
 fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
     let keyring = keys::open_for(staging, folder, head.store, source)?;
-    let reader = FolderReader::over(staging, head, keyring, Vec::new())?;
+    let reader = FolderReader::over(staging, head, keyring, Access::Alone, Vec::new())?;
     Ok((head, Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?))
 }
 
@@ -208,38 +211,34 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
     })
 }
 
-/// Removes everything after a record from an unpacked store, and writes a base with the state at its end. Returns the new
-/// head.
+/// Removes everything after a record from an unpacked store, and writes the state at its end. Returns the new head.
 fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -> Result<Head, StoreError> {
-    let state = store.snapshot_at(end.revision).map_err(|error| match error {
+    let snapshot = store.snapshot_at(end.revision).map_err(|error| match error {
         PastError::Failed(error) => error,
         gone => StoreError::new(Code::RevisionGone, gone.to_string()),
     })?;
-    if let Some(entry) = state.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {
+    if let Some(entry) = snapshot.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {
         let message = format!("{} had secrets at revision {} that can no longer be decrypted", entry.key, end.revision);
         return Err(StoreError::new(Code::SecretsGone, message));
     }
-    let records = codec::records(&state, Some(keyring))?;
     let scrubbed = scrubbed_later(store, end)?;
-    for (part, generation) in log::parts(staging)? {
-        let path = part.path(staging, generation);
-        let reader = LogReader::open(&path, true)?;
-        let is_needed = reader.start.position < end.position;
-        // What remains of a journal becomes history, because the new base includes it.
-        if is_needed {
-            keep_until(reader, &Part::History.path(staging, generation), end)?;
-        }
-        if !is_needed || part == Part::Journal {
+    for generation in Part::Log.generations(staging)? {
+        let path = Part::Log.path(staging, generation);
+        let mut reader = LogReader::open(&path, false)?;
+        if reader.start.position >= end.position {
             files::remove(&path)?;
+            continue;
         }
+        while reader.tip.position < end.position && reader.batch()?.is_some() {}
+        drop(Journal::open(path, reader.end)?);
     }
-    let generation = head.generation + 1;
-    base::remove_before(staging, generation)?;
-    let header = base::Header::new(end, &store.root_secret(), keyring)?;
-    base::write(staging, generation, &header, &mut records.into_iter())?;
-    let mut journal = Journal::create(Part::Journal.path(staging, generation), head.store, end)?;
+    let state = head.generation + 1;
+    let of = StateOf { store: head.store, tip: end, key: keyring.current() };
+    state::write(staging, state, of, &mut codec::records(&snapshot, Some(keyring))?)?;
+    state::remove_others(staging, &[state])?;
+    let mut journal = Journal::create(Part::Log.path(staging, state), head.store, end)?;
     let tip = if scrubbed.is_empty() { end } else { list_again(&mut journal, end, scrubbed)? };
-    Ok(Head { position: tip.position, generation, hash: tip.hash, store: head.store })
+    Ok(Head { position: tip.position, generation: state, state, hash: tip.hash, store: head.store })
 }
 
 /// The records up to `end` that only later ones list as scrubbed.
@@ -267,18 +266,6 @@ fn list_again(journal: &mut Journal, end: Tip, scrubbed: Vec<ScrubbedRecord>) ->
         AppendError::Undone(error) | AppendError::Unsure(error) => error,
     })?;
     Ok(Tip::after(&batch))
-}
-
-/// Writes a history file with the records of a part up to `end`.
-fn keep_until(mut from: LogReader, to: &Path, end: Tip) -> Result<(), StoreError> {
-    let (store, start) = (from.store, from.start);
-    journal::write_history(to, store, start, || {
-        let next = from.batch()?.filter(|framed| framed.batch.position <= end.position);
-        Ok(next.map(|Framed { mut batch, .. }| {
-            batch.changes = batch.changes.undoing();
-            batch
-        }))
-    })
 }
 
 /// Moves the verified files of a store to their folder, and creates the head there.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 
-use super::{files::Part, frame::number};
+use super::frame::number;
 use crate::{
     model::operation::Author,
     store::{
@@ -23,14 +23,12 @@ const MOST_LOCATIONS: usize = 64;
 /// The longest file name and line in a row.
 const LONGEST_PLACE: usize = 4096;
 /// The size of a location and the revision that its record made.
-const LOCATION: usize = 1 + 8 + 8 + 8 + 8;
+const LOCATION: usize = 8 + 8 + 8 + 8;
 
 /// The location of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Location {
-    /// Whether the file is a journal or a history file.
-    pub part: Part,
-    /// The generation of the file.
+    /// The generation of its part of the log.
     pub generation: u64,
     /// The offset of its frame.
     pub offset: u64,
@@ -137,7 +135,6 @@ impl Locations {
     pub(super) fn value(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.records.len() * LOCATION);
         for (location, revision) in &self.records {
-            bytes.push(u8::from(location.part == Part::History));
             for number in [location.generation, location.offset, location.length, revision.unwrap_or_default()] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
@@ -154,14 +151,6 @@ impl Locations {
     pub(super) fn get(&self, position: u64) -> Option<Location> {
         let at = usize::try_from(position.checked_sub(self.first)?).ok()?;
         self.records.get(at).map(|(location, _)| *location)
-    }
-
-    /// Changes the location of a record, if the row has it.
-    pub(super) fn set(&mut self, position: u64, location: Location) {
-        let at = position.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        if let Some((known, _)) = at.and_then(|at| self.records.get_mut(at)) {
-            *known = location;
-        }
     }
 
     /// The record that made a revision.
@@ -184,11 +173,10 @@ impl Locations {
 }
 
 fn decode(bytes: &[u8]) -> Option<(Location, Option<u64>)> {
-    let part = if *bytes.first()? == 1 { Part::History } else { Part::Journal };
-    let (generation, offset) = (number::<8>(bytes, 1)?, number::<8>(bytes, 9)?);
-    let (length, revision) = (number::<8>(bytes, 17)?, number::<8>(bytes, 25)?);
+    let (generation, offset) = (number::<8>(bytes, 0)?, number::<8>(bytes, 8)?);
+    let (length, revision) = (number::<8>(bytes, 16)?, number::<8>(bytes, 24)?);
     // Revision 0 is the empty store, which no record made.
-    Some((Location { part, generation, offset, length }, Some(revision).filter(|revision| *revision > 0)))
+    Some((Location { generation, offset, length }, Some(revision).filter(|revision| *revision > 0)))
 }
 
 /// A record in the row of a resource.
@@ -282,7 +270,7 @@ pub(super) mod tests {
         paths: &[&str],
     ) -> Arc<IndexedRecord> {
         let tip = Tip { position, hash: [7; 32], revision: revision.unwrap_or_default(), next_order: 0 };
-        let location = Location { part: Part::Journal, generation: 1, offset: position * 100, length: 100 };
+        let location = Location { generation: 1, offset: position * 100, length: 100 };
         let place = source.map(|_| format!("a.yaml:{position}"));
         let resources = paths.iter().map(|path| ((*path).to_owned(), place.clone())).collect();
         Arc::new(IndexedRecord { tip, location, revision, source: source.map(str::to_owned), resources })
@@ -293,16 +281,13 @@ pub(super) mod tests {
         let records: Vec<_> = (5..=140).map(|at| record(at, (at % 2 == 0).then_some(at / 2), None, &[])).collect();
         let rows = Locations::rows(&records);
         assert_eq!(rows.iter().map(|row| row.first).collect::<Vec<_>>(), [5, 69, 133]);
-        for mut row in rows {
+        for row in rows {
             assert_eq!(Locations::read(&row.key(), &row.value()), Some(row.clone()));
             for position in row.first..row.end() {
                 let found = row.get(position).unwrap();
                 assert_eq!(found.offset, position * 100);
                 let made = row.of_revision(position / 2).map(|(position, _)| position);
                 assert_eq!(made, (position % 2 == 0 || position > row.first).then_some(position / 2 * 2));
-                let moved = Location { part: Part::History, ..found };
-                row.set(position, moved);
-                assert_eq!(row.get(position), Some(moved));
             }
             assert_eq!((row.get(row.first - 1), row.get(row.end())), (None, None));
             assert_eq!(row.first_revision(), Some((row.first / 2 + 1, row.first + 1)));

@@ -1,7 +1,7 @@
 //! Plans a repair: what of a damaged store can be read, and what has to be given up (D100).
 //!
-//! The state is the newest readable base with every batch of the journals after it, up to the first one that cannot be
-//! read. The history is what leads to that base without a gap.
+//! The state is the newest one that can be read with every batch of the log after it, up to the first one that cannot. Without
+//! one, the log has to lead there from its beginning. The history is what leads to that state without a gap.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    base::{self, Base, StoreId},
+    FIRST_GENERATION,
     files::{self, Part},
     format,
     given_up::{described, gaps, numbers},
@@ -19,11 +19,17 @@ use super::{
     reader::LogReader,
     restore,
     scan::{FrameRun, LogScan, ScannedFrame},
+    state::{self, Access},
     twice::Damage,
 };
 use crate::{
     model::code::Code,
-    store::{StoreError, engine::Tip, history::ScrubbedRecords, seal::MasterKeySource},
+    store::{
+        StoreError,
+        engine::Tip,
+        history::ScrubbedRecords,
+        seal::{Keyring, MasterKeySource, StoreId},
+    },
 };
 
 /// The most given-up records that are described.
@@ -54,23 +60,23 @@ pub(super) enum RepairStep {
     Restore(Damage),
     /// Notes where the history begins.
     Kept(Tip),
-    /// Writes a file of the log anew, from the frames at these offsets.
+    /// Writes a part of the log anew, from the frames at these offsets.
     Rewrite(Rewrite),
-    /// Cuts a journal off.
+    /// Cuts a part of the log off.
     Cut {
         /// Its generation.
         generation: u64,
         /// The length that remains.
         length: usize,
     },
-    /// Replaces a journal with an empty one.
+    /// Replaces a part of the log with an empty one.
     Empty {
         /// Its generation.
         generation: u64,
         /// The batch before it.
         start: Tip,
     },
-    /// Removes a file.
+    /// Removes a file, or the database of a state.
     Remove(PathBuf),
     /// Removes the index, which the next server builds again.
     RemoveIndex,
@@ -78,11 +84,9 @@ pub(super) enum RepairStep {
     Head(Head),
 }
 
-/// A file of the log that is written anew.
+/// A part of the log that is written anew.
 #[derive(Debug)]
 pub(super) struct Rewrite {
-    /// The kind of the file.
-    pub part: Part,
     /// Its generation.
     pub generation: u64,
     /// The batch before the first one.
@@ -106,15 +110,17 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
         store: StoreId::default(),
         steps: Vec::new(),
     };
-    let (generation, base) = salvage.base(folder)?;
-    salvage.store = base.store;
-    salvage.damage(keys::read(folder, base.store)?.1);
-    // Without the keys, nothing that can be repaired here makes the store open.
-    let keyring = keys::open(folder, base.store, source)?;
-    base.root_secret(&Part::Base.path(folder, generation), &keyring)?;
     let head = salvage.head(folder)?;
-    let end = salvage.journals(folder, generation, base.tip, head)?;
-    salvage.history(folder, generation, base.tip)?;
+    salvage.store = match head {
+        Some(head) => head.store,
+        None => store_of(folder)?,
+    };
+    salvage.damage(keys::read(folder, salvage.store)?.1);
+    // Without the keys, nothing that can be repaired here makes the store open.
+    let keyring = keys::open(folder, salvage.store, source)?;
+    let start = salvage.state(folder, head, &keyring)?;
+    let end = salvage.logs(folder, start.generation, start.tip, head)?;
+    salvage.history(folder, start.generation, start.tip)?;
     (salvage.revision, salvage.position) = (end.tip.revision, end.tip.position);
     if salvage.problems.is_empty() {
         match index_agrees(folder) {
@@ -124,25 +130,44 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
         }
     }
     salvage.steps.push(RepairStep::RemoveIndex);
-    if !end.is_acknowledged {
+    if !end.is_acknowledged || head.is_none_or(|head| head.state != start.state) {
         let Tip { position, hash, .. } = end.tip;
-        let store = salvage.store;
-        salvage.steps.push(RepairStep::Head(Head { position, generation: end.generation, hash, store }));
+        let (generation, state, store) = (end.generation, start.state, salvage.store);
+        salvage.steps.push(RepairStep::Head(Head { position, generation, state, hash, store }));
     }
     Ok(salvage)
 }
 
-/// The end of the journals.
-struct JournalsEnd {
+/// The store that the parts of a log belong to, if the head does not say it.
+fn store_of(folder: &Path) -> Result<StoreId, StoreError> {
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        if let Ok(reader) = LogReader::open(&Part::Log.path(folder, generation), false) {
+            return Ok(reader.store);
+        }
+    }
+    Err(StoreError::corrupt(folder, "neither its head nor any part of its log can be read, so it cannot be repaired"))
+}
+
+/// Where the log begins that leads to the present.
+struct SalvagedStart {
     tip: Tip,
-    /// The generation of the last one.
+    /// The generation of the part of the log that follows.
+    generation: u64,
+    /// The generation of the state, or 0 if it is the beginning of the log.
+    state: u64,
+}
+
+/// The end of the log.
+struct LogEnd {
+    tip: Tip,
+    /// The generation of its last part.
     generation: u64,
     /// Whether the head is right.
     is_acknowledged: bool,
 }
 
-/// A journal, and what it has to follow.
-struct NextJournal {
+/// A part of the log, and what it has to follow.
+struct NextPart {
     generation: u64,
     after: Tip,
     /// Whether it is the last one.
@@ -168,33 +193,51 @@ impl Salvage {
         }
     }
 
-    /// Finds the newest base that can be read, or whose copy can be.
-    fn base(&mut self, folder: &Path) -> Result<(u64, Base), StoreError> {
+    /// Finds the newest state that can be read, or the beginning of the log.
+    fn state(&mut self, folder: &Path, head: Option<Head>, keyring: &Keyring) -> Result<SalvagedStart, StoreError> {
+        let mut candidates = Part::State.generations(folder)?;
+        // A newer one than the head names was not complete.
+        candidates.retain(|generation| head.is_none_or(|head| *generation < head.state));
+        candidates.extend(head.map(|head| head.state).filter(|named| *named > 0));
         let mut damaged = None;
-        for generation in base::generations(folder)?.into_iter().rev() {
-            match base::read_both(folder, generation) {
-                Ok((base, damage)) => {
-                    self.damage(damage);
-                    return Ok((generation, base));
+        for generation in candidates.into_iter().rev() {
+            match state::read(folder, generation, Access::ReadOnly) {
+                Ok(saved) if saved.of.store == self.store => {
+                    return Ok(SalvagedStart { tip: saved.of.tip, generation, state: generation });
                 }
                 Err(error) if error.code != Code::StoreCorrupt => return Err(error),
-                Err(error) => {
+                found => {
+                    let name = Part::State.name(generation);
+                    let error = found.err().unwrap_or_else(|| {
+                        StoreError::new(Code::StoreCorrupt, format!("`{name}` belongs to another store"))
+                    });
                     self.problem(error.message.clone());
-                    self.gives_up(format!("`{}`: an older base takes its place", Part::Base.name(generation)));
-                    for part in [Part::Copy, Part::Base] {
-                        self.steps.push(RepairStep::Remove(part.path(folder, generation)));
-                    }
+                    self.steps.push(RepairStep::Remove(Part::State.path(folder, generation)));
                     damaged = Some(error);
                 }
             }
         }
-        let message = match damaged {
-            Some(error) => {
-                format!("{error}; it has no intact copy and there is no older base, so this cannot be repaired")
-            }
-            None => format!("{} has no base file, so it cannot be repaired", folder.display()),
+        let first = Part::Log.generations(folder)?.first().copied();
+        let begins = |generation: &u64| {
+            let reader = LogReader::open(&Part::Log.path(folder, *generation), false);
+            reader.map_or(*generation == FIRST_GENERATION, |reader| reader.start.position == 0)
         };
-        Err(StoreError::new(Code::StoreCorrupt, message))
+        match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
+            Some(generation) => Ok(SalvagedStart { tip: Tip::default(), generation, state: 0 }),
+            None => {
+                let message = match damaged {
+                    Some(error) => format!(
+                        "{error}; there is no older state, and the log does not lead to it from the beginning, so this cannot be \
+                         repaired"
+                    ),
+                    None => format!(
+                        "{} has neither a state nor the beginning of its log, so it cannot be repaired",
+                        folder.display()
+                    ),
+                };
+                Err(StoreError::new(Code::StoreCorrupt, message))
+            }
+        }
     }
 
     /// Reads the head, if it can be read.
@@ -205,8 +248,7 @@ impl Salvage {
             false => Err(StoreError::corrupt(&path, "the file is missing")),
         };
         let problem = match found {
-            Ok(head) if head.store == self.store => return Ok(Some(head)),
-            Ok(_) => "`head` belongs to another store".to_owned(),
+            Ok(head) => return Ok(Some(head)),
             Err(error) if error.code == Code::StoreCorrupt => error.message,
             Err(error) => return Err(error),
         };
@@ -215,22 +257,16 @@ impl Salvage {
         Ok(None)
     }
 
-    /// Follows the journals from the base on, as far as they can be read.
-    fn journals(
-        &mut self,
-        folder: &Path,
-        base: u64,
-        start: Tip,
-        head: Option<Head>,
-    ) -> Result<JournalsEnd, StoreError> {
-        let known = Part::Journal.generations(folder)?;
-        let last = known.iter().copied().chain(head.map(|head| head.generation)).fold(base, u64::max);
+    /// Follows the log from the state on, as far as it can be read.
+    fn logs(&mut self, folder: &Path, first: u64, start: Tip, head: Option<Head>) -> Result<LogEnd, StoreError> {
+        let known = Part::Log.generations(folder)?;
+        let last = known.iter().copied().chain(head.map(|head| head.generation)).fold(first, u64::max);
         let acknowledged = head.map_or(0, |head| head.position);
-        let (mut tip, mut generation, mut readable) = (start, base, BTreeSet::new());
+        let (mut tip, mut generation, mut readable) = (start, first, BTreeSet::new());
         let mut is_confirmed = head.is_some_and(|head| (head.position, head.hash) == (start.position, start.hash));
         loop {
-            let next = NextJournal { generation, after: tip, is_last: generation == last, acknowledged };
-            let (scanned, is_whole) = self.journal(folder, &next, &mut readable)?;
+            let next = NextPart { generation, after: tip, is_last: generation == last, acknowledged };
+            let (scanned, is_whole) = self.part(folder, &next, &mut readable)?;
             for frame in scanned {
                 tip = frame.tip;
                 is_confirmed |= head.is_some_and(|head| (head.position, head.hash) == (tip.position, tip.hash));
@@ -240,20 +276,12 @@ impl Salvage {
             }
             generation += 1;
         }
-        // A history file beside a newer base has only what undoes its batches, so it leads nowhere from here.
-        for part in [Part::Journal, Part::History] {
-            let numbers = part.generations(folder)?.into_iter();
-            let unused = |number: &u64| match part {
-                Part::History => *number >= base && !known.contains(number),
-                _ => *number > generation,
-            };
-            for number in numbers.filter(unused) {
-                let path = part.path(folder, number);
-                let scan = LogScan::read(&path, None, &self.scrubbed)?;
-                self.gives_up(format!("`{}`: it follows what cannot be read", part.name(number)));
-                self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
-                self.steps.push(RepairStep::Remove(path));
-            }
+        for number in known.into_iter().filter(|number| *number > generation) {
+            let path = Part::Log.path(folder, number);
+            let scan = LogScan::read(&path, None, &self.scrubbed)?;
+            self.gives_up(format!("`{}`: it follows what cannot be read", Part::Log.name(number)));
+            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
+            self.steps.push(RepairStep::Remove(path));
         }
         if acknowledged > tip.position {
             self.problem(format!(
@@ -268,18 +296,18 @@ impl Salvage {
             self.gives_up(format!("{}: unreadable, so their revisions and resources are unknown", numbers(from, to)));
         }
         let is_acknowledged = is_confirmed && head.is_some_and(|head| head.generation <= generation);
-        Ok(JournalsEnd { tip, generation, is_acknowledged })
+        Ok(LogEnd { tip, generation, is_acknowledged })
     }
 
-    /// Reads one journal. Returns the frames that continue the log, and whether it can go on in the next journal.
-    fn journal(
+    /// Reads one part of the log. Returns the frames that continue it, and whether it can go on in the next part.
+    fn part(
         &mut self,
         folder: &Path,
-        next: &NextJournal,
+        next: &NextPart,
         readable: &mut BTreeSet<u64>,
     ) -> Result<(Vec<ScannedFrame>, bool), StoreError> {
-        let NextJournal { generation, after, is_last, acknowledged } = *next;
-        let (path, name) = (Part::Journal.path(folder, generation), Part::Journal.name(generation));
+        let NextPart { generation, after, is_last, acknowledged } = *next;
+        let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
         if !files::exists(&path)? {
             self.problem(format!("`{name}` is missing"));
             self.steps.push(RepairStep::Empty { generation, start: after });
@@ -301,7 +329,7 @@ impl Salvage {
         let is_damaged = !scan.is_whole() && !is_torn;
         if scan.header.is_none() {
             self.problem(format!("the header of `{name}` cannot be read"));
-            let rewrite = Rewrite { part: Part::Journal, generation, start: after, begin, end };
+            let rewrite = Rewrite { generation, start: after, begin, end };
             self.steps.push(RepairStep::Rewrite(rewrite));
         } else if is_damaged {
             self.steps.push(RepairStep::Cut { generation, length: end });
@@ -332,12 +360,12 @@ impl Salvage {
         }
     }
 
-    /// Follows the history back from the base, as far as it can be read without a gap.
-    fn history(&mut self, folder: &Path, base: u64, end: Tip) -> Result<(), StoreError> {
-        let parts: Vec<(Part, u64)> = log::parts(folder)?.into_iter().filter(|(_, number)| *number < base).collect();
+    /// Follows the history back from the state, as far as it can be read without a gap.
+    fn history(&mut self, folder: &Path, first: u64, end: Tip) -> Result<(), StoreError> {
+        let parts: Vec<u64> = Part::Log.generations(folder)?.into_iter().filter(|number| *number < first).collect();
         let (mut oldest, mut is_cut, mut steps) = (end, false, Vec::new());
-        for (at, (part, generation)) in parts.iter().copied().enumerate().rev() {
-            let (path, name) = (part.path(folder, generation), part.name(generation));
+        for (at, generation) in parts.iter().copied().enumerate().rev() {
+            let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
             if is_cut {
                 self.gives_up(format!("`{name}`: nothing links it to the records after it"));
                 steps.push(RepairStep::Remove(path));
@@ -358,14 +386,14 @@ impl Salvage {
             {
                 if scan.header.is_none() {
                     let (begin, end) = (scan.first.begin, scan.first.end);
-                    steps.push(RepairStep::Rewrite(Rewrite { part, generation, start, begin, end }));
+                    steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
                 }
                 oldest = start;
                 self.scrubbed.extend(scan.listed);
                 continue;
             }
             is_cut = true;
-            oldest = after_damage((part, generation), path, &scan, oldest, &mut steps);
+            oldest = after_damage(generation, path, &scan, oldest, &mut steps);
             let record = oldest.position + 1;
             self.problem(format!(
                 "the history before record {record} cannot be read: `{name}` is damaged or has a gap"
@@ -399,35 +427,29 @@ impl Salvage {
     }
 
     /// The end of the part before one whose header cannot be read.
-    fn end_before(&self, folder: &Path, parts: &[(Part, u64)]) -> Result<Option<Tip>, StoreError> {
-        let Some((part, generation)) = parts.last() else {
+    fn end_before(&self, folder: &Path, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
+        let Some(generation) = parts.last() else {
             let kept = log::kept(folder);
             return match files::exists(&kept)? {
                 true => Ok(LogReader::open(&kept, false).ok().map(|kept| kept.start)),
                 false => Ok(Some(Tip::default())),
             };
         };
-        let scan = LogScan::read(&part.path(folder, *generation), None, &self.scrubbed)?;
+        let scan = LogScan::read(&Part::Log.path(folder, *generation), None, &self.scrubbed)?;
         let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
         Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))
     }
 }
 
 /// Keeps what follows the damage in a file of the history. Returns the batch before it.
-fn after_damage(
-    (part, generation): (Part, u64),
-    path: PathBuf,
-    scan: &LogScan,
-    end: Tip,
-    steps: &mut Vec<RepairStep>,
-) -> Tip {
+fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps: &mut Vec<RepairStep>) -> Tip {
     let run = scan.later.last().filter(|run| run.end == scan.size());
     let run = run.filter(|run| run.tip().is_some_and(|tip| is_same(tip, end)));
     // Nothing is left of what the first frame followed, so the file starts after it.
     let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset, run.end)));
     match kept {
         Some((start, begin, end)) => {
-            steps.push(RepairStep::Rewrite(Rewrite { part, generation, start, begin, end }));
+            steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
             start
         }
         None => {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::{
-    base::StoreId,
     files, frame,
     journal::{HEAD, start_of},
 };
@@ -11,6 +10,7 @@ use crate::store::{
     StoreError,
     engine::{Batch, Tip},
     history::{ScrubbedRecord, ScrubbedRecords, chain},
+    seal::StoreId,
 };
 
 /// A file of the log that was scanned.
@@ -131,7 +131,7 @@ mod tests {
 
     fn log(count: u64) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("history.0000000001");
+        let path = folder.path().join("log.0000000001");
         let mut before = Tip::default();
         let mut batches = (1..=count).map(|position| {
             let record = Bytes::from(format!("record {position}"));
@@ -141,7 +141,7 @@ mod tests {
             before = Tip::after(&batch);
             batch
         });
-        journal::write_history(&path, [1; 16], Tip::default(), || Ok(batches.next())).unwrap();
+        journal::write_whole(&path, [1; 16], Tip::default(), || Ok(batches.next())).unwrap();
         (folder, path)
     }
 

@@ -1,12 +1,15 @@
-//! What nothing else could replace is on the disk twice (D58): the newest base, and the data keys.
+//! What nothing else could replace is on the disk twice (D58): the data keys.
 
 use std::path::{Path, PathBuf};
 
 use super::{
-    base::{self, StoreId},
-    content_base, files, head, keys,
+    files, head, keys,
+    state::{self, Access},
 };
-use crate::{model::code::Code, store::StoreError};
+use crate::{
+    model::code::Code,
+    store::{StoreError, seal::StoreId},
+};
 
 /// Damage of one of two files with the same content. The other one is intact.
 #[derive(Debug)]
@@ -32,34 +35,25 @@ impl Damage {
     }
 }
 
-/// Reads a file or, if it is damaged, its copy. Returns the damage, too.
-pub(super) fn read_either<T>(
-    path: &Path,
-    copy: &Path,
-    read: impl Fn(&Path) -> Result<T, StoreError>,
-) -> Result<(T, Option<Damage>), StoreError> {
-    match read(path) {
-        // A flipped bit can make the format look newer. A version with a newer format writes both files in it.
-        Err(error) if matches!(error.code, Code::StoreCorrupt | Code::StoreFormat) => match read(copy) {
-            Ok(found) => Ok((found, Some(Damage { error, damaged: path.to_owned(), intact: copy.to_owned() }))),
-            Err(_) => Err(error),
-        },
-        found => found.map(|found| (found, None)),
-    }
-}
-
-/// Like [`read_either`], and also reads the copy of an intact file. A backup has no copies, and its damage is told to nobody.
+/// Reads a file or, if it is damaged, its copy. Returns the damage of either, too. A backup has no copies, and its damage is
+/// told to nobody.
 pub(super) fn read_both<T>(
     path: &Path,
     copy: &Path,
     read: impl Fn(&Path) -> Result<T, StoreError>,
 ) -> Result<(T, Option<Damage>), StoreError> {
-    let (found, damage) = read_either(path, copy, &read)?;
-    if damage.is_some() {
-        return Ok((found, damage));
+    let damage = |error: StoreError, damaged: &Path, intact: &Path| {
+        Some(Damage { error, damaged: damaged.to_owned(), intact: intact.to_owned() })
+    };
+    match read(path) {
+        // A flipped bit can make the format look newer. A version with a newer format writes both files in it.
+        Err(error) if matches!(error.code, Code::StoreCorrupt | Code::StoreFormat) => match read(copy) {
+            Ok(found) => Ok((found, damage(error, path, copy))),
+            Err(_) => Err(error),
+        },
+        Err(error) => Err(error),
+        Ok(found) => Ok((found, read(copy).err().and_then(|error| damage(error, copy, path)))),
     }
-    let damage = read(copy).err().map(|error| Damage { error, damaged: copy.to_owned(), intact: path.to_owned() });
-    Ok((found, damage))
 }
 
 /// Returns the path of a file or, if it is damaged, of its copy.
@@ -68,44 +62,40 @@ pub(super) fn intact<T>(
     copy: PathBuf,
     read: impl Fn(&Path) -> Result<T, StoreError>,
 ) -> Result<PathBuf, StoreError> {
-    let (_, damage) = read_either(&path, &copy, read)?;
-    Ok(if damage.is_some() { copy } else { path })
+    let (_, damage) = read_both(&path, &copy, read)?;
+    Ok(if damage.is_some_and(|damage| damage.damaged == path) { copy } else { path })
 }
 
-/// Writes the copies of an intact base and of intact data keys that are missing or outdated.
-pub(super) fn complete(folder: &Path) -> Result<(), StoreError> {
-    base::complete(folder, content_base(folder)?)?;
-    keys::complete(folder)
-}
-
-/// Restores what is damaged in a store that was opened for writing, and completes the copies. Returns what people must know.
-pub(super) fn restore(folder: &Path, store: StoreId, base: Option<Damage>) -> Vec<String> {
-    let damage = found(folder, store, base);
-    match damage.iter().try_for_each(Damage::restore).and_then(|()| complete(folder)) {
+/// Restores what is damaged in a store that was opened for writing, and completes the copy. Returns what people must know.
+pub(super) fn restore(folder: &Path, store: StoreId) -> Vec<String> {
+    let damage = found(folder, store);
+    match damage.iter().try_for_each(Damage::restore).and_then(|()| keys::complete(folder)) {
         Ok(()) => damage.iter().map(Damage::restored).collect(),
         // For example because the disk is full. The store can still be read.
         Err(error) => {
-            let kept_once = format!("The base and the data keys of the store cannot be kept twice: {error}.");
+            let kept_once = format!("The data keys of the store cannot be kept twice: {error}.");
             damage.iter().map(Damage::harmless).chain([kept_once]).collect()
         }
     }
 }
 
 /// Returns what people must know of a store that was opened for reading.
-pub(super) fn warnings(folder: &Path, store: StoreId, base: Option<Damage>) -> Vec<String> {
-    found(folder, store, base).iter().map(Damage::harmless).collect()
+pub(super) fn warnings(folder: &Path, store: StoreId) -> Vec<String> {
+    found(folder, store).iter().map(Damage::harmless).collect()
 }
 
-/// The damage that was found when a store was opened. The copy of an intact base was not read.
-fn found(folder: &Path, store: StoreId, base: Option<Damage>) -> Vec<Damage> {
+/// The damage that was found when a store was opened.
+fn found(folder: &Path, store: StoreId) -> Option<Damage> {
     // Errors would have kept the store from opening.
-    let keys = keys::read(folder, store).ok().and_then(|(_, damage)| damage);
-    base.into_iter().chain(keys).collect()
+    keys::read(folder, store).ok().and_then(|(_, damage)| damage)
 }
 
-/// Verifies both files of the newest base and of the data keys. Returns the damage of those whose other file is intact.
-pub(crate) fn damaged_copies(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
-    let store = head::read_only(folder)?.store;
-    let (_, base) = base::read_both(folder, content_base(folder)?)?;
-    Ok(found(folder, store, base).into_iter().map(|damage| damage.error).collect())
+/// Returns the damage of a store that opens: of one file of the data keys, and of the state that the log leads to, too.
+pub(crate) fn harmless_damage(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
+    let head = head::read_only(folder)?;
+    let mut damage: Vec<StoreError> = found(folder, head.store).into_iter().map(|damage| damage.error).collect();
+    if head.state > 0 {
+        damage.extend(state::read(folder, head.state, Access::ReadOnly).err());
+    }
+    Ok(damage)
 }

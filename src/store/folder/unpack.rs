@@ -14,6 +14,7 @@ use super::{
     head::Head,
     keys::{self, KEYS},
     scratch::Scratch,
+    state::Access,
 };
 use crate::{
     model::code::Code,
@@ -98,11 +99,11 @@ impl BackupFile {
 
     /// The head of the store.
     pub(super) fn head(&self) -> Result<Head, StoreError> {
-        let BackupManifest { store, position, hash, generation, .. } = &self.manifest;
+        let BackupManifest { store, position, hash, generation, state, .. } = &self.manifest;
         let damaged = || StoreError::corrupt(&self.path, "its manifest cannot be read");
         let hash = blake3::Hash::from_hex(hash).map_err(|_| damaged())?;
         let store = store_named(store).ok_or_else(damaged)?;
-        Ok(Head { position: *position, generation: *generation, hash: hash.into(), store })
+        Ok(Head { position: *position, generation: *generation, state: *state, hash: hash.into(), store })
     }
 
     /// Verifies every byte.
@@ -114,6 +115,7 @@ impl BackupFile {
     pub(super) fn unpack(&self, folder: &Path) -> Result<(), StoreError> {
         self.read(&mut |name| {
             let path = folder.join(name);
+            path.parent().map_or(Ok(()), files::create_folder)?;
             let created = files::private().write(true).create_new(true).open(&path);
             created.map(|file| Some((file, path.clone()))).map_err(|error| StoreError::io("write", &path, &error))
         })?;
@@ -167,7 +169,7 @@ impl BackupFile {
         self.unpack(scratch.path())?;
         let head = self.head()?;
         let keyring = keys::open_for(scratch.path(), home, head.store, source)?;
-        let reader = FolderReader::over(scratch.path(), head, keyring, Vec::new())?;
+        let reader = FolderReader::over(scratch.path(), head, keyring, Access::Alone, Vec::new())?;
         let store = Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?;
         Ok(OpenBackup { store, _scratch: scratch })
     }
@@ -185,5 +187,16 @@ fn file_at(path: &Path) -> Result<File, StoreError> {
 
 /// Whether a part of a backup has a name that files of a store have.
 fn is_part(name: &str) -> bool {
-    Part::parse(name).is_some_and(|(part, _)| part != Part::Copy) || [KEPT, KEYS, SUSPENSIONS].contains(&name)
+    let is_plain =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    match name.split_once('/') {
+        // A file of the database with the state, which can be in a folder of it.
+        Some((folder, file)) => {
+            Part::parse(folder).is_some_and(|(part, _)| part == Part::State)
+                && file.split('/').all(|part| is_plain(part) && !part.starts_with('.'))
+        }
+        None => {
+            Part::parse(name).is_some_and(|(part, _)| part == Part::Log) || [KEPT, KEYS, SUSPENSIONS].contains(&name)
+        }
+    }
 }

@@ -155,8 +155,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 16], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
-        keyring.set_root(&[6; 32]);
+        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
         keyring
     }
 

@@ -51,10 +51,9 @@ pub(super) fn secrets_in(secrets: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The digest of each secret of a record, or none if they have no key.
-pub(super) fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Option<Vec<String>> {
-    let digest = |secret: &str| Some(format!("{:.32}", keyring.secret_digest(name, secret)?.to_hex()));
-    secrets_in(secrets).map(digest).collect()
+/// The digest of each secret of a record.
+pub(super) fn digests_of(name: &str, secrets: &[u8], keyring: &Keyring) -> Vec<String> {
+    secrets_in(secrets).map(|secret| format!("{:.32}", keyring.secret_digest(name, secret).to_hex())).collect()
 }
 
 /// What secrets are bound to besides the key and the Spec of their record.

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use super::{
     KeyId, Sealed, StoreId,
     cipher::{self, KEY, context},
-    form,
+    form, id_of,
     lifetimes::KeyLifetimes,
     master::{MasterKey, unusable},
     name_of,
@@ -26,7 +26,9 @@ use crate::{
     store::{StoreError, mint, trusted_time::KnownTime},
 };
 
-const MAGIC: [u8; 8] = *b"ewkeys1\n";
+const MAGIC: [u8; 8] = *b"ewkeys2\n";
+/// The id of the root secret where data keys have theirs.
+const ROOT: KeyId = KeyId(0);
 const PURPOSE: &str = "edgewright 2026 sealed bytes";
 
 /// Writes the file of a keyring, durably.
@@ -44,8 +46,10 @@ pub struct Keyring {
     wanted: AtomicBool,
     /// Whether former data keys are destroyed without waiting.
     forgets: AtomicBool,
-    /// The key of the digests of secrets, once the root secret is known: unlike data keys, it stays.
-    secret_digests: OnceLock<DigestKey>,
+    /// The random secret that was created with the store.
+    root_secret: Zeroizing<[u8; KEY]>,
+    /// The key of the digests of secrets, from the root secret: unlike data keys, it stays.
+    secret_digests: DigestKey,
     /// The file of the master key, if nobody was told of it yet.
     new_master: Option<PathBuf>,
     /// None if the master key cannot change while the process runs.
@@ -65,6 +69,7 @@ pub(crate) struct FormerKey {
 #[derive(Clone)]
 struct Ring {
     master: MasterKey,
+    root_secret: Zeroizing<[u8; KEY]>,
     /// Oldest first. The last one encrypts.
     keys: Vec<DataKey>,
     /// Set until somebody was told of a master key that edgewright has made or found beside the store.
@@ -114,6 +119,8 @@ struct KeysFile {
     #[serde(default, skip_serializing_if = "KeyLifetimes::is_default")]
     lifetimes: KeyLifetimes,
     time: KnownTime,
+    /// The secret that was created with the store. Two while the master key is being replaced.
+    root: Vec<WrappedKey>,
     keys: Vec<WrittenKey>,
 }
 
@@ -145,13 +152,7 @@ impl DataKey {
     }
 
     fn wrapped(&self, store: &StoreId, masters: &[&MasterKey]) -> Result<Vec<WrappedKey>, StoreError> {
-        let Some(key) = &self.key else { return Ok(Vec::new()) };
-        let wrap = |master: &&MasterKey| -> Result<WrappedKey, StoreError> {
-            let wrapped = master.wrap(store, self.id, key);
-            let wrapped = wrapped.ok_or_else(|| StoreError::new(Code::Internal, "a data key cannot be encrypted"))?;
-            Ok(WrappedKey { by: master.id(), key: form::encoded(&wrapped) })
-        };
-        masters.iter().map(wrap).collect()
+        self.key.as_ref().map_or(Ok(Vec::new()), |key| wrapped(store, self.id, key, masters))
     }
 
     fn has_expired(&self, now: Timestamp, lifetimes: KeyLifetimes, forgets: bool) -> bool {
@@ -159,6 +160,16 @@ impl DataKey {
         let has_expired = |retired: Timestamp| forgets || now.duration_since(retired) >= lifetimes.decrypts_for();
         self.key.is_some() && self.retired_at.is_some_and(has_expired)
     }
+}
+
+/// A key or the root secret, encrypted with each of some master keys.
+fn wrapped(store: &StoreId, id: KeyId, key: &[u8; KEY], masters: &[&MasterKey]) -> Result<Vec<WrappedKey>, StoreError> {
+    let wrap = |master: &&MasterKey| -> Result<WrappedKey, StoreError> {
+        let wrapped = master.wrap(store, id, key);
+        let wrapped = wrapped.ok_or_else(|| StoreError::new(Code::Internal, "a data key cannot be encrypted"))?;
+        Ok(WrappedKey { by: master.id(), key: form::encoded(&wrapped) })
+    };
+    masters.iter().map(wrap).collect()
 }
 
 impl Ring {
@@ -169,7 +180,8 @@ impl Ring {
         };
         let keys = self.keys.iter().map(written).collect::<Result<Vec<WrittenKey>, StoreError>>()?;
         let Self { announce, lifetimes, time, .. } = *self;
-        let content = KeysFile { store: name_of(store), announce, lifetimes, time, keys };
+        let root = wrapped(store, ROOT, &self.root_secret, masters)?;
+        let content = KeysFile { store: name_of(store), announce, lifetimes, time, root, keys };
         let content =
             serde_json::to_vec(&content).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut bytes = [MAGIC.as_slice(), &content].concat();
@@ -221,40 +233,55 @@ impl EncryptedKeys {
         let written = std::mem::take(&mut self.content.keys);
         let mut keys = Vec::with_capacity(written.len());
         for WrittenKey { id, created_at, retired_at, wrapped } in written {
-            if wrapped.is_empty() {
-                keys.push(DataKey { id, created_at, retired_at, key: None });
-                continue;
-            }
-            let Some(found) = wrapped.iter().find(|wrapped| wrapped.by == master.id()) else {
-                let wanted = wrapped.iter().map(|wrapped| wrapped.by.to_string()).collect::<Vec<_>>().join(" or ");
-                return Err(unusable(format!(
-                    "{} is not the master key of the store {}: its id is {}, and the store needs {wanted}",
-                    master.origin(),
-                    path.parent().unwrap_or(path).display(),
-                    master.id(),
-                )));
-            };
-            let key = form::decoded(&found.key).and_then(|bytes| master.unwrap(&self.store, id, &bytes));
-            let key = key.ok_or_else(|| StoreError::corrupt(path, format!("the data key {id} cannot be decrypted")))?;
-            keys.push(DataKey { id, created_at, retired_at, key: Some(key) });
+            let key = if wrapped.is_empty() { None } else { Some(self.unwrapped(path, &master, id, &wrapped)?) };
+            keys.push(DataKey { id, created_at, retired_at, key });
+        }
+        let root_secret = self.unwrapped(path, &master, ROOT, &self.content.root)?;
+        if id_of(&root_secret) != self.store {
+            return Err(StoreError::corrupt(path, "it belongs to another store than `head`"));
         }
         if keys.last().is_none_or(|last| last.key.is_none()) {
             return Err(StoreError::corrupt(path, "it has no data key to encrypt with"));
         }
         let KeysFile { announce, lifetimes, time, .. } = self.content;
-        Ok(Keyring::new(self.store, Ring { master, keys, announce, lifetimes, time }, save))
+        Ok(Keyring::new(self.store, Ring { master, root_secret, keys, announce, lifetimes, time }, save))
+    }
+
+    /// Decrypts a data key or the root secret.
+    fn unwrapped(
+        &self,
+        path: &Path,
+        master: &MasterKey,
+        id: KeyId,
+        wrapped: &[WrappedKey],
+    ) -> Result<Zeroizing<[u8; KEY]>, StoreError> {
+        let Some(found) = wrapped.iter().find(|wrapped| wrapped.by == master.id()) else {
+            let wanted = wrapped.iter().map(|wrapped| wrapped.by.to_string()).collect::<Vec<_>>().join(" or ");
+            return Err(unusable(format!(
+                "{} is not the master key of the store {}: its id is {}, and the store needs {wanted}",
+                master.origin(),
+                path.parent().unwrap_or(path).display(),
+                master.id(),
+            )));
+        };
+        let key = form::decoded(&found.key).and_then(|bytes| master.unwrap(&self.store, id, &bytes));
+        let what = if id == ROOT { "the root secret".to_owned() } else { format!("the data key {id}") };
+        key.ok_or_else(|| StoreError::corrupt(path, format!("{what} cannot be decrypted")))
     }
 }
 
 impl Keyring {
     fn new(store: StoreId, ring: Ring, save: SaveKeys) -> Self {
+        let root_secret = ring.root_secret.clone();
+        let digests = context("edgewright 2026 digests of sealed secrets", &[root_secret.as_slice()]);
         Self {
             store,
+            secret_digests: DigestKey::new(digests),
+            root_secret,
             ring: ArcSwap::from_pointee(ring),
             changing: Mutex::default(),
             wanted: AtomicBool::new(false),
             forgets: AtomicBool::new(false),
-            secret_digests: OnceLock::new(),
             new_master: None,
             read_master: None,
             save,
@@ -307,30 +334,40 @@ impl Keyring {
         self.change(|ring| ring.time = time)
     }
 
-    /// Makes the first data key of a store. `announce` says what to tell of the master key.
+    /// Makes the first data key of a store with this root secret. `announce` says what to tell of the master key.
     pub(crate) fn create(
-        store: StoreId,
+        root_secret: [u8; KEY],
         master: MasterKey,
         announce: Option<NewMaster>,
         save: SaveKeys,
     ) -> Result<Self, StoreError> {
         let now = mint::now();
         let (keys, lifetimes, time) = (vec![DataKey::random(now)], KeyLifetimes::default(), KnownTime::at(now));
-        let ring = Ring { master, keys, announce, lifetimes, time };
+        let (store, root_secret) = (id_of(&root_secret), Zeroizing::new(root_secret));
+        let ring = Ring { master, root_secret, keys, announce, lifetimes, time };
         save(&ring.bytes(&store, &[&ring.master])?)?;
         Ok(Self::new(store, ring, save))
     }
 
-    /// Takes the key of the digests of secrets from the root secret of the store.
-    pub(crate) fn set_root(&self, root_secret: &[u8; 32]) {
-        self.secret_digests
-            .get_or_init(|| DigestKey::new(context("edgewright 2026 digests of sealed secrets", &[root_secret])));
+    /// The id of the store.
+    pub(crate) fn store(&self) -> StoreId {
+        self.store
+    }
+
+    /// The random secret that was created with the store.
+    pub(crate) fn root_secret(&self) -> [u8; KEY] {
+        *self.root_secret
+    }
+
+    /// Whether a data key was destroyed: what was sealed with it is in the log, but cannot be opened.
+    pub(crate) fn has_destroyed(&self) -> bool {
+        self.ring.load().keys.iter().any(|key| key.key.is_none())
     }
 
     /// The digest of a secret of a record, which tells whether another state has the same one after its data key is
-    /// destroyed. None as long as the root secret is not known.
-    pub(crate) fn secret_digest(&self, record: &str, secret: &str) -> Option<blake3::Hash> {
-        Some(self.secret_digests.get()?.digest("secret", &[record.as_bytes(), secret.as_bytes()]))
+    /// destroyed.
+    pub(crate) fn secret_digest(&self, record: &str, secret: &str) -> blake3::Hash {
+        self.secret_digests.digest("secret", &[record.as_bytes(), secret.as_bytes()])
     }
 
     /// Encrypts bytes, and binds them to the store and to `bound_to`.

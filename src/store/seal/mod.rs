@@ -24,7 +24,7 @@ pub(crate) use master::MasterKey;
 pub use source::MasterKeySource;
 
 /// Names a data key or a master key, without revealing it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct KeyId(u64);
 
 impl KeyId {
@@ -102,6 +102,14 @@ impl<'de> Deserialize<'de> for Sealed {
 
 /// Identifies the store that something is sealed for.
 pub(crate) type StoreId = [u8; 16];
+
+/// Derives the id of a store from its root secret, which the id does not reveal.
+pub(crate) fn id_of(root_secret: &[u8; 32]) -> StoreId {
+    let mut id = StoreId::default();
+    let derived = blake3::derive_key("edgewright 2026 store files", root_secret);
+    id.copy_from_slice(derived.first_chunk::<16>().unwrap_or(&[0; 16]));
+    id
+}
 
 /// Writes the id of a store in hexadecimal.
 pub(crate) fn name_of(store: &StoreId) -> String {

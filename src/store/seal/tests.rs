@@ -15,7 +15,7 @@ use crate::{
     store::{StoreError, mint},
 };
 
-const STORE: StoreId = [3; 16];
+const ROOT: [u8; 32] = [3; 32];
 
 fn master(name: &str) -> MasterKey {
     MasterKey::random(name.to_owned())
@@ -49,12 +49,12 @@ impl MemoryFile {
     fn open(&self, master: &MasterKey) -> Result<Keyring, StoreError> {
         let bytes = self.bytes.lock().unwrap().clone();
         let path = Path::new("store/keys");
-        EncryptedKeys::read(&bytes, path, STORE)?.decrypt(path, master.clone(), self.save())
+        EncryptedKeys::read(&bytes, path, id_of(&ROOT))?.decrypt(path, master.clone(), self.save())
     }
 }
 
 fn keyring(file: &MemoryFile, master: &MasterKey) -> Keyring {
-    Keyring::create(STORE, master.clone(), None, file.save()).unwrap()
+    Keyring::create(ROOT, master.clone(), None, file.save()).unwrap()
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn what_is_sealed_opens_only_where_it_was_sealed_for() {
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         *changed.get_mut(at).unwrap() ^= 1;
-        assert!(EncryptedKeys::read(&changed, Path::new("keys"), STORE).is_err(), "byte {at}");
+        assert!(EncryptedKeys::read(&changed, Path::new("keys"), id_of(&ROOT)).is_err(), "byte {at}");
     }
 }
 
@@ -228,7 +228,7 @@ fn a_master_key_is_announced_until_somebody_was_told() {
     let (file, key) = (MemoryFile::new(), master("one"));
     let told = |ring: &Keyring| ring.new_master().map(|(_, new)| new);
     let at = |ring: Keyring| ring.with_new_master(Some("one.master.key".into()));
-    Keyring::create(STORE, key.clone(), Some(NewMaster::Created), file.save()).unwrap();
+    Keyring::create(ROOT, key.clone(), Some(NewMaster::Created), file.save()).unwrap();
     for _ in 0..2 {
         // The process was killed before it told of the key.
         assert_eq!(told(&at(file.open(&key).unwrap())), Some(NewMaster::Created));
@@ -237,7 +237,7 @@ fn a_master_key_is_announced_until_somebody_was_told() {
     ring.set_announced().unwrap();
     assert_eq!((told(&ring), told(&at(file.open(&key).unwrap()))), (None, None));
     // Whoever replaces the key knows of the new one.
-    let ring = Keyring::create(STORE, key, Some(NewMaster::Found), file.save()).unwrap();
+    let ring = Keyring::create(ROOT, key, Some(NewMaster::Found), file.save()).unwrap();
     ring.change_master(master("two")).unwrap();
     assert_eq!(told(&at(ring)), None);
 }

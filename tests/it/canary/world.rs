@@ -216,7 +216,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     }
     // A store that is damaged, and what is saved of it.
     crate::cli::copy(&folder.path("store"), &folder.path("damaged"));
-    let history = folder.path("damaged/history.0000000001");
+    let history = folder.path("damaged/log.0000000001");
     let mut bytes = fs::read(&history).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -239,7 +239,7 @@ fn no_command_and_no_file_tells_a_valid_secret() {
     for name in ["plan.json", "out", "again", "all.backup", "validate_m.sarif", "diff_m_changed.markdown"] {
         assert!(folder.path(name).exists(), "{name}");
     }
-    store_is_searched(&folder, &needles, &["base.0000000002", "history.0000000001", "keys"]);
+    store_is_searched(&folder, &needles, &["log.0000000001", "keys"]);
 }
 
 /// Bodies that a client could send by mistake.

@@ -23,8 +23,8 @@ const ROUNDS: usize = 30;
 const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
-/// The fail points of the store, in src/store. Journals of a few bytes make checkpoints frequent.
-const POINTS: [&str; 17] = [
+/// The fail points of the store, in src/store. Logs of a few bytes make checkpoints frequent.
+const POINTS: [&str; 20] = [
     "lock.clear",
     "lock.note",
     "file.create",
@@ -38,10 +38,13 @@ const POINTS: [&str; 17] = [
     "head.write",
     "index.read",
     "index.write",
-    "journal.create",
-    "journal.cut",
-    "journal.sync",
-    "journal.write",
+    "log.create",
+    "log.cut",
+    "log.sync",
+    "log.write",
+    "state.create",
+    "state.sync",
+    "state.write",
 ];
 /// What can happen at them.
 const ACTIONS: [&str; 8] = ["kill", "torn", "kill", "short", "full", "readonly", "io", "descriptors"];

@@ -80,14 +80,16 @@ fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
     let state = commit(&store, edge(7, 12_000)).unwrap().snapshot;
     states.insert(state.revision, told(&state));
     drop((state, store));
-    assert!(path.join("history.0000000001").exists(), "no checkpoint was written");
+    assert!(path.join("state.0000000002").exists(), "no checkpoint was written");
     let store = open(u64::MAX);
     has_all(&store, &states);
     drop(store);
-    let store = open(1);
-    commit(&store, edge(8, 20_000)).unwrap();
-    drop(store);
-    assert!(!path.join("history.0000000001").exists(), "no checkpoint was written");
+    // The state before the newest one and the log after it are always kept.
+    for number in [8, 9] {
+        let store = open(1);
+        commit(&store, edge(number, 20_000)).unwrap();
+    }
+    assert!(!path.join("log.0000000001").exists(), "no checkpoint was written");
     let store = open(1);
     let Err(PastError::Gone { revision: 1, oldest }) = store.snapshot_at(1) else { panic!("revision 1 is kept") };
     assert!(oldest > 1 && store.snapshot_at(oldest).is_ok());
@@ -103,6 +105,6 @@ fn the_files_of_the_history_are_private() {
     commit(&store, edge(1, 12_000)).unwrap();
     drop(store);
     // It has former states, with their secrets.
-    let mode = fs::metadata(path.join("history.0000000001")).unwrap().permissions().mode();
+    let mode = fs::metadata(path.join("log.0000000001")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -106,5 +106,5 @@ fn checkpoints_on_the_way_lose_nothing() {
 
 fn generations(store: &Path) -> u64 {
     let names = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter_map(|name| name.strip_prefix("base.")?.parse().ok()).max().unwrap_or_default()
+    names.filter_map(|name| name.strip_prefix("state.")?.parse().ok()).max().unwrap_or_default()
 }

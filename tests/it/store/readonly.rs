@@ -35,15 +35,16 @@ fn commands_that_read_change_nothing() {
     folder.ok("reconcile m");
     folder.ok("keys create --role admin");
     // What a writer would repair or create: a torn write and the lock.
-    let journal = folder.path("store/journal.0000000001");
-    let torn = [fs::read(&journal).unwrap().as_slice(), b"ewf2"].concat();
-    fs::write(&journal, torn).unwrap();
+    let log = folder.path("store/log.0000000003");
+    let torn = [fs::read(&log).unwrap().as_slice(), b"ewf2"].concat();
+    fs::write(&log, torn).unwrap();
     fs::remove_file(folder.path("store/lock")).unwrap();
     let allow = |mode: u32, folder_mode: u32| {
-        for entry in fs::read_dir(folder.path("store")).unwrap() {
-            fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(mode)).unwrap();
+        for entry in walkdir::WalkDir::new(folder.path("store")).contents_first(true) {
+            let entry = entry.unwrap();
+            let mode = if entry.file_type().is_dir() { folder_mode } else { mode };
+            fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode)).unwrap();
         }
-        fs::set_permissions(folder.path("store"), fs::Permissions::from_mode(folder_mode)).unwrap();
     };
     allow(0o400, 0o500);
     let before = state(&folder.path("store"));
@@ -131,11 +132,9 @@ fn the_log_and_the_index_give_the_same_history() {
     drop(store);
     let indexed = asked(&Store::open(&path).unwrap());
     assert_eq!(asked(&Store::open_to_read(&path).unwrap()), indexed);
-    assert!(path.join("history.0000000001").exists(), "no checkpoint was written");
+    assert!(path.join("log.0000000002").exists(), "no checkpoint was written");
 
-    for number in 1..=2 {
-        let _ = fs::remove_file(path.join(format!("history.{number:010}")));
-    }
+    fs::remove_file(path.join("log.0000000001")).unwrap();
     let reader = Store::open_to_read(&path).unwrap();
     assert_eq!(reader.history(&Query::All, u64::MAX, 100).unwrap_err().code, Code::StoreCorrupt);
 }
