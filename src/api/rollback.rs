@@ -132,7 +132,8 @@ impl RollbackJob<'_> {
             // The key may have been revoked since the request arrived.
             let caller = self.admit(current)?;
             if let Some(plan) = &planned.plan {
-                permission::allows_operations(&caller, &plan.each_operation(), Manner::Planned, current)
+                let manner = Manner::Planned { stated: &plan.stated };
+                permission::allows_operations(&caller, &plan.each_operation(), manner, current)
                     .map_err(|fault| caller.refused(fault))?;
                 Self::admitted(&caller, plan, &planned, current)?;
             }

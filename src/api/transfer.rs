@@ -154,7 +154,8 @@ impl TransferJob<'_> {
     /// Whether a plan may run: the caller may change each resource, the plan is the expected one, and nothing refuses it.
     fn accept(&self, current: &Snapshot, caller: &Caller, planned: &Planned) -> Result<(), ApiError> {
         if let Some(plan) = &planned.plan {
-            permission::allows_operations(caller, &plan.each_operation(), Manner::Planned, current)
+            let manner = Manner::Planned { stated: &plan.stated };
+            permission::allows_operations(caller, &plan.each_operation(), manner, current)
                 .map_err(|fault| caller.refused(fault))?;
         }
         if let Some(expect) = &self.request.expect {

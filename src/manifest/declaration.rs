@@ -75,6 +75,11 @@ impl Declaration {
             && self.facts.labels.is_empty()
     }
 
+    /// Whether it is an event source whose manifest states the ID of its subscription. Names have no `_`.
+    pub(super) fn states_subscription(&self) -> bool {
+        self.kind == Kind::EventSource && self.parent.as_deref().is_some_and(|parent| parent.contains('_'))
+    }
+
     /// Whether there are facts to add to those about all manifests.
     pub(super) fn has_facts(&self) -> bool {
         self.modules_from.len() > 1 || !self.facts.plain_secrets.is_empty() || !self.facts.labels.is_empty()
@@ -124,6 +129,11 @@ impl Origins {
     /// The origin of a resource's spec.
     pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
         Some(&self.of.get(key)?.origin)
+    }
+
+    /// Whether a resource is an event source whose manifest states the ID of its subscription.
+    pub(crate) fn states_subscription(&self, key: &Key) -> bool {
+        key.kind == Kind::EventSource && self.declaration(key).is_some_and(Declaration::states_subscription)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {

@@ -144,7 +144,10 @@ impl<'a> KnownNames<'_, 'a> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
             // Subscriptions belong to another system: without an id, one is derived from the name.
-            return Some(if name.contains('_') { Id::new(name) } else { self.subscription(declaration, name) });
+            return Some(match declaration.states_subscription() {
+                true => Id::new(name),
+                false => self.subscription(declaration, name),
+            });
         }
         match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
             Ok(found) => Some(found),

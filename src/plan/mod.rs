@@ -66,6 +66,8 @@ pub struct Plan {
     pub changed_values: Vec<String>,
     /// The new API keys that belong to who applies the plan, because their manifests name no owner (D27).
     pub applier_owns: BTreeSet<Key>,
+    /// The event sources that change and whose manifests state the ID of their subscription (D112).
+    pub stated: BTreeSet<Key>,
 }
 
 /// What identifies a resource to a person, independent of its id: kind, parent and name.

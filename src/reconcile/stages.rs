@@ -319,7 +319,11 @@ impl Prepared {
         if stops() {
             return keep(judged, pending, &whole).given_up();
         }
-        if let Some(refusal) = options.scope.refusal(snapshot, &plan.each_operation(), &options.source) {
+        let origins = &judged.resolved.origins;
+        let changed = plan.changes.iter().map(|change| &change.key);
+        plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
+        let refusal = options.scope.refusal(snapshot, &plan.each_operation(), &plan.stated, &options.source);
+        if let Some(refusal) = refusal {
             return keep(judged.refused(refusal, snapshot), pending, &whole);
         }
         match stage("try", || try_on(snapshot, &mut plan)) {

@@ -4,7 +4,10 @@
 //! it may apply, the kinds of resources without a source that it may change, and whether it may change what acts on all.
 //! [`Rights::check`] judges the operations of a change whatever they come from: a request, a plan, a rollback or a transfer.
 
-use std::{borrow::Borrow, collections::HashMap};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeSet, HashMap},
+};
 
 use super::listed_hosts::taken_host;
 use crate::model::{
@@ -39,6 +42,9 @@ pub(crate) struct Rights<'a> {
     pub scope: &'a KeyScope,
     /// Where its operations come from.
     pub origin: ChangeOrigin,
+    /// The event sources whose manifests state the ID of their subscription. The ID itself does not tell: one that is derived
+    /// from a name looks the same.
+    pub stated: &'a BTreeSet<Key>,
 }
 
 /// What the rights of an actor do not include.
@@ -76,7 +82,8 @@ impl Rights<'_> {
                 claims.insert(key, claim);
             }
         }
-        let check = OperationCheck { scope: self.scope, origin: self.origin, current, claims };
+        let Self { scope, origin, stated } = *self;
+        let check = OperationCheck { scope, origin, stated, current, claims };
         operations.iter().map(Borrow::<Operation>::borrow).try_for_each(|operation| {
             let host = || taken_host(&self.scope.hosts, current, operation).map(Denied::Host);
             let denied = check.one(operation).err().or_else(host);
@@ -88,6 +95,7 @@ impl Rights<'_> {
 struct OperationCheck<'a> {
     scope: &'a KeyScope,
     origin: ChangeOrigin,
+    stated: &'a BTreeSet<Key>,
     current: &'a Snapshot,
     /// The claims that the operations give.
     claims: HashMap<&'a Key, &'a Claim>,
@@ -148,13 +156,17 @@ impl OperationCheck<'_> {
         let own = || {
             self.writable(key.kind, source, WriteAction::Create)?;
             match claim {
-                Some(claim) => self.stated(key, claim),
+                Some(claim) => self.stated_edge(key, claim),
                 None => self.unowned_certificate(key.kind),
             }
         };
         // A subscription is in another system: it belongs to those who have its event sources.
         if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
-            let mut others = self.current.children(&subscription, key.kind);
+            let mut others = self.current.children(&subscription, key.kind).peekable();
+            // Before anybody declares one, nobody can tell whose it is.
+            if others.peek().is_none() && self.stated.contains(key) && !self.scope.may_write(key.kind) {
+                return Err(Denied::Stated(subscription.clone()));
+            }
             others.try_for_each(|other| self.shared(key.kind, source_of(other), source))?;
             return own();
         }
@@ -209,7 +221,7 @@ impl OperationCheck<'_> {
     }
 
     /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's.
-    fn stated(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
+    fn stated_edge(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
         if key.kind != Kind::TlsEdge || self.scope.may_write(key.kind) {
             return Ok(());
         }

@@ -42,7 +42,7 @@ const fn rule(name: &'static str, way: &'static str, decider: Decider, how: &'st
 }
 
 /// Every way.
-static RULES: [Rule; 21] = [
+static RULES: [Rule; 22] = [
     rule(
         "hostport",
         "Serve a host of another source's edge on any port, or a host below its wildcard or a wildcard above its hosts on the same port",
@@ -138,6 +138,12 @@ static RULES: [Rule; 21] = [
         "Add an event type to a subscription that another source declares",
         Decider::Reserved,
         "By name, each source has its own subscription. By ID, an API key with a scope or a repository needs the right to apply every source that declares a type of it; a type that another source declares is `OWNER_CONFLICT`",
+    ),
+    rule(
+        "event-subscription",
+        "Declare the event subscription of somebody else, which is a record of another system, before its owner does",
+        Decider::Reserved,
+        "`EventSubscription` in the `kinds` of an API key, or in `adopt` of a repository, to declare a new one by its ID; from then on, it belongs to that source",
     ),
     rule(
         "tls-edge",

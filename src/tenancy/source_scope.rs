@@ -98,11 +98,13 @@ impl SourceScope {
         found
     }
 
-    /// Returns why the plan of a source is outside: it adopts what no source owns, or adds to what is not its own.
+    /// Returns why the plan of a source is outside: it adopts what no source owns, or adds to what is not its own. `stated` has
+    /// the event sources whose manifests state the ID of their subscription.
     pub(crate) fn refusal<O: Borrow<Operation>>(
         &self,
         current: &Snapshot,
         operations: &[O],
+        stated: &BTreeSet<Key>,
         source: &str,
     ) -> Option<Refusal> {
         let global = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.facts().global));
@@ -113,7 +115,7 @@ impl SourceScope {
             // The values of what the source may adopt are no secret to it.
             let scope =
                 KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global, ..KeyScope::default() };
-            Rights { scope: &scope, origin: ChangeOrigin::Followed }.check(current, operations).err()
+            Rights { scope: &scope, origin: ChangeOrigin::Followed, stated }.check(current, operations).err()
         };
         let all = || vec![ALL_KINDS.to_owned()];
         let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
@@ -138,10 +140,13 @@ impl SourceScope {
                 format!("{verb} resources of kind {kind}, which act on every source"),
                 format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
             ),
-            _ => (
-                format!("declare {key} by its ID"),
-                format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", key.kind),
-            ),
+            other => {
+                let stated = if let Denied::Stated(stated) = other { stated } else { &key };
+                (
+                    format!("declare {stated} by its ID"),
+                    format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
+                )
+            }
         };
         let fault = Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help);
         Some(Refusal { key, faults: vec![fault] })

@@ -29,7 +29,7 @@ const WITHOUT_CERTIFICATE: &str =
 type Case = fn(&Gateway);
 
 /// A case for each row.
-const CASES: [(&str, Case); 21] = [
+const CASES: [(&str, Case); 22] = [
     ("hostport", hostport),
     ("hostport-without-source", hostport_without_source),
     ("new-host", new_host),
@@ -46,6 +46,7 @@ const CASES: [(&str, Case); 21] = [
     ("global-kind", global_kind),
     ("api-key", api_key),
     ("event-source", event_source),
+    ("event-subscription", event_subscription),
     ("tls-edge", tls_edge),
     ("module-set", module_set),
     ("deletion", deletion),
@@ -499,6 +500,28 @@ fn event_source(gateway: &Gateway) {
     refused(&gateway.b_applies(&[subscription("ip_policy_created.v0")]), 409, &["OWNER_CONFLICT"]);
 }
 
+fn event_subscription(gateway: &Gateway) {
+    let stated = |event: &str| {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: EventSubscription\nmetadata: {{name: audit, id: esb_1}}\nspec: {{sources: [{{type: {event}}}]}}\n"
+        );
+        json!({"name": "audit.yaml", "text": text})
+    };
+    let created = stated("ip_policy_created.v0");
+    let words = ["EventSubscription esb_1 by its ID", "`EventSubscription` in `kinds`"];
+    refused(&gateway.b_applies(std::slice::from_ref(&created)), 403, &words);
+    let a_applies = |scope: Value, subscription: Value| {
+        let body = run("team-a", &[shop(""), subscription]);
+        gateway.server.call_as(&gateway.key(scope), "POST", "/reconciliations", body)
+    };
+    let made = a_applies(json!({"apply": ["team-a"], "kinds": ["EventSubscription"]}), created.clone());
+    assert_eq!(made.status, 201, "{}", made.text);
+    refused(&gateway.b_applies(&[created]), 409, &["OWNER_CONFLICT"]);
+    // From then on, its types are those of the source.
+    let changed = a_applies(json!({"apply": ["team-a"]}), stated("ip_policy_updated.v0"));
+    assert_eq!(changed.status, 201, "{}", changed.text);
+}
+
 fn tls_edge(gateway: &Gateway) {
     let text = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
     let stated = json!({"name": "mail.yaml", "text": text});
@@ -601,11 +624,13 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
     let edge = edge("free", "free.example.com:443")["text"].as_str().unwrap().to_owned();
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: login}\nspec: {edge: EDGE, match_type: path_prefix, match: /login/}\n";
     let type_of = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
+    let subscription = "apiVersion: edgewright/v1\nkind: EventSubscription\nmetadata: {name: audit, id: esb_1}\nspec: {sources: [{type: ip_policy_created.v0}]}\n";
     let adopted = edge.replace("name: free", &format!("name: free, id: {id}"));
     for (text, words) in [
         (route.replace("EDGE", id), "HttpsEdge that no source owns"),
         (type_of.to_owned(), "edgtls_0001"),
-        (adopted, "HttpsEdge that no source owns"),
+        (subscription.to_owned(), "EventSubscription esb_1 by its ID"),
+        (adopted.clone(), "HttpsEdge that no source owns"),
     ] {
         folder.write("repo/edge/one.yaml", &text);
         git(&folder, "-C repo commit -q -a -m next");
@@ -614,7 +639,9 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
         serve.wait_for("edge/one.yaml:");
         serve.stop();
     }
-    let scope = ", scope: {adopt: [HttpsEdge]}";
+    folder.write("repo/edge/one.yaml", &format!("{adopted}---\n{subscription}"));
+    git(&folder, "-C repo commit -q -a -m next");
+    let scope = ", scope: {adopt: [HttpsEdge, EventSubscription]}";
     folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
     let serve = folder.serve("");
     serve.wait_for("Applied");

@@ -8,13 +8,14 @@ mod single;
 mod tests;
 mod writes;
 
-use std::{borrow::Borrow, net::IpAddr};
+use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
 
 use super::auth::Caller;
 use crate::{
     model::{
         code::Code,
         fault::{Fault, Path},
+        key::Key,
         kind::owner::Role,
         operation::Operation,
         rules,
@@ -56,11 +57,14 @@ pub(super) enum Intent<'a> {
 
 /// Whether the operations of a change come one by one, or as a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum Manner<'a> {
     /// A request for a single resource.
     Single,
     /// The plan of a source or a rollback.
-    Planned,
+    Planned {
+        /// The event sources whose manifests state the ID of their subscription.
+        stated: &'a BTreeSet<Key>,
+    },
 }
 
 /// Whether a caller may do something.
@@ -126,7 +130,7 @@ pub(super) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
 pub(super) fn allows_operations<O: Borrow<Operation>>(
     caller: &Caller,
     operations: &[O],
-    manner: Manner,
+    manner: Manner<'_>,
     current: &Snapshot,
 ) -> Result<(), Fault> {
     let is_people = |operation: &O| people::concerns(Borrow::<Operation>::borrow(operation));

@@ -160,7 +160,7 @@ fn refused(key: &Key, caller: Role, target: Role, current: &Snapshot) -> Fault {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::Arc;
+    use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
     use crate::{
@@ -336,7 +336,7 @@ mod tests {
         let (key, owner) = (Id::new("ak_shop"), owner_of(Role::Editor).id);
         let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::new(own.clone())) };
         let created = scoped_key("ak_new", Role::Editor, Some(own));
-        for manner in [Manner::Planned, Manner::Single] {
+        for manner in [Manner::Planned { stated: &BTreeSet::new() }, Manner::Single] {
             let found = allows_operations(&caller, std::slice::from_ref(&created), manner, &snapshot);
             assert_eq!(found.map_err(|fault| fault.code), Err(Code::Forbidden), "{manner:?}");
         }

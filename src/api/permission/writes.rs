@@ -1,6 +1,6 @@
 //! What the scope of a key does not let it change, in words (D101). The decision is `tenancy::rights`.
 
-use std::borrow::Borrow;
+use std::{borrow::Borrow, collections::BTreeSet};
 
 use super::{Manner, forbidden, needs, of_source};
 use crate::{
@@ -21,13 +21,14 @@ pub(super) fn check<O: Borrow<Operation>>(
     scope: &KeyScope,
     current: &Snapshot,
     operations: &[O],
-    manner: Manner,
+    manner: Manner<'_>,
 ) -> Result<(), Fault> {
-    let origin = match manner {
-        Manner::Single => ChangeOrigin::Request,
-        Manner::Planned => ChangeOrigin::Plan,
+    let none = BTreeSet::new();
+    let (origin, stated) = match manner {
+        Manner::Single => (ChangeOrigin::Request, &none),
+        Manner::Planned { stated } => (ChangeOrigin::Plan, stated),
     };
-    Rights { scope, origin }.check(current, operations).map_err(|(_, denied)| refused(caller, &denied, current))
+    Rights { scope, origin, stated }.check(current, operations).map_err(|(_, denied)| refused(caller, &denied, current))
 }
 
 fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {

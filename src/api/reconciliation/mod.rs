@@ -397,8 +397,9 @@ impl<'a> ReconciliationJob<'a> {
 
     /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
     fn permit(&self, snapshot: &Snapshot, plan: &Plan) -> Result<(), ApiError> {
+        let manner = Manner::Planned { stated: &plan.stated };
         // The body has no field for the operation.
-        permission::allows_operations(&self.caller, &plan.each_operation(), Manner::Planned, snapshot)
+        permission::allows_operations(&self.caller, &plan.each_operation(), manner, snapshot)
             .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 

@@ -147,9 +147,11 @@ impl DestroyJob<'_> {
         if self.request.dry_run {
             return Ok(());
         }
-        let operations = planned.plan.as_ref().map(Plan::each_operation).unwrap_or_default();
+        let none = Plan::default();
+        let plan = planned.plan.as_ref().unwrap_or(&none);
+        let manner = Manner::Planned { stated: &plan.stated };
         // The body has no field for the operation.
-        permission::allows_operations(&caller, &operations, Manner::Planned, current)
+        permission::allows_operations(&caller, &plan.each_operation(), manner, current)
             .map_err(|fault| caller.refused(fault.at(Path::root())))
     }
 

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::{
-    code::Code,
-    id::Id,
-    kind::{
-        event_source::EventSource,
-        https_edge::Delegation,
-        https_edge_route::{HttpsEdgeRoute, MatchType},
-        ip_restriction::{IpRestriction, Traffic},
+use crate::{
+    model::{
+        code::Code,
+        id::Id,
+        kind::{
+            event_source::EventSource,
+            https_edge::Delegation,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+            ip_restriction::{IpRestriction, Traffic},
+        },
+        module::webhook_verification::WebhookVerification,
+        resource::AnyResource,
+        secret::Secret,
     },
-    module::webhook_verification::WebhookVerification,
-    resource::AnyResource,
-    secret::Secret,
+    tenancy::SourceScope,
 };
 
 fn edge(id: &str) -> Key {
@@ -56,6 +59,15 @@ fn create(key: Key, source: Option<&str>) -> Operation {
     Operation::Create { key, spec, claim: source.map(claim), token: None }
 }
 
+fn event_source(id: &str, owner: Option<&str>) -> Operation {
+    Operation::Create {
+        key: Key::child(Kind::EventSource, Id::new("esb_1"), Id::new(id)),
+        spec: Arc::new(EventSource { r#type: id.to_owned() }),
+        claim: owner.map(claim),
+        token: None,
+    }
+}
+
 /// An edge of `shop` with a route of `identity`, an edge of `identity`, and a route and a restriction of no source.
 fn world() -> Snapshot {
     let operations = [
@@ -71,7 +83,7 @@ fn world() -> Snapshot {
 }
 
 fn found(scope: &KeyScope, current: &Snapshot, origin: ChangeOrigin, operations: &[Operation]) -> Result<(), Code> {
-    Rights { scope, origin }.check(current, operations).map_err(|_| Code::Forbidden)
+    Rights { scope, origin, stated: &BTreeSet::new() }.check(current, operations).map_err(|_| Code::Forbidden)
 }
 
 fn allowed(scope: KeyScope, origin: ChangeOrigin, operations: &[Operation]) -> Result<(), Code> {
@@ -152,7 +164,8 @@ fn a_delegated_edge_admits_routes_of_a_plan() {
     let scope = kinds(&["*"]);
     let judged = |source: Option<&str>| {
         let operations = [create(route("edghts_shared", "edghtsrt_new"), source)];
-        Rights { scope: &scope, origin: ChangeOrigin::Plan }.check(&current, &operations)
+        let stated = &BTreeSet::new();
+        Rights { scope: &scope, origin: ChangeOrigin::Plan, stated }.check(&current, &operations)
     };
     assert!(judged(Some("shop")).is_ok());
     let of_identity = |(_, denied)| matches!(denied, Denied::Source(_, source) if source == "identity");
@@ -161,24 +174,40 @@ fn a_delegated_edge_admits_routes_of_a_plan() {
 
 #[test]
 fn a_subscription_with_the_sources_of_others_is_out_of_reach() {
-    let source = |id: &str, owner: Option<&str>| Operation::Create {
-        key: Key::child(Kind::EventSource, Id::new("esb_1"), Id::new(id)),
-        spec: Arc::new(EventSource { r#type: id.to_owned() }),
-        claim: owner.map(claim),
-        token: None,
-    };
     let current = |owner: Option<&str>| {
-        Snapshot::default().apply(&[source("edge_created.v0", owner)], Timestamp::UNIX_EPOCH).unwrap().0
+        Snapshot::default().apply(&[event_source("edge_created.v0", owner)], Timestamp::UNIX_EPOCH).unwrap().0
     };
     // Its event sources are included.
     let scope = kinds(&["EventSubscription"]);
-    let judged =
-        |owner: Option<&str>| found(&scope, &current(owner), ChangeOrigin::Request, &[source("edge_deleted.v0", None)]);
+    let judged = |owner: Option<&str>| {
+        found(&scope, &current(owner), ChangeOrigin::Request, &[event_source("edge_deleted.v0", None)])
+    };
     assert_eq!((judged(None), judged(Some("shop")), judged(Some("identity"))), (Ok(()), Ok(()), NO));
     // A source adds no type to what no source declares, either.
-    let own = [source("edge_deleted.v0", Some("shop"))];
+    let own = [event_source("edge_deleted.v0", Some("shop"))];
     assert_eq!(found(&shop(), &current(None), ChangeOrigin::Plan, &own), NO);
     assert_eq!(found(&shop(), &current(Some("shop")), ChangeOrigin::Plan, &own), Ok(()));
+}
+
+#[test]
+fn a_new_subscription_that_is_stated_by_its_id_needs_its_kind() {
+    let new = event_source("edge_created.v0", Some("shop"));
+    let stated = BTreeSet::from([new.key().clone()]);
+    let judged = |scope: &KeyScope, current: &Snapshot, stated: &BTreeSet<Key>| {
+        let rights = Rights { scope, origin: ChangeOrigin::Plan, stated };
+        rights.check(current, std::slice::from_ref(&new)).map_err(|(_, denied)| denied)
+    };
+    let empty = Snapshot::default();
+    let denied = Denied::Stated(Key::new(Kind::EventSubscription, Id::new("esb_1")));
+    assert_eq!(judged(&shop(), &empty, &stated), Err(denied));
+    assert_eq!(judged(&shop(), &empty, &BTreeSet::new()), Ok(()), "by its name");
+    assert_eq!(judged(&kinds(&["EventSubscription"]), &empty, &stated), Ok(()));
+    let own = empty.apply(&[event_source("edge_deleted.v0", Some("shop"))], Timestamp::UNIX_EPOCH).unwrap().0;
+    assert_eq!(judged(&shop(), &own, &stated), Ok(()), "one more type");
+    let refused = |current: &Snapshot| {
+        SourceScope::of_repository().refusal(current, std::slice::from_ref(&new), &stated, "shop").is_some()
+    };
+    assert_eq!((refused(&empty), refused(&world())), (false, true), "alone, and beside other sources");
 }
 
 #[test]
