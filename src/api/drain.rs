@@ -24,13 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
 /// that: a client may declare a body and wait for an answer before it sends any of it.
 pub(super) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Request) -> A) -> A::Output {
-    // A client that expects 100-continue has not sent a body yet.
-    let waits = request.headers().contains_key(header::EXPECT);
-    if waits || request.body().is_end_stream() {
+    if request.body().is_end_stream() {
         return handle(request).await;
     }
+    let waits = request.headers().contains_key(header::EXPECT);
     let (sender, mut left) = oneshot::channel();
-    let request = request.map(|body| Body::new(Returned { body: Some(body), sender: Some(sender) }));
+    let request = request.map(|body| Body::new(Returned { body: Some(body), waits, sender: Some(sender) }));
     let response = handle(request).await;
     if let Ok(body) = left.try_recv() {
         tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
@@ -51,6 +50,8 @@ async fn discard(mut body: Body) {
 /// A body that is returned if it is dropped before its end.
 struct Returned {
     body: Option<Body>,
+    /// Whether the client sends no body yet: it expects 100-continue, which it gets when somebody asks for the body.
+    waits: bool,
     sender: Option<oneshot::Sender<Body>>,
 }
 
@@ -59,6 +60,7 @@ impl HttpBody for Returned {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.waits = false;
         match &mut self.body {
             Some(body) => Pin::new(body).poll_frame(cx),
             None => Poll::Ready(None),
@@ -77,6 +79,7 @@ impl HttpBody for Returned {
 impl Drop for Returned {
     fn drop(&mut self) {
         if let (Some(body), Some(sender)) = (self.body.take(), self.sender.take())
+            && !self.waits
             && !body.is_end_stream()
         {
             let _ = sender.send(body);
