@@ -22,6 +22,8 @@ use crate::model::{
     unbounded::{self, Excess},
 };
 
+/// The size of a body's beginning, from which [`take_begun`] judges the rest.
+const BEGINNING: usize = 1 << 10;
 /// The maximum nesting depth of a body (D39).
 const MOST_LEVELS: usize = 128;
 
@@ -78,6 +80,16 @@ pub(crate) async fn read(
 
 /// Reads the bytes of a body with a JSON content type, or of an empty body.
 pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Bytes, ApiError> {
+    take_begun(headers, body, limits, |_| Ok(())).await
+}
+
+/// Like [`take`]. `judge` gets the first bytes of a body with more than a few, and can refuse to receive the rest.
+pub(crate) async fn take_begun(
+    headers: &HeaderMap,
+    body: Body,
+    limits: Limits,
+    judge: impl FnOnce(&[u8]) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large(limits));
@@ -85,11 +97,11 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Res
     let bytes = match RequestPlace::receive() {
         Some(reception) => {
             let mut reception = reception?;
-            let bytes = receive(body, limits, Some(&mut reception)).await?;
+            let bytes = receive(body, limits, Some(&mut reception), judge).await?;
             RequestPlace::received(reception)?;
             bytes
         }
-        None => receive(body, limits, None).await?,
+        None => receive(body, limits, None, judge).await?,
     };
     if !bytes.is_empty() && !is_json(headers) {
         return Err(ApiError::of(Code::ContentType, "the request body must have `Content-Type: application/json`"));
@@ -98,8 +110,14 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, limits: Limits) -> Res
 }
 
 /// Receives the bytes of a body while others leave it room.
-async fn receive(body: Body, limits: Limits, mut reception: Option<&mut Reception>) -> Result<Bytes, ApiError> {
+async fn receive(
+    body: Body,
+    limits: Limits,
+    mut reception: Option<&mut Reception>,
+    judge: impl FnOnce(&[u8]) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
     let (began, mut body, mut bytes) = (Instant::now(), Limited::new(body, limits.bytes), Vec::new());
+    let mut judge = Some(judge);
     loop {
         let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
         let frame = async {
@@ -124,6 +142,11 @@ async fn receive(body: Body, limits: Limits, mut reception: Option<&mut Receptio
             reception.grow(data.len())?;
         }
         bytes.extend_from_slice(&data);
+        if bytes.len() >= BEGINNING
+            && let Some(judge) = judge.take()
+        {
+            judge(&bytes)?;
+        }
     }
 }
 

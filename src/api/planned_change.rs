@@ -82,10 +82,15 @@ pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<F
     Some(fault.at(Path::root().join("expect")).help(help))
 }
 
-/// Takes a place to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
+/// Takes a place to plan or apply.
 pub(super) fn place(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Result<WorkPlace, ApiError> {
+    app.reconciliations.enter(Some(&caller.owner), lane(app, caller, intent, dry_run))
+}
+
+/// The lane of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
+pub(super) fn lane(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Lane {
     let applies = !dry_run && permission::allows(caller, intent, &app.store.snapshot()).is_ok();
-    app.reconciliations.enter(Some(&caller.owner), if applies { Lane::Reserved } else { Lane::Shared })
+    if applies { Lane::Reserved } else { Lane::Shared }
 }
 
 /// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the

@@ -26,7 +26,7 @@ fn reconciliation(source: &str, edges: usize, number: usize, dry_run: bool) -> V
             format!("---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{edge}}}\nspec: {{description: number {number}}}\n")
         })
         .collect();
-    json!({"files": [{"name": "edges.yaml", "text": text}], "source": source, "dry_run": dry_run})
+    json!({"dry_run": dry_run, "source": source, "files": [{"name": "edges.yaml", "text": text}]})
 }
 
 #[track_caller]
@@ -122,6 +122,67 @@ fn bodies_on_their_way_keep_no_plan_from_running() {
     drop((small, large));
     // A client that is gone holds nothing.
     until("the end of the upload", || upload(&server, &server.viewer, 3 << 20).ok());
+}
+
+#[test]
+fn a_body_that_will_be_refused_is_not_asked_for() {
+    let server = Server::start();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _end = End(&is_over);
+        // One runs, and one waits.
+        for number in 0..2 {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let body = reconciliation("plans", 400, number, true);
+                    server.call_as(&server.viewer, "POST", "/reconciliations", Some(body));
+                }
+            });
+        }
+        let refused = until("a refusal", || upload(&server, &server.viewer, 100).err()).to_lowercase();
+        assert!(refused.starts_with("http/1.1 429") && refused.contains("\r\nretry-after: 5\r\n"), "{refused}");
+        assert!(refused.contains("limit of reconciliations (1 running, 1 waiting)"), "{refused}");
+    });
+}
+
+#[test]
+fn large_dry_runs_of_editors_leave_room_for_a_large_apply() {
+    let server = Server::start();
+    let large = 3 << 20;
+    let body = reconciliation("applies", 1, 0, false).to_string();
+    let body = body + &" ".repeat(large);
+    // Eight bodies, as many as all places, begin, and do not end.
+    let began: Vec<TcpStream> = (0..8)
+        .map(|number| {
+            let token = server.key_of(&format!("bot_{number}"), Role::Editor);
+            let mut connection = upload(&server, &token, large).unwrap();
+            let name = "n".repeat(2000);
+            connection.write_all(format!(r#"{{"dry_run": true, "files": [{{"name": "{name}"#).as_bytes()).unwrap();
+            connection
+        })
+        .collect();
+    let gauge = "edgewright_admitted_requests{class=\"uploads\",state=\"running\"} 6\n";
+    let refusals = "edgewright_admission_refusals_total{class=\"uploads\",reason=\"full\"} 2\n";
+    until("the bodies", || {
+        let page = server.call("GET", "/metrics", None).text;
+        (page.contains(gauge) && page.contains(refusals)).then_some(())
+    });
+    let mut headers = usual_headers(&server.editor);
+    headers.push(("Content-Type".into(), "application/json".into()));
+    let applied = server.send("POST", "/reconciliations", &headers, Some(body.into_bytes()));
+    assert_eq!(applied.status, 201, "{}", applied.text);
+    // Whoever is refused gets the answer, although it goes on sending.
+    let statuses: Vec<String> = began
+        .into_iter()
+        .filter_map(|mut connection| {
+            connection.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            let _ = connection.write_all(&vec![b'n'; 1 << 20]);
+            let answer = String::from_utf8(read_answer(&mut connection)).unwrap();
+            answer.split(' ').nth(1).map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(statuses, ["503", "503"]);
 }
 
 #[test]

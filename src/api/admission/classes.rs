@@ -18,8 +18,8 @@ pub(in crate::api) const RECONCILIATIONS: Class = Class {
     retry_after: 5,
 };
 
-/// The large bodies of reconciliations, from their first byte until they run: this limits the memory for them. Some places
-/// are reserved for callers who can apply.
+/// The large bodies of reconciliations, while they are received and until they run: this limits the memory for them. Some
+/// places are reserved for applies.
 pub(in crate::api) const UPLOADS: Class = Class {
     name: "uploads",
     what: "uploads of manifests",

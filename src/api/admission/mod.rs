@@ -104,6 +104,13 @@ impl Admission {
         }
     }
 
+    /// Returns the error of [`Self::enter`] if it would return one now.
+    pub(super) fn check(&self, owner: &Id, lane: Lane) -> Result<(), ApiError> {
+        let (gate, party) = (&self.0, Party { owner: Some(owner.clone()), lane });
+        let checked = gate.queue().check(&gate.class, &party);
+        checked.map_err(|refusal| self.refused(refusal))
+    }
+
     /// Takes one of the shared places for an owner.
     pub(super) fn of_owner(&self, owner: &Id) -> Result<WorkPlace, ApiError> {
         self.enter(Some(owner), Lane::Shared)
@@ -154,6 +161,11 @@ impl Admission {
 }
 
 impl WorkPlace {
+    /// The lane that it was taken in.
+    pub(super) fn lane(&self) -> Lane {
+        self.party.lane
+    }
+
     /// Waits until the request may run.
     pub(super) async fn turn(&mut self) {
         if let Some(turn) = &mut self.turn {

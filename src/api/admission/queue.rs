@@ -83,10 +83,8 @@ impl PlaceQueue {
         class: &Class,
         party: &Party,
     ) -> Result<(u64, Option<oneshot::Receiver<()>>), NoPlace> {
+        self.check(class, party)?;
         let may_run = self.may_run(class, party);
-        if !may_run {
-            self.check_wait(class, party)?;
-        }
         self.number += 1;
         let (number, earliest) = (self.number, self.turn);
         let account = self.accounts.entry(party.clone()).or_default();
@@ -157,6 +155,11 @@ impl PlaceQueue {
             Lane::Reserved => true,
         };
         is_free && self.running() < class.running && self.counts(party).running < self.share(class, party)
+    }
+
+    /// Returns why a request can neither run nor wait now, if it cannot.
+    pub(super) fn check(&self, class: &Class, party: &Party) -> Result<(), NoPlace> {
+        if self.may_run(class, party) { Ok(()) } else { self.check_wait(class, party) }
     }
 
     fn check_wait(&self, class: &Class, party: &Party) -> Result<(), NoPlace> {

@@ -15,7 +15,7 @@ const MANIFEST: &str =
 
 /// An example request.
 pub(crate) fn example() -> Value {
-    json!({"files": [{"name": "example.yaml", "text": MANIFEST}], "source": "example", "dry_run": true})
+    json!({"dry_run": true, "source": "example", "files": [{"name": "example.yaml", "text": MANIFEST}]})
 }
 
 /// The paths with their operations.

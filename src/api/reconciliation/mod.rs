@@ -64,7 +64,7 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
     let (parts, body) = request.into_parts();
     let caller = auth::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
-    let upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
+    let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
     let place = upload.place(&app, &caller).await?;
     let run = move |cancel: Cancel| {
         let bytes = upload.into_bytes();

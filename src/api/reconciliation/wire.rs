@@ -27,11 +27,12 @@ const PREFIX: &str = "rec_";
 #[schemars(rename = "ReconciliationCreate")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
-    /// All manifests of the source: owned resources that no file declares are deleted.
-    pub files: Vec<RequestFile>,
-    /// Plan without changing anything.
+    /// Plan without changing anything. Send it before `files`: a busy server then refuses a request before it receives all
+    /// of it, and keeps places for applies.
     #[serde(default)]
     pub dry_run: bool,
+    /// All manifests of the source: owned resources that no file declares are deleted.
+    pub files: Vec<RequestFile>,
     /// The source that owns the resources.
     #[serde(default = "default_source")]
     #[schemars(length(min = 1, max = 255))]
