@@ -110,7 +110,7 @@ pub struct Snapshot {
     /// For lists of resources without a parent: kind and order. The children of a parent are neighbours in `entries`, and
     /// are put in order when somebody asks for them.
     by_order: OrdMap<(Kind, u64), Key>,
-    /// The list positions of deleted resources, from which pagination can continue (D12).
+    /// The list positions of deleted resources, from which pagination can continue (D12), and who owned some of them.
     deleted: OrdMap<Key, Tombstone>,
     /// For deletions: the referrers of each resource.
     users: OrdMap<Key, OrdSet<Key>>,
@@ -121,12 +121,14 @@ pub struct Snapshot {
 }
 
 /// The record of a deleted resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     /// The `order` of the resource.
     pub order: u64,
     /// The revision that deleted it.
     pub revision: u64,
+    /// The source that owned it, if its kind is implicit (D34): nothing else tells whose such an ID is (D112).
+    pub source: Option<Arc<str>>,
 }
 
 /// Why a change is rejected.
@@ -213,8 +215,8 @@ impl Snapshot {
     #[must_use]
     pub fn without_tombstones(mut self, upto: u64) -> Self {
         if upto > 0 {
-            self.deleted =
-                self.deleted.iter().filter(|(_, it)| it.revision > upto).map(|(key, it)| (key.clone(), *it)).collect();
+            let kept = self.deleted.iter().filter(|(_, it)| it.revision > upto);
+            self.deleted = kept.map(|(key, it)| (key.clone(), it.clone())).collect();
         }
         self
     }
@@ -231,8 +233,8 @@ impl Snapshot {
     }
 
     /// The tombstone of a deleted resource.
-    pub fn tombstone(&self, key: &Key) -> Option<Tombstone> {
-        self.deleted.get(key).copied()
+    pub fn tombstone(&self, key: &Key) -> Option<&Tombstone> {
+        self.deleted.get(key)
     }
 
     /// Whether a resource was ever deleted: then earlier states can have tombstones that this one has no longer.
@@ -241,8 +243,8 @@ impl Snapshot {
     }
 
     /// All tombstones.
-    pub fn tombstones(&self) -> impl Iterator<Item = (&Key, Tombstone)> {
-        self.deleted.iter().map(|(key, tombstone)| (key, *tombstone))
+    pub fn tombstones(&self) -> impl Iterator<Item = (&Key, &Tombstone)> {
+        self.deleted.iter()
     }
 
     /// The `order` of the next creation.

@@ -34,7 +34,7 @@ use crate::{
 
 /// How the records of resources start in the one tree that everything is in.
 pub(super) const RECORD: &str = "r/";
-/// How tombstones start: all that is kept of a deleted resource is its place in lists.
+/// How tombstones start: all that is kept of a deleted resource is its place in lists, and of some the source that owned it.
 pub(super) const DELETED: &str = "d/";
 /// How the manifests that a rollback left start; what follows is the source.
 const REJECTED: &str = "x/";
@@ -75,13 +75,22 @@ pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnc
 /// Reads a tombstone.
 fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, Tombstone), String> {
     let text = std::str::from_utf8(value).unwrap_or_default();
-    let parsed = text.split_once(' ').and_then(|(order, revision)| Some((order.parse().ok()?, revision.parse().ok()?)));
-    let (order, revision) = parsed.ok_or("the record of a deletion cannot be read")?;
-    Ok((decode_key(DELETED, record)?, Tombstone { order, revision }))
+    // The name of a source can have spaces.
+    let mut words = text.splitn(3, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (order, revision) = number().zip(number()).ok_or("the record of a deletion cannot be read")?;
+    let source = words.next().map(Arc::from);
+    Ok((decode_key(DELETED, record)?, Tombstone { order, revision, source }))
 }
 
-pub(super) fn encode_deleted(tombstone: Tombstone) -> Vec<u8> {
-    format!("{} {}", tombstone.order, tombstone.revision).into_bytes()
+pub(super) fn encode_deleted(tombstone: &Tombstone) -> Vec<u8> {
+    let Tombstone { order, revision, source } = tombstone;
+    let mut text = format!("{order} {revision}");
+    if let Some(source) = source {
+        text.push(' ');
+        text.push_str(source);
+    }
+    text.into_bytes()
 }
 
 fn damaged(found: String) -> StoreError {
@@ -274,8 +283,8 @@ impl Former {
         let records = records.collect::<Result<Vec<(Key, Option<Entry>)>, String>>().map_err(damaged)?;
         let former = records.into_iter().map(|(key, entry)| {
             // A later deletion left no trace in the earlier state.
-            let tombstone = deleted.get(&key).copied().filter(|tombstone| tombstone.revision <= revision);
-            (key, entry.ok_or(tombstone))
+            let tombstone = deleted.get(&key).filter(|tombstone| tombstone.revision <= revision);
+            (key, entry.ok_or_else(|| tombstone.cloned()))
         });
         Ok(current.rewound(revision, next_order, former))
     }
@@ -363,7 +372,8 @@ mod tests {
         let restored = restore(state, None).unwrap();
         for found in [&grown, &restored] {
             let entries = |of: &Snapshot| of.iter().map(|it| (it.key.clone(), it.order)).collect::<Vec<_>>();
-            let deleted = |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it)).collect::<Vec<_>>();
+            let deleted =
+                |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it.clone())).collect::<Vec<_>>();
             let listed = |of: &Snapshot| {
                 of.newest_first(Kind::HttpsEdge, None, u64::MAX).map(|it| it.key.clone()).collect::<Vec<_>>()
             };
@@ -373,6 +383,18 @@ mod tests {
             assert_eq!(listed(found), listed(&now));
         }
         assert_eq!((restored.len(), restored.tombstones().count()), (900, 600));
+    }
+
+    #[test]
+    fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {
+        let key = Key::new(Kind::TlsEdge, Id::new("edgtls_1"));
+        let record = encode_key(DELETED, &key);
+        for (source, written) in [(None, "3 7"), (Some("team a"), "3 7 team a")] {
+            let tombstone = Tombstone { order: 3, revision: 7, source: source.map(Arc::from) };
+            assert_eq!(encode_deleted(&tombstone), written.as_bytes());
+            assert_eq!(decode_deleted(record.as_bytes(), written.as_bytes()).unwrap(), (key.clone(), tombstone));
+        }
+        assert!(decode_deleted(record.as_bytes(), b"3").is_err());
     }
 
     #[test]

@@ -149,7 +149,7 @@ static RULES: [Rule; 22] = [
         "tls-edge",
         "Configure the TLS edge of somebody else, which is a record of another system, before its owner does",
         Decider::Reserved,
-        "`TlsEdge` in the `kinds` of an API key, or in `adopt` of a repository, to declare one by its ID; from then on, it belongs to that source",
+        "`TlsEdge` in the `kinds` of an API key, or in `adopt` of a repository, to declare one by its ID; from then on, it belongs to that source, which needs no right to declare it again after others deleted it",
     ),
     rule(
         "module-set",

@@ -5,11 +5,11 @@ use edgewright::resources::Role;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, REPOSITORY},
+    cli::{Folder, REPOSITORY, until},
     diff::git,
     key_scopes::{key, refused},
     server::{Answer, Server},
-    sources::{CONFIG, repository},
+    sources::{CONFIG, in_state, repository},
 };
 
 const SHOP_CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));
@@ -53,6 +53,9 @@ const CASES: [(&str, Case); 22] = [
     ("rollback", rollback),
     ("history", history),
 ];
+
+/// A TLS edge that is declared by its ID.
+const TLS_EDGE: &str = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
 
 /// The scope of a repository that declares keys of editors.
 const EDITORS: &str = ", scope: {kinds: [HttpsEdge, ApiKey], roles: [editor], token_folder: tokens}";
@@ -523,13 +526,20 @@ fn event_subscription(gateway: &Gateway) {
 }
 
 fn tls_edge(gateway: &Gateway) {
-    let text = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
-    let stated = json!({"name": "mail.yaml", "text": text});
+    let stated = json!({"name": "mail.yaml", "text": TLS_EDGE});
     refused(&gateway.b_applies(std::slice::from_ref(&stated)), 403, &["edgtls_0001", "`TlsEdge` in `kinds`"]);
     let own = document("TlsEdge", "mail", "{backend: {backend_id: bkd_b}}");
     assert_eq!(gateway.b_applies(&[own]).status, 201, "one with an ID of its own");
     gateway.apply("team-a", &[shop(""), stated.clone()]);
-    refused(&gateway.b_applies(&[stated]), 409, &["OWNER_CONFLICT"]);
+    refused(&gateway.b_applies(std::slice::from_ref(&stated)), 409, &["OWNER_CONFLICT"]);
+    // After its deletion, whoever had it declares it again, and nobody else.
+    let delete = || gateway.server.call("DELETE", "/edges/tls/edgtls_0001/backend", None).status;
+    assert_eq!(delete(), 204);
+    refused(&gateway.b_applies(std::slice::from_ref(&stated)), 403, &["edgtls_0001", "`TlsEdge` in `kinds`"]);
+    gateway.apply("team-b", std::slice::from_ref(&stated));
+    assert_eq!(delete(), 204);
+    let again = gateway.b_applies(&[stated]);
+    assert_eq!(again.status, 201, "{}", again.text);
 }
 
 fn module_set(gateway: &Gateway) {
@@ -623,12 +633,11 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
     let id = made["id"].as_str().unwrap();
     let edge = edge("free", "free.example.com:443")["text"].as_str().unwrap().to_owned();
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: login}\nspec: {edge: EDGE, match_type: path_prefix, match: /login/}\n";
-    let type_of = "apiVersion: edgewright/v1\nkind: TlsEdge\nmetadata: {name: mail, id: edgtls_0001}\nspec: {backend: {backend_id: bkd_b}}\n";
     let subscription = "apiVersion: edgewright/v1\nkind: EventSubscription\nmetadata: {name: audit, id: esb_1}\nspec: {sources: [{type: ip_policy_created.v0}]}\n";
     let adopted = edge.replace("name: free", &format!("name: free, id: {id}"));
     for (text, words) in [
         (route.replace("EDGE", id), "HttpsEdge that no source owns"),
-        (type_of.to_owned(), "edgtls_0001"),
+        (TLS_EDGE.to_owned(), "edgtls_0001"),
         (subscription.to_owned(), "EventSubscription esb_1 by its ID"),
         (adopted.clone(), "HttpsEdge that no source owns"),
     ] {
@@ -645,6 +654,30 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
     folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
     let serve = folder.serve("");
     serve.wait_for("Applied");
+    serve.stop();
+}
+
+#[test]
+fn a_followed_repository_puts_back_a_tls_edge_that_it_had() {
+    let folder = repository();
+    folder.write("a/edge.yaml", edge("a", "a.example.com:443")["text"].as_str().unwrap());
+    folder.ok("reconcile --source team-a a");
+    folder.write("repo/edge/one.yaml", TLS_EDGE);
+    git(&folder, "-C repo commit -q -a -m next");
+    let config = |scope: &str| {
+        let source = format!("name: shop, repository: repo, ref: main, path: edge, interval: 1s{scope}");
+        folder.write(CONFIG, &format!("sources:\n- {{{source}}}\n"));
+    };
+    config(", scope: {adopt: [TlsEdge]}");
+    let serve = folder.serve("");
+    serve.wait_for("Applied");
+    serve.stop();
+    // From now on, it may adopt none.
+    config("");
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    assert_eq!(serve.call("DELETE", "/edges/tls/edgtls_0001/backend", "").status, 204);
+    until("the edge", || (serve.get("/edges/tls/edgtls_0001/backend").status == 200).then_some(()));
     serve.stop();
 }
 

@@ -217,7 +217,9 @@ impl Snapshot {
 
     fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
         if let Some(entry) = self.take_out(key) {
-            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision });
+            let claim = entry.claim.as_deref().filter(|_| key.kind.info().implicit);
+            let source = claim.map(|claim| Arc::from(claim.source.as_str()));
+            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision, source });
         }
         touched.insert(key.clone());
     }

@@ -367,7 +367,7 @@ proptest! {
             store.commit(Commit { base: Some(plan.base), operations, author: Author::Local, at }).unwrap();
         }
         let (kept, root_secret) = (store.snapshot(), store.root_secret());
-        let tombstones = kept.tombstones().map(|(key, tombstone)| (key.clone(), tombstone));
+        let tombstones = kept.tombstones().map(|(key, tombstone)| (key.clone(), tombstone.clone()));
         let entries = kept.iter().map(|entry| Entry::clone(entry));
         let restored = Snapshot::restore(kept.revision, kept.next_order(), tombstones, entries);
         prop_assert_eq!(state(&restored), state(&kept));
