@@ -266,7 +266,7 @@ impl Prepared {
         let others = Arc::clone(&lasting.others);
         let known = self.memory.as_ref().map(|memory| &memory.findings);
         let (before, now) = (Before { known, change: change.as_ref() }, self.clock.time());
-        let judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, before, now));
+        let mut judged = stage("judge", || judge(loaded, resolved, &others, &options.lints, before, now));
         let keep = |mut judged: Judged, pending: Option<BTreeSet<Key>>, end: &dyn Fn(Judged) -> Planned| {
             let facts = std::mem::take(&mut judged.resolved.facts);
             let planned = end(judged);
@@ -282,12 +282,13 @@ impl Prepared {
         if stops() {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None).given_up());
         }
-        let faulty = judged.has_errors();
+        let mut faulty = judged.has_errors();
         if faulty && !options.isolate {
             return keep(judged, may_differ, &|judged| judged.capped().planned(loaded, None));
         }
-        let judged =
-            if faulty { stage("isolate", || isolate(judged, &others, options, snapshot, now)) } else { judged };
+        if faulty {
+            judged = stage("isolate", || isolate(judged, &others, options, snapshot, now));
+        }
         let mut judged = judged.capped();
         let known = match &self.sees {
             None => Ok(None),
@@ -300,32 +301,41 @@ impl Prepared {
         let known = match known {
             Ok(known) => known,
             Err(error) => {
-                let mut judged = judged;
                 judged.diagnostics.push(error.into());
                 return judged.planned(loaded, None);
             }
         };
         let snapshot = known.as_ref().unwrap_or(snapshot);
-        // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
-        let prune = options.prune && !faulty;
-        let only = may_differ.as_ref().filter(|_| !faulty);
-        let desired = &judged.resolved.desired;
-        let owner = options.key_owner.as_ref();
-        let mut plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
-        // Only the next run on a followed source asks for them.
-        let is_kept = !faulty && self.memory.is_some();
-        let pending = is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
         let whole = |judged: Judged| judged.planned(loaded, None);
-        if stops() {
-            return keep(judged, pending, &whole).given_up();
-        }
-        let origins = &judged.resolved.origins;
-        let changed = plan.changes.iter().map(|change| &change.key);
-        plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
-        let refusal = options.scope.refusal(snapshot, &plan.each_operation(), &plan.stated, &options.source);
-        if let Some(refusal) = refusal {
-            return keep(judged.refused(refusal, snapshot), pending, &whole);
-        }
+        let (mut plan, pending) = loop {
+            // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
+            let prune = options.prune && !faulty;
+            let only = may_differ.as_ref().filter(|_| !faulty);
+            let desired = &judged.resolved.desired;
+            let owner = options.key_owner.as_ref();
+            let mut plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
+            // Only the next run on a followed source asks for them.
+            let is_kept = !faulty && self.memory.is_some();
+            let pending: Option<BTreeSet<Key>> =
+                is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
+            if stops() {
+                return keep(judged, pending, &whole).given_up();
+            }
+            let origins = &judged.resolved.origins;
+            let changed = plan.changes.iter().map(|change| &change.key);
+            plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
+            let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
+            if refused.is_empty() {
+                break (plan, pending);
+            }
+            // A deletion has no manifest to set aside, but the next plan has no deletions.
+            let has_rest = judged.mark(refused, snapshot) || !faulty;
+            if !options.isolate || !has_rest {
+                return keep(judged.capped(), pending, &whole);
+            }
+            judged = stage("isolate", || isolate(judged, &others, options, snapshot, now)).capped();
+            faulty = true;
+        };
         match stage("try", || try_on(snapshot, &mut plan)) {
             Err(refusal) => keep(judged.refused(refusal, snapshot), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
@@ -385,7 +395,7 @@ fn judge(
     judged
 }
 
-/// Skips invalid resources and everything that depends on them.
+/// Skips invalid resources and everything that depends on them, and judges the rest again.
 fn isolate(
     mut judged: Judged,
     others: &[Arc<Entry>],
@@ -437,6 +447,17 @@ impl Judged {
     fn capped(mut self) -> Self {
         cap(&mut self.diagnostics);
         self
+    }
+
+    /// Reports what the scope of the source does not admit, and marks it as faulty. Returns whether it is declared anywhere.
+    fn mark(&mut self, refused: BTreeMap<Key, Fault>, snapshot: &Snapshot) -> bool {
+        let desired = &self.resolved.desired;
+        self.resolved.faulty = refused.keys().filter(|key| desired.contains_key(*key)).cloned().collect();
+        for (key, fault) in refused {
+            let refusal = Refusal { key, faults: vec![fault] };
+            self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
+        }
+        !self.resolved.faulty.is_empty()
     }
 
     fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {

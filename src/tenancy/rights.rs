@@ -75,6 +75,19 @@ impl Rights<'_> {
         current: &Snapshot,
         operations: &[O],
     ) -> Result<(), (Key, Denied)> {
+        let check = self.on(current, operations);
+        let mut operations = operations.iter().map(Borrow::<Operation>::borrow);
+        operations.find_map(|operation| check.denied(operation)).map_or(Ok(()), Err)
+    }
+
+    /// Returns everything that operations on a state do and these rights do not include, each with its resource.
+    pub(crate) fn denied<O: Borrow<Operation>>(&self, current: &Snapshot, operations: &[O]) -> Vec<(Key, Denied)> {
+        let check = self.on(current, operations);
+        let operations = operations.iter().map(Borrow::<Operation>::borrow);
+        operations.filter_map(|operation| check.denied(operation)).collect()
+    }
+
+    fn on<'c, O: Borrow<Operation>>(&'c self, current: &'c Snapshot, operations: &'c [O]) -> OperationCheck<'c> {
         // An implicit resource is created by its first module, and claimed after it.
         let mut claims: HashMap<&Key, &Claim> = HashMap::new();
         for operation in operations {
@@ -83,12 +96,7 @@ impl Rights<'_> {
             }
         }
         let Self { scope, origin, stated } = *self;
-        let check = OperationCheck { scope, origin, stated, current, claims };
-        operations.iter().map(Borrow::<Operation>::borrow).try_for_each(|operation| {
-            let host = || taken_host(&self.scope.hosts, current, operation).map(Denied::Host);
-            let denied = check.one(operation).err().or_else(host);
-            denied.map_or(Ok(()), |denied| Err((operation.key().clone(), denied)))
-        })
+        OperationCheck { scope, origin, stated, current, claims }
     }
 }
 
@@ -102,6 +110,13 @@ struct OperationCheck<'a> {
 }
 
 impl OperationCheck<'_> {
+    /// What an operation does and the rights do not include, with its resource.
+    fn denied(&self, operation: &Operation) -> Option<(Key, Denied)> {
+        let host = || taken_host(&self.scope.hosts, self.current, operation).map(Denied::Host);
+        let denied = self.one(operation).err().or_else(host)?;
+        Some((operation.key().clone(), denied))
+    }
+
     fn one(&self, operation: &Operation) -> Result<(), Denied> {
         let key = operation.key();
         if key.kind == Kind::Owner {

@@ -23,7 +23,7 @@ use crate::{
         kind::{api_key::ApiKey, https_edge::HttpsEdge, owner::Role},
         operation::Operation,
         rules,
-        snapshot::{Entry, Refusal, Snapshot},
+        snapshot::{Entry, Snapshot},
     },
     text::printable,
 };
@@ -98,58 +98,43 @@ impl SourceScope {
         found
     }
 
-    /// Returns why the plan of a source is outside: it adopts what no source owns, or adds to what is not its own. `stated` has
-    /// the event sources whose manifests state the ID of their subscription.
-    pub(crate) fn refusal<O: Borrow<Operation>>(
+    /// Returns a fault for each resource by which the plan of a source is outside: it adopts what no source owns, or adds to what
+    /// is not its own. `stated` has the event sources whose manifests state the ID of their subscription.
+    pub(crate) fn refused<O: Borrow<Operation>>(
         &self,
         current: &Snapshot,
         operations: &[O],
         stated: &BTreeSet<Key>,
         source: &str,
-    ) -> Option<Refusal> {
+    ) -> BTreeMap<Key, Fault> {
         let global = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.facts().global));
         if global && self.adopt == Adoption::Any {
-            return None;
+            return BTreeMap::new();
         }
         let denied = |kinds: Vec<String>| {
             // The values of what the source may adopt are no secret to it.
             let scope =
                 KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global, ..KeyScope::default() };
-            Rights { scope: &scope, origin: ChangeOrigin::Followed, stated }.check(current, operations).err()
+            Rights { scope: &scope, origin: ChangeOrigin::Followed, stated }.denied(current, operations)
         };
         let all = || vec![ALL_KINDS.to_owned()];
         let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
-        let (key, denied) = match &self.adopt {
+        let denied = match &self.adopt {
             Adoption::Any => denied(all()),
             Adoption::Of(kinds) => denied(kinds.iter().map(|kind| kind.facts().name.to_owned()).collect()),
-            // The state is only searched for other sources if that matters.
-            Adoption::WhileAlone => denied(Vec::new()).and_then(|found| match current.iter().any(is_of_others) {
-                true => Some(found),
-                false => denied(all()),
-            }),
-        }?;
-        let (what, help) = match &denied {
-            Denied::Source(verb, other) => {
-                (format!("{verb} source `{}`", printable(other)), "ask that source to declare it".to_owned())
-            }
-            Denied::Unowned(verb, kind) => (
-                format!("{verb} resources of kind {kind} that no source owns"),
-                format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
-            ),
-            Denied::Global(verb, kind) => (
-                format!("{verb} resources of kind {kind}, which act on every source"),
-                format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
-            ),
-            other => {
-                let stated = if let Denied::Stated(stated) = other { stated } else { &key };
-                (
-                    format!("declare {stated} by its ID"),
-                    format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
-                )
+            Adoption::WhileAlone => {
+                let found = denied(Vec::new());
+                // The state is only searched for other sources if that matters.
+                let is_final = found.is_empty() || current.iter().any(is_of_others);
+                if is_final { found } else { denied(all()) }
             }
         };
-        let fault = Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help);
-        Some(Refusal { key, faults: vec![fault] })
+        let mut refused = BTreeMap::new();
+        for (key, denied) in denied {
+            // Several operations on a resource have one cause.
+            refused.entry(key).or_insert_with_key(|key| refused_operation(key, &denied));
+        }
+        refused
     }
 
     /// The fault of an API key of an owner with another role, with more rights than the source, or with its token elsewhere.
@@ -177,6 +162,31 @@ impl SourceScope {
         };
         (!is_inside).then(|| fault().help("use a file in that folder"))
     }
+}
+
+/// The fault of a resource with an operation that the source has no right to.
+fn refused_operation(key: &Key, denied: &Denied) -> Fault {
+    let (what, help) = match denied {
+        Denied::Source(verb, other) => {
+            (format!("{verb} source `{}`", printable(other)), "ask that source to declare it".to_owned())
+        }
+        Denied::Unowned(verb, kind) => (
+            format!("{verb} resources of kind {kind} that no source owns"),
+            format!("remove it, or add `{kind}` to `adopt` in the source's `scope`"),
+        ),
+        Denied::Global(verb, kind) => (
+            format!("{verb} resources of kind {kind}, which act on every source"),
+            format!("ask an admin to do it, or add `{kind}` to `kinds` in the source's `scope`"),
+        ),
+        other => {
+            let stated = if let Denied::Stated(stated) = other { stated } else { key };
+            (
+                format!("declare {stated} by its ID"),
+                format!("remove `metadata.id`, or add `{}` to `adopt` in the source's `scope`", stated.kind),
+            )
+        }
+    };
+    Fault::new(Code::Forbidden, format!("this source may not {what}")).help(help)
 }
 
 /// The fault of an API key that may do more than the source that declares it.

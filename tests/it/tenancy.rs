@@ -5,11 +5,11 @@ use edgewright::resources::Role;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Folder, REPOSITORY, until},
+    cli::{Folder, REPOSITORY, Serve, until},
     diff::git,
     key_scopes::{key, refused},
     server::{Answer, Server},
-    sources::{CONFIG, in_state, repository},
+    sources::{CONFIG, in_state, repository, status},
 };
 
 const SHOP_CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));
@@ -654,6 +654,63 @@ fn a_followed_repository_adopts_nothing_beside_other_sources() {
     folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{scope}}}\n"));
     let serve = folder.serve("");
     serve.wait_for("Applied");
+    serve.stop();
+}
+
+#[test]
+fn what_a_followed_repository_may_not_adopt_is_set_aside_with_what_depends_on_it() {
+    let folder = repository();
+    folder.write("a/edge.yaml", edge("a", "a.example.com:443")["text"].as_str().unwrap());
+    folder.ok("reconcile --source team-a a");
+    let serve = folder.serve("");
+    let made = serve.call("POST", "/edges/https", "{\"hostports\": [\"free.example.com:443\"]}").json();
+    let id = made["id"].as_str().unwrap();
+    serve.stop();
+    let write = |name: &str, document: &Value| {
+        folder.write(&format!("repo/edge/{name}.yaml"), document["text"].as_str().unwrap());
+    };
+    // The edge that it may not adopt would give up its host.
+    let adopted =
+        edge("free", "other.example.com:443").to_string().replace("name: free", &format!("name: free, id: {id}"));
+    write("adopted", &serde_json::from_str(&adopted).unwrap());
+    write("route", &document("HttpsEdgeRoute", "login", "{edge: free, match_type: path_prefix, match: /login/}"));
+    write("host", &edge("taken", "free.example.com:443"));
+    write("mail", &json!({"text": TLS_EDGE}));
+    write("good", &edge("good", "good.example.com:443"));
+    std::fs::remove_file(folder.path("repo/edge/one.yaml")).unwrap();
+    git(&folder, "-C repo add -A .");
+    git(&folder, "-C repo commit -q -m next");
+    let config = |more: &str| {
+        let source = format!("name: shop, repository: repo, ref: main, path: edge, interval: 1s{more}");
+        folder.write(CONFIG, &format!("sources:\n- {{{source}}}\n"));
+    };
+    let hosts = |serve: &Serve| {
+        let edges = serve.get("/edges/https?source=shop").json();
+        let edges = edges["https_edges"].as_array().unwrap().iter();
+        edges.map(|edge| edge["hostports"][0].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Each is an error at its line, and all are told at once.
+    config("");
+    let serve = folder.serve("");
+    for place in ["edge/adopted.yaml:", "edge/mail.yaml:"] {
+        serve.wait_for(place);
+    }
+    assert_eq!(hosts(&serve), ["one.example.com:443"]);
+    serve.stop();
+    // Applied is what neither adopts nor needs what is adopted. Nothing is deleted.
+    config(", isolate: true");
+    let serve = folder.serve("");
+    until("the good edge", || (hosts(&serve).len() > 1).then_some(()));
+    assert_eq!(hosts(&serve), ["good.example.com:443", "one.example.com:443"]);
+    let found = status(&serve, "shop");
+    assert_eq!(found["conditions"][0]["reason"], "PartlyApplied", "{found:#}");
+    for place in ["edge/adopted.yaml:", "edge/mail.yaml:", "edge/host.yaml:"] {
+        serve.wait_for(place);
+    }
+    serve.wait_for("NOT_DELEGATED");
+    let kept = serve.get(&format!("/edges/https/{id}")).json();
+    assert_eq!((&kept["hostports"][0], &kept["routes"]), (&made["hostports"][0], &made["routes"]), "{kept:#}");
+    assert_eq!(serve.get("/edges/tls/edgtls_0001").status, 404);
     serve.stop();
 }
 
