@@ -131,7 +131,7 @@ pub mod report {
     // Plans.
     pub use crate::{
         plan::{
-            Change, Effect, Opening, Summary,
+            Change, Effect, KeptResource, Opening, Summary,
             outline::{Call, Outline, OutlinedChange},
         },
         tenancy::certificates::LostCertificate,

@@ -203,8 +203,9 @@ impl<'a> KnownNames<'_, 'a> {
         {
             return Some(id.clone());
         }
-        let found = self.standing(kind, name).into_iter().find(|entry| entry.is_owned_by(source));
-        found.map(|entry| entry.key.id.clone())
+        let mut owned = self.standing(kind, name);
+        owned.retain(|entry| entry.is_owned_by(source));
+        latest(&owned).first().map(|entry| entry.key.id.clone())
     }
 
     /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under
@@ -230,6 +231,7 @@ impl<'a> KnownNames<'_, 'a> {
         if let Some(same) = found.iter().find(|entry| former.contains(&&entry.key.id)) {
             return Ok(same.key.id.clone());
         }
+        let found = latest(&found);
         let is_other = |id: &&Id| {
             let entry = self.known.snapshot.get(&Key::new(kind, Id::clone(id)));
             entry.filter(|entry| !entry.is_owned_by(self.known.source) && !(self.is_desired)(&entry.key))
@@ -384,6 +386,15 @@ impl FormerTargets<'_> {
 /// The names that a declared resource can have in the store: its own, and the one that it had before.
 fn former_names(declaration: &Declaration) -> impl Iterator<Item = &str> {
     std::iter::once(&*declaration.name).chain(declaration.renamed_from.as_deref())
+}
+
+/// Returns the newest resource of each source among those with one name. Its predecessor is kept as long as other sources use
+/// it (D35), and only they mean it.
+fn latest<'a>(found: &[&'a Arc<Entry>]) -> Vec<&'a Arc<Entry>> {
+    let source = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.clone());
+    let has_successor =
+        |entry: &Entry| found.iter().any(|other| other.order > entry.order && source(other) == source(entry));
+    found.iter().copied().filter(|entry| !has_successor(entry)).collect()
 }
 
 /// How a manifest names a resource of another source without ambiguity.

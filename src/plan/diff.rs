@@ -16,6 +16,7 @@ use rayon::{
 use super::{
     Change, Effect, Plan,
     calls::{changes, deletion},
+    kept::{KeptResource, used_by_others},
     safety::{Budget, OF_MANIFESTS, over_budget},
 };
 use crate::{
@@ -186,7 +187,8 @@ impl Planner<'_> {
         }
         if vanishes && let Some(claim) = &entry.claim {
             let name = self.full_name(&wanted.key, claim);
-            self.refuse_if_kept(entry, claim, &name);
+            self.refuse_if_protected(entry, claim, &name);
+            self.refuse_if_full(entry, &name);
             effect = Effect::Delete;
         }
         let before = Some(Arc::clone(entry.spec()));
@@ -281,7 +283,7 @@ impl Planner<'_> {
         (Arc::new(key), create)
     }
 
-    /// Plans the deletion of what the source owns and no longer declares.
+    /// Plans the deletion of what the source owns and no longer declares, without what other sources still use.
     fn prune(&mut self, entries: Vec<&Arc<Entry>>) {
         let (source, desired) = (self.source, self.desired);
         let is_gone = |entry: &&Arc<Entry>| {
@@ -300,9 +302,16 @@ impl Planner<'_> {
         // Where teams share a store, a manifest that disappears may have moved to the folder of another.
         let is_foreign = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != self.source);
         let may_move = !gone.is_empty() && self.snapshot.iter().any(is_foreign);
+        let entries: Vec<&Arc<Entry>> = gone.iter().map(|(entry, ..)| *entry).collect();
+        let used = used_by_others(self.snapshot, self.desired, self.source, &entries);
         for (entry, claim, name) in gone {
             let key = &entry.key;
-            self.refuse_if_kept(entry, claim, &name);
+            self.refuse_if_protected(entry, claim, &name);
+            if let Some(users) = used.get(key) {
+                self.keep(key, claim, name, users);
+                continue;
+            }
+            self.refuse_if_full(entry, &name);
             let operations = deletion(entry);
             let before = Some(Arc::clone(entry.spec()));
             let hint = (may_move && key.parent.is_none()).then(|| MOVE_INSTEAD.to_owned());
@@ -313,7 +322,8 @@ impl Planner<'_> {
     }
 
     /// Plans the deletion of resources that change hands or are kept for a transfer, and that declared ones replace. Without
-    /// pruning, they become what any such predecessor is: undeclared resources of the source.
+    /// pruning, and if other sources still use them, they become what any such predecessor is: undeclared resources of the
+    /// source.
     fn replace(&mut self, replaced: &[&Arc<Entry>], prune: bool) {
         for entry in replaced {
             let is_moved = |claim: &&Claim| claim.source != self.source || claim.is_promised();
@@ -323,8 +333,16 @@ impl Planner<'_> {
             }
             let (key, name) = (entry.key.clone(), self.full_name(&entry.key, old));
             let (before, token_file, drift) = (Some(Arc::clone(entry.spec())), None, None);
-            let change = if prune {
-                self.refuse_if_kept(entry, old, &name);
+            if prune {
+                self.refuse_if_protected(entry, old, &name);
+            }
+            let used = used_by_others(self.snapshot, self.desired, self.source, &[*entry]);
+            let users = used.get(&key).filter(|_| prune);
+            if let Some(users) = users {
+                self.keep(&key, old, name.clone(), users);
+            }
+            let change = if prune && users.is_none() {
+                self.refuse_if_full(entry, &name);
                 let (effect, notes, operations) = (Effect::Delete, Vec::new(), deletion(entry));
                 Change { key, name, effect, notes, before, operations, token_file, drift }
             } else {
@@ -338,8 +356,14 @@ impl Planner<'_> {
         }
     }
 
-    /// Refuses to delete a resource with `prevent_destroy`, and an edge with routes of other owners (D35).
-    fn refuse_if_kept(&mut self, entry: &Entry, claim: &Claim, name: &str) {
+    /// Keeps a resource that is in use by others.
+    fn keep(&mut self, key: &Key, claim: &Claim, name: String, users: &[Key]) {
+        let kept = KeptResource::new(self.snapshot, self.desired, (key, claim, name), users);
+        self.plan.kept.push(kept);
+    }
+
+    /// Refuses to delete a resource with `prevent_destroy`.
+    fn refuse_if_protected(&mut self, entry: &Entry, claim: &Claim, name: &str) {
         let key = &entry.key;
         if claim.prevent_destroy {
             let declared = |wanted: &&Desired| wanted.key.kind == key.kind && wanted.key.parent == key.parent;
@@ -356,6 +380,11 @@ impl Planner<'_> {
                 .help(format!("{cure}, or remove `prevent_destroy` in a separate change first")),
             );
         }
+    }
+
+    /// Refuses to delete an edge with routes that are not deleted with it: without a source, or promised to another one (D35).
+    fn refuse_if_full(&mut self, entry: &Entry, name: &str) {
+        let key = &entry.key;
         let Some(kind) = key.kind.info().children else { return };
         let others: Vec<Key> = self
             .snapshot

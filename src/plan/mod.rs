@@ -4,6 +4,7 @@ mod calls;
 mod destroy;
 mod diff;
 pub(crate) mod format;
+mod kept;
 mod openings;
 pub(crate) mod outline;
 pub(crate) mod render;
@@ -24,6 +25,7 @@ use std::{
 
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
+pub use kept::KeptResource;
 pub use openings::Opening;
 pub(crate) use revert::revert;
 
@@ -56,6 +58,8 @@ pub struct Plan {
     pub unchanged: usize,
     /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
+    /// The undeclared resources that are not deleted, because other sources still use them (D35).
+    pub kept: Vec<KeptResource>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
     pub untold: usize,
     /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).

@@ -83,8 +83,8 @@ impl HeldChanges {
     }
 }
 
-/// Looks up what others have changed of the resources that a plan changes, and adds it to the plan. Does not change what
-/// the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
+/// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones that it
+/// keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
 pub(crate) fn tell(
     store: &Store,
     source: &str,
@@ -92,6 +92,7 @@ pub(crate) fn tell(
     planned: &mut Planned,
     sees: Option<&Sees>,
 ) -> Result<(), StoreError> {
+    planned.locate_users_of_kept(store, source);
     let Some(plan) = &planned.plan else { return Ok(()) };
     let replaced = plan.replaced();
     // What others have changed is in the history of the resource that goes.

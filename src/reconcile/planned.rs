@@ -18,7 +18,7 @@ use crate::{
     model::{
         code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Severity},
+        diagnostic::{Diagnostic, Name, Severity},
         fault::{Aim, Path},
         key::Key,
         snapshot::Snapshot,
@@ -28,12 +28,15 @@ use crate::{
         outline::{Detail, Outline},
         report::Report,
     },
-    store::{Tried, history::Places},
+    store::{Store, Tried, history::Places},
 };
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
 /// takes longer than the commit, and nobody reads the lines of thousands of resources.
 const MOST_LINES: usize = 2_000;
+
+/// The most kept resources whose users are looked up in the history.
+const MOST_LOCATED: usize = 20;
 
 /// The result of planning.
 #[derive(Debug)]
@@ -179,6 +182,45 @@ impl Planned {
                 None => warning,
             }
         })
+    }
+
+    /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
+    /// come first, so that no limit leaves them out.
+    fn warn_of_kept(&mut self) {
+        let is_warning_of_kept =
+            |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
+        self.diagnostics.retain(|it| !is_warning_of_kept(it));
+        let kept = self.plan.iter().flat_map(|plan| &plan.kept);
+        let warnings = kept.map(|kept| {
+            let help = match kept.successor {
+                Some(_) => "let the other sources use the new one; the next run then deletes this one",
+                None => "let the other sources use something else; the next run then deletes it",
+            };
+            let warning = Diagnostic::error(Code::InUse, kept.to_string()).help(help);
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match kept.successor.as_ref().and_then(|key| self.origins.get(key)) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        });
+        let warnings: Vec<Diagnostic> = warnings.collect();
+        self.diagnostics.splice(0..0, warnings);
+    }
+
+    /// The same with the warnings about kept resources.
+    #[must_use]
+    pub(super) fn with_warnings_of_kept(mut self) -> Self {
+        self.warn_of_kept();
+        self
+    }
+
+    /// Adds to the warnings about kept resources where other sources declare what uses them, as far as the history has it.
+    pub(super) fn locate_users_of_kept(&mut self, store: &Store, source: &str) {
+        let Some(plan) = self.plan.as_mut().filter(|plan| !plan.kept.is_empty()) else { return };
+        for kept in plan.kept.iter_mut().take(MOST_LOCATED) {
+            kept.locate(source, |key, source| store.declared_at(key, source).ok().flatten());
+        }
+        self.warn_of_kept();
     }
 
     /// Creates the report of a command.

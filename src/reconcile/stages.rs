@@ -315,9 +315,11 @@ impl Prepared {
             let owner = options.key_owner.as_ref();
             let mut plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
             // Only the next run on a followed source asks for them.
-            let is_kept = !faulty && self.memory.is_some();
-            let pending: Option<BTreeSet<Key>> =
-                is_kept.then(|| plan.changes.iter().map(|change| change.key.clone()).collect());
+            let is_followed = !faulty && self.memory.is_some();
+            let pending: Option<BTreeSet<Key>> = is_followed.then(|| {
+                let changed = plan.changes.iter().map(|change| &change.key);
+                changed.chain(plan.kept.iter().map(|kept| &kept.key)).cloned().collect()
+            });
             if stops() {
                 return keep(judged, pending, &whole).given_up();
             }
@@ -339,7 +341,7 @@ impl Prepared {
         match stage("try", || try_on(snapshot, &mut plan)) {
             Err(refusal) => keep(judged.refused(refusal, snapshot), pending, &whole),
             Ok(_) if stops() => keep(judged, pending, &whole).given_up(),
-            Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) },
+            Ok(tried) => Planned { plan: Some(plan), tried, ..keep(judged, pending, &whole) }.with_warnings_of_kept(),
         }
     }
 }

@@ -131,7 +131,7 @@ impl RunFindings {
 
     /// Whether something was found that ends when another source changes.
     pub(super) fn waits_for_others(&self) -> bool {
-        let codes = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict];
+        let codes = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
         let codes = codes.map(|code| code.to_string());
         self.diagnostics.iter().any(|it| codes.contains(&it.code))
     }

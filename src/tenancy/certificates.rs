@@ -12,6 +12,7 @@ use crate::{
         code::Code,
         desired::Desired,
         fault::{Fault, Path},
+        id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         operation::Claim,
@@ -112,6 +113,15 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
         }
     }
     found
+}
+
+/// Whether an edge presents a certificate of its source for a host that no certificate that the source declares covers.
+pub(crate) fn depends_on(edge: &Entry, certificate: &Entry, desired: &BTreeMap<Key, Desired>) -> bool {
+    let Some(spec) = edge.spec_as::<HttpsEdge>() else { return false };
+    let first = Key::new(Kind::TlsCertificate, Id::new(""));
+    let of_kind = || desired.range(&first..).take_while(|(key, _)| key.kind == Kind::TlsCertificate);
+    let declared = || of_kind().filter_map(|(_, wanted)| wanted.spec.as_any().downcast_ref::<TlsCertificate>());
+    tls_hosts(spec).any(|(_, host)| presents(edge, certificate, &host) && !declared().any(|it| covers(it, &host)))
 }
 
 /// An edge that has no certificate for a host any more, because of a change of another source.

@@ -157,7 +157,12 @@ static RULES: [Rule; 22] = [
         Decider::Consent,
         "A set counts only for runs that name its file with `--with` or `with`",
     ),
-    rule("deletion", "Delete what another source uses", Decider::Forbidden, "`IN_USE`, with the names of what uses it"),
+    rule(
+        "deletion",
+        "Delete what another source uses, or keep another source from its changes by using what it deletes",
+        Decider::Forbidden,
+        "`IN_USE`: the resource is kept, with a warning that names what uses it, until nothing does; everything else of the source is applied",
+    ),
     rule(
         "rollback",
         "Bring back a state in which another source had less",

@@ -374,7 +374,7 @@ fn an_old_copy_of_a_context_does_not_keep_a_client_from_the_server() {
 }
 
 #[test]
-fn a_shared_authority_is_used_and_its_replacement_is_reported_at_its_manifest() {
+fn a_shared_authority_is_used_and_kept_beside_its_replacement_until_it_is_let_go() {
     let folder = Folder::new();
     let authority = head("CertificateAuthority", "staff") + "spec: {ca_pem: {from_file: ca.pem}}\n";
     folder.write("shop/ca.yaml", &authority);
@@ -387,9 +387,25 @@ fn a_shared_authority_is_used_and_its_replacement_is_reported_at_its_manifest() 
     let used = folder.ok("plan --source shop shop");
     assert!(!used.err.contains("unused-certificate-authority"), "{}", used.err);
     folder.write("shop/ca.pem", include_str!("../../examples/storefront/certs/partner-devices.pem"));
-    let in_use = "is in use by HttpsEdge docs of source `docs`";
-    let help = "declare the new one under another name";
-    assert_refused(&folder.run("plan --source shop shop"), &["IN_USE", in_use, "shop/ca.yaml:4:", help]);
+    let kept = |run: &Run| {
+        let in_use = "is kept: it is in use by HttpsEdge docs of source `docs`";
+        for text in ["IN_USE", in_use, "at docs/edge.yaml:", "shop/ca.yaml:"] {
+            assert!(run.err.contains(text), "{text} in {}", run.err);
+        }
+    };
+    kept(&folder.ok("plan --source shop shop"));
+    let replaced = folder.ok("reconcile --source shop shop");
+    assert_eq!(replaced.calls(), ["POST /certificate_authorities"]);
+    let again = folder.ok("plan --source shop shop");
+    kept(&again);
+    assert!(again.out.starts_with("No changes: 1 unchanged."), "{}", again.out);
+    // A reference that has resolved keeps its resource; one with the source means the new one.
+    assert_eq!(folder.ok("plan --source docs docs").out, "No changes: 1 unchanged.\n");
+    folder.write("docs/edge.yaml", &(head("HttpsEdge", "docs") + &edge.replace("[staff]", "[shop/staff]")));
+    assert_eq!(folder.ok("reconcile --source docs docs").calls().len(), 1);
+    let last = folder.ok("reconcile --source shop shop");
+    assert!(!last.err.contains("is kept") && last.summary().contains("1 to delete"), "{}", last.all());
+    assert_eq!(folder.ok("plan --source shop shop").out, "No changes: 1 unchanged.\n");
 }
 
 #[test]

@@ -260,9 +260,15 @@ fn an_edge_with_routes_of_another_source_is_not_deleted() {
     folder.write("team/route.yaml", route);
     folder.ok("reconcile --source team team");
     fs::remove_file(folder.path("m/two.yaml")).unwrap();
-    let run = folder.run("reconcile m");
-    assert_eq!(run.code, 4, "{}", run.all());
-    assert!(run.err.contains("ERR_EDGEWRIGHT_IN_USE"), "{}", run.err);
+    let run = folder.ok("reconcile m");
+    let kept = "is kept: it is in use by HttpsEdgeRoute two/r of source `team`";
+    assert!(run.err.contains("ERR_EDGEWRIGHT_IN_USE") && run.err.contains(kept), "{}", run.err);
+    assert!(run.err.contains("at team/route.yaml:"), "{}", run.err);
+    // The same dry run again is answered from memory.
+    for _ in 0..2 {
+        let dry = folder.ok("plan m");
+        assert!(dry.err.contains(kept) && dry.out.starts_with("No changes: 1 unchanged."), "{}", dry.all());
+    }
     assert_eq!(folder.snapshot("store").revision, 2);
 }
 

@@ -555,7 +555,49 @@ fn deletion(gateway: &Gateway) {
     let empty = edge("mine", "b.example.com:443");
     assert_eq!(gateway.b_applies(&[authority, empty.clone()]).status, 201);
     gateway.apply("team-a", &[shop(", mutual_tls: {certificate_authority_ids: [staff]}")]);
-    refused(&gateway.b_applies(&[empty]), 409, &["IN_USE", "`team-a`"]);
+    let authorities = || gateway.server.call("GET", "/certificate_authorities?source=team-b", None);
+    let count = || authorities().json["certificate_authorities"].as_array().unwrap().len();
+    // It stays, and does not hold back what else its source changes.
+    let changed = document("HttpsEdge", "mine", "{hostports: ['b.example.com:443'], description: changed}");
+    let answer = gateway.b_applies(std::slice::from_ref(&changed));
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    for words in ["IN_USE", "CertificateAuthority staff", "is kept", "of source `team-a`", "HttpsEdge-shop.yaml:"] {
+        assert!(answer.text.contains(words), "{words} in {}", answer.text);
+    }
+    let again = gateway.b_applies(std::slice::from_ref(&changed));
+    assert!(again.status == 200 && again.text.contains("is kept"), "{}", again.text);
+    assert_eq!(count(), 1);
+    let path = format!("/certificate_authorities/{}", gateway.id("CertificateAuthority", "team-b"));
+    assert_eq!(gateway.server.call("DELETE", &path, None).status, 409);
+    // Once the other source has let go, it goes.
+    gateway.apply("team-a", &[shop("")]);
+    let last = gateway.b_applies(&[changed]);
+    assert!(last.status == 201 && !last.text.contains("is kept"), "{}", last.text);
+    assert_eq!(count(), 0);
+    kept_edge(gateway);
+}
+
+/// An edge with routes of another source stays with what their requests meet: its hostports and its certificates.
+fn kept_edge(gateway: &Gateway) {
+    let pair = [("certificate_pem", SHOP_CHAIN), ("private_key_pem", SHOP_KEY)];
+    let certificate = pem("TlsCertificate", "shop", &pair);
+    let own = ", delegates_to: [{source: team-b, path_prefix: /b/}], routes: [{name: own, match_type: path_prefix, match: /a/}]";
+    gateway.apply("team-a", &[shop(own), certificate]);
+    let mine = edge("mine", "b.example.com:443");
+    let page = document("HttpsEdgeRoute", "page", "{edge: shop, match_type: path_prefix, match: /b/}");
+    assert_eq!(gateway.b_applies(&[mine.clone(), page.clone()]).status, 201);
+    let presented = gateway.presented();
+    let other = edge("other", "other.example.com:443");
+    gateway.apply("team-a", std::slice::from_ref(&other));
+    assert_eq!((gateway.presented(), presented.len()), (presented, 1));
+    let shown = gateway.server.call("GET", "/edges/https?source=team-a&name=shop", None);
+    assert_eq!(shown.str("/https_edges/0/routes/0/match"), "/b/", "{}", shown.text);
+    assert_eq!(shown.json["https_edges"][0]["routes"].as_array().map(Vec::len), Some(1), "{}", shown.text);
+    assert_eq!(gateway.b_applies(&[mine.clone(), page]).status, 200, "the other source has nothing to do");
+    assert_eq!(gateway.b_applies(&[mine]).status, 201);
+    gateway.apply("team-a", &[other]);
+    let left = gateway.server.call("GET", "/tls_certificates?source=team-a", None);
+    assert_eq!(left.json["tls_certificates"], json!([]), "{}", left.text);
 }
 
 fn rollback(gateway: &Gateway) {

@@ -435,17 +435,19 @@ fn refusal_rows() -> Vec<Row> {
             .send(POST, request(&first, json!({"max_deletes": "100%"})))
             .fails(409, "PREVENT_DESTROY", "")
             .says("HttpsEdge second-{n} (edghts_"),
-        row("what holds the resources of another source is not deleted")
+        row("what holds the resources of another source is kept, and everything else is applied")
             .send(POST, documents(&[first.clone(), second]))
             .succeeds(201)
             .send(POST, request(route, json!({"source": "team-{n}"})))
             .succeeds(201)
             .send(POST, request(&first, json!({})))
-            .fails(409, "IN_USE", "")
-            .says("HttpsEdge second-{n} (edghts_")
+            .succeeds(200)
+            .shows("/plan/changes", json!([]))
+            .shows("/diagnostics/0/code", json!("ERR_EDGEWRIGHT_IN_USE"))
+            .shows("/diagnostics/0/severity", json!("warning"))
             .send(POST, request("# nothing\n", json!({})))
-            .fails(409, "IN_USE", "")
-            .also("TOO_MANY_DELETIONS", ""),
+            .succeeds(201)
+            .shows("/summary/delete", json!(1)),
     ]
 }
 

@@ -100,7 +100,7 @@ pub(super) const SERVICE: &[CodeInfo] = &[
         Code::InUse,
         "IN_USE",
         409,
-        "The resource cannot be deleted while other resources reference it.",
+        "The resource cannot be deleted while other resources reference it. As a warning: the source no longer declares the resource, and it is kept because another source uses it.",
         "Remove the references from the resources that the message names first.",
     ),
     info(

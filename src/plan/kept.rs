@@ -1,0 +1,238 @@
+//! Resources that a source no longer declares and that stay, because other sources still use them: whoever uses a resource
+//! of another source must not hold back all other changes of that source (D35, D112).
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter},
+    sync::Arc,
+};
+
+use crate::{
+    model::{
+        Kind,
+        desired::Desired,
+        id::Id,
+        key::Key,
+        operation::Claim,
+        snapshot::{Entry, Snapshot},
+    },
+    tenancy::certificates::depends_on,
+    text::{printable, printable_path},
+};
+
+/// The most users that a warning names.
+const NAMED: usize = 10;
+
+/// A resource that a source no longer declares, and that other sources still use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptResource {
+    /// The resource.
+    pub key: Key,
+    /// The name in the manifests, prefixed with the parent's name.
+    pub name: String,
+    /// The declared resource of the same name, which replaces it.
+    pub successor: Option<Key>,
+    /// The first of its users.
+    users: Vec<ResourceUser>,
+    /// The number of users that are not listed.
+    omitted: usize,
+}
+
+/// What uses a kept resource: a resource of another source, or a kept one of the same source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ResourceUser {
+    key: Key,
+    source: String,
+    /// The kind, name, source and ID.
+    name: String,
+    /// The file and line that declare it, if known.
+    place: Option<String>,
+}
+
+impl KeptResource {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        desired: &BTreeMap<Key, Desired>,
+        (key, claim, name): (&Key, &Claim, String),
+        users: &[Key],
+    ) -> Self {
+        let user = |key: &Key| ResourceUser {
+            key: key.clone(),
+            source: snapshot
+                .get(key)
+                .and_then(|it| it.claim.as_deref())
+                .map(|it| it.source.clone())
+                .unwrap_or_default(),
+            name: snapshot.name_of(key),
+            place: None,
+        };
+        let first = Key { id: Id::new(""), ..key.clone() };
+        let mut siblings =
+            desired.range(first..).take_while(|(other, _)| other.kind == key.kind && other.parent == key.parent);
+        let successor = siblings.find(|(_, wanted)| wanted.claim.name == claim.name).map(|(key, _)| key.clone());
+        let listed: Vec<ResourceUser> = users.iter().take(NAMED).map(user).collect();
+        let omitted = users.len() - listed.len();
+        Self { key: key.clone(), name, successor, users: listed, omitted }
+    }
+
+    /// Looks up where other sources than `own` declare what uses it.
+    pub(crate) fn locate(&mut self, own: &str, declared_at: impl Fn(&Key, &str) -> Option<String>) {
+        for user in self.users.iter_mut().filter(|user| user.source != own) {
+            user.place = declared_at(&user.key, &user.source);
+        }
+    }
+}
+
+impl Display for KeptResource {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({}) is kept: it is in use by ", self.key.kind, printable(&self.name), self.key.id)?;
+        for (index, user) in self.users.iter().enumerate() {
+            let separator = if index > 0 { ", " } else { "" };
+            write!(f, "{separator}{}", user.name)?;
+            if let Some(place) = &user.place {
+                write!(f, " at {}", printable_path(place))?;
+            }
+        }
+        if self.omitted > 0 {
+            write!(f, " and {} more", self.omitted)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the users of those among some undeclared resources that other sources need: as the target of a reference, as the
+/// edge of a route, or because a kept resource needs them. Users come before what they use.
+pub(super) fn used_by_others(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    source: &str,
+    undeclared: &[&Arc<Entry>],
+) -> BTreeMap<Key, Vec<Key>> {
+    let mut kept: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
+    let is_foreign = |key: &Key| {
+        let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
+        // What the source takes over, it uses itself.
+        claim.is_some_and(|claim| claim.source != source) && !desired.contains_key(key)
+    };
+    for entry in undeclared {
+        let key = &entry.key;
+        let children = key.kind.info().children.into_iter().flat_map(|kind| snapshot.children(key, kind));
+        let users = children.map(|child| &child.key).chain(snapshot.users(key));
+        let mut users: Vec<Key> = users.filter(|user| is_foreign(user) || kept.contains_key(*user)).cloned().collect();
+        if key.kind == Kind::TlsCertificate {
+            // Edges present certificates by their hosts, without a reference.
+            let edges = kept.keys().filter_map(|key| snapshot.get(key));
+            users.extend(edges.filter(|edge| depends_on(edge, entry, desired)).map(|edge| edge.key.clone()));
+        }
+        if !users.is_empty() {
+            kept.insert(key.clone(), users);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{
+        model::{
+            kind::{
+                certificate_authority::CertificateAuthority,
+                https_edge::HttpsEdge,
+                https_edge_route::{HttpsEdgeRoute, MatchType},
+                tls_certificate::TlsCertificate,
+            },
+            module::mutual_tls::MutualTls,
+            operation::Operation,
+            resource::AnyResource,
+            secret::{Secret, Text},
+        },
+        plan::{Plan, diff, safety::Budget},
+    };
+
+    const CA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/staff-devices.pem"));
+    const CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));
+    const KEY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.key.pem"));
+
+    fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
+        Some(Arc::new(Claim { source: source.into(), name: name.into(), ..Claim::default() }))
+    }
+
+    fn create(key: &Key, spec: Arc<dyn AnyResource>, source: &str, name: &str) -> Operation {
+        Operation::Create { key: key.clone(), spec, claim: claim(source, name), token: None }
+    }
+
+    fn route_to(path: &str) -> Arc<dyn AnyResource> {
+        let (match_type, r#match) = (Some(MatchType::ExactPath), path.to_owned());
+        Arc::new(HttpsEdgeRoute { match_type, r#match, ..HttpsEdgeRoute::default() })
+    }
+
+    fn state(operations: &[Operation]) -> Snapshot {
+        Snapshot::default().apply(operations, Timestamp::UNIX_EPOCH).unwrap().0
+    }
+
+    fn calls(plan: &Plan) -> Vec<String> {
+        assert!(plan.refusals.is_empty(), "{:?}", plan.refusals);
+        plan.operations().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_another_source_uses_stays_with_all_that_it_needs_until_it_is_let_go() {
+        let authority = Key::new(Kind::CertificateAuthority, Id::new("ca_1"));
+        let certificate = Key::new(Kind::TlsCertificate, Id::new("cert_1"));
+        let edge = |id: &str| Key::new(Kind::HttpsEdge, Id::new(id));
+        let shared = edge("edghts_1");
+        let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, shared.id.clone(), Id::new(id));
+        let mutual_tls = MutualTls { certificate_authority_ids: vec!["ca_1".to_owned()], ..MutualTls::default() };
+        let hostports = vec!["shop.example.com:443".to_owned()];
+        let spec = HttpsEdge { hostports, mutual_tls: Some(Arc::new(mutual_tls)), ..HttpsEdge::default() };
+        let ca = CertificateAuthority { ca_pem: Text::new(CA), ..CertificateAuthority::default() };
+        let (certificate_pem, private_key_pem) = (Text::new(CHAIN), Secret::new(KEY));
+        let pair = TlsCertificate { certificate_pem, private_key_pem, ..TlsCertificate::default() };
+        let state = state(&[
+            create(&authority, Arc::new(ca), "a", "staff"),
+            create(&certificate, Arc::new(pair), "a", "shop"),
+            create(&shared, Arc::new(spec), "a", "shop"),
+            create(&edge("edghts_2"), Arc::new(HttpsEdge::default()), "a", "unused"),
+            create(&route("edghtsrt_1"), route_to("/own"), "a", "own"),
+            create(&route("edghtsrt_2"), route_to("/theirs"), "b", "theirs"),
+        ]);
+        let nothing = BTreeMap::new();
+        let plan = |state: &Snapshot| diff(state, &nothing, "a", true, Budget::Percent(100.0), None, None);
+        let first = plan(&state);
+        assert_eq!(calls(&first), ["DELETE /edges/https/edghts_1/routes/edghtsrt_1", "DELETE /edges/https/edghts_2"]);
+        let told: Vec<String> = first.kept.iter().map(ToString::to_string).collect();
+        let by_edge = "is kept: it is in use by HttpsEdge shop of source `a` (edghts_1)";
+        let by_route = "is kept: it is in use by HttpsEdgeRoute shop/theirs of source `b` (edghtsrt_2)";
+        let expected = [
+            format!("HttpsEdge shop (edghts_1) {by_route}"),
+            format!("TlsCertificate shop (cert_1) {by_edge}"),
+            format!("CertificateAuthority staff (ca_1) {by_edge}"),
+        ];
+        assert_eq!(told, expected);
+
+        let after = state.apply(&first.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
+        let again = plan(&after);
+        assert_eq!((calls(&again), &again.kept), (Vec::new(), &first.kept));
+        let delete = Operation::Delete { key: route("edghtsrt_2"), with_children: false };
+        let released = after.apply(&[delete], Timestamp::UNIX_EPOCH).unwrap().0;
+        let last = plan(&released);
+        assert!(last.kept.is_empty(), "{:?}", last.kept);
+        let rest = released.apply(&last.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
+        assert_eq!((calls(&last).len(), rest.len()), (3, 0));
+    }
+
+    #[test]
+    fn a_route_without_a_source_is_no_use_by_another_source() {
+        let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
+        let by_hand = Operation::Create { key: route, spec: route_to("/"), claim: None, token: None };
+        let state = state(&[create(&edge, Arc::new(HttpsEdge::default()), "a", "shop"), by_hand]);
+        let plan = diff(&state, &BTreeMap::new(), "a", true, Budget::Percent(100.0), None, None);
+        assert!(plan.kept.is_empty(), "{:?}", plan.kept);
+        assert_eq!(plan.refusals.len(), 1);
+    }
+}
