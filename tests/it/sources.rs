@@ -1,6 +1,6 @@
 //! Several followed sources: what the configuration file lists, and what the server says about each of them.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use edgewright::{Store, resources::Author, storage::Query};
 
@@ -280,6 +280,38 @@ fn a_refused_plan_is_pending() {
     assert_eq!((&found["counts"]["pending_delete"], &found["counts"]["owned"]), (&json!(8), &json!(9)));
     assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
     assert_eq!(status(&serve, "docs")["state"], "Synced");
+}
+
+#[test]
+fn a_removed_edge_that_another_source_uses_is_kept_in_sync_until_it_is_let_go() {
+    let folder = two_sources();
+    let delegates = "spec: {delegates_to: [{source: docs, path_prefix: /docs/}], ";
+    folder.write("shop/shared.yaml", &edge("shared", "s").replace("spec: {", delegates));
+    let serve = folder.serve("");
+    soon_shown(&serve, &["a", "b", "s"]);
+    let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: help}\n\
+                 spec: {edge: shared, match_type: path_prefix, match: /docs/}\n";
+    folder.write("docs/route.yaml", route);
+    within(SOON, "the route", || (status(&serve, "docs")["counts"]["owned"] == 2).then_some(()));
+
+    fs::remove_file(folder.path("shop/shared.yaml")).unwrap();
+    let of_kept = |found: &serde_json::Value| found["diagnostics"][0]["code"] == "ERR_EDGEWRIGHT_IN_USE";
+    let found = within(SOON, "the warning", || Some(status(&serve, "shop")).filter(of_kept));
+    let (diagnostic, counts) = (&found["diagnostics"][0], &found["counts"]);
+    assert_eq!((&found["state"], &diagnostic["severity"]), (&json!("Synced"), &json!("warning")), "{found:#}");
+    assert_eq!((&counts["owned"], &counts["pending_delete"], &counts["drifted"]), (&json!(2), &json!(0), &json!(0)));
+    let message = diagnostic["message"].as_str().unwrap();
+    assert!(message.contains("HttpsEdge shared") && message.contains("at docs/route.yaml:"), "{message}");
+    // A change of one file, which is planned without the others, keeps the edge and its warning.
+    folder.write("shop/one.yaml", &edge("one", "c"));
+    soon_shown(&serve, &["b", "c", "s"]);
+    let is_later = |later: &serde_json::Value| later["last_applied"]["revision"] != found["last_applied"]["revision"];
+    let later = until("the next revision", || Some(status(&serve, "shop")).filter(is_later));
+    assert!(of_kept(&later), "{later:#}");
+
+    fs::remove_file(folder.path("docs/route.yaml")).unwrap();
+    soon_shown(&serve, &["b", "c"]);
+    until("the end of the warning", || Some(status(&serve, "shop")).filter(|found| !of_kept(found)));
 }
 
 #[test]
