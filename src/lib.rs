@@ -198,8 +198,10 @@
 //!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
 //! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`api::front`) → `api::endpoint_paths` →
 //!   the handler of the action → typed body (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
-//!   (`api::intake`) → one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
-//!   with its entry until it or a child changes.
+//!   (`api::intake`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
+//!   are cached with its entry until it or a child changes.
+//! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
+//!   segment in a sled database of its own, while commits go on → the head names it (`store::folder`, D58).
 //! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
 //!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::again`,
 //!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
