@@ -5,9 +5,10 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
-    Options, Planned, reverted_drift,
+    Options, Planned,
+    judged::about,
+    reverted_drift,
     spans::start_stage,
-    stages::about,
     token::{TokenFiles, Tokens, with_hashes},
 };
 use crate::{

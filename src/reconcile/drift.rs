@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
-use super::{
-    Planned,
-    stages::{about, try_on},
-    unseen::Sees,
-};
+use super::{Planned, judged::about, stages::try_on, unseen::Sees};
 use crate::{
     background::give_way,
     model::{

@@ -17,6 +17,7 @@ pub(crate) mod following;
 pub(crate) mod health;
 #[cfg(test)]
 mod interrupted;
+mod judged;
 mod judging;
 mod known_condition;
 #[cfg(test)]

@@ -7,11 +7,7 @@ use rayon::{
     slice::ParallelSliceMut,
 };
 
-use super::{
-    ApplyError,
-    stages::{about, try_on},
-    token,
-};
+use super::{ApplyError, judged::about, stages::try_on, token};
 use crate::{
     background::give_way,
     manifest::{ManifestFile, Origins},

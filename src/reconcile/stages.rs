@@ -16,13 +16,14 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use super::{
     LintLevels, Options, Planned,
     clock::Clock,
+    judged::Judged,
     judging::{Before, JudgedChange, findings},
     settled::SettledRun,
     spans::stage,
     unseen::{Sees, uncompared, without_unseen},
 };
 use crate::{
-    lint::{KnownFindings, Subject},
+    lint::KnownFindings,
     manifest::{
         self, Loaded, ParsedFiles,
         again::{LastResolved, Lasting},
@@ -30,10 +31,8 @@ use crate::{
         tree::Tree,
     },
     model::{
-        code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Severity, cap},
-        fault::{Fault, Path},
+        diagnostic::{Diagnostic, Severity},
         key::Key,
         snapshot::{Entry, Refusal, Snapshot},
     },
@@ -81,14 +80,6 @@ impl SourceMemory {
     fn former(&self) -> MutexGuard<'_, Vec<Arc<Loaded>>> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Resolved resources with the findings of all rules and lints.
-struct Judged {
-    resolved: Resolved,
-    diagnostics: Vec<Diagnostic>,
-    /// The skipped resources (D44).
-    set_aside: Vec<Desired>,
 }
 
 /// Reads manifests and checks them against every rule and lint, using only the files.
@@ -313,7 +304,8 @@ impl Prepared {
             let only = may_differ.as_ref().filter(|_| !faulty);
             let desired = &judged.resolved.desired;
             let owner = options.key_owner.as_ref();
-            let mut plan = stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
+            let mut plan =
+                stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
             // Only the next run on a followed source asks for them.
             let is_followed = !faulty && self.memory.is_some();
             let pending: Option<BTreeSet<Key>> = is_followed.then(|| {
@@ -434,88 +426,4 @@ pub(super) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<
     let tried = Tried::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
     Ok(Some(Arc::new(tried)))
-}
-
-impl Judged {
-    fn nothing() -> Self {
-        Self { resolved: Resolved::default(), diagnostics: Vec::new(), set_aside: Vec::new() }
-    }
-
-    fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
-    }
-
-    /// Sorts the diagnostics and limits their number.
-    fn capped(mut self) -> Self {
-        cap(&mut self.diagnostics);
-        self
-    }
-
-    /// Reports what the scope of the source does not admit, and marks it as faulty. Returns whether it is declared anywhere.
-    fn mark(&mut self, refused: BTreeMap<Key, Fault>, snapshot: &Snapshot) -> bool {
-        let desired = &self.resolved.desired;
-        self.resolved.faulty = refused.keys().filter(|key| desired.contains_key(*key)).cloned().collect();
-        for (key, fault) in refused {
-            let refusal = Refusal { key, faults: vec![fault] };
-            self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
-        }
-        !self.resolved.faulty.is_empty()
-    }
-
-    fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {
-        self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
-        self
-    }
-
-    fn planned(mut self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
-        let origins = Arc::new(self.resolved.take_origins());
-        Planned {
-            diagnostics: self.diagnostics,
-            plan,
-            desired: Arc::new(self.resolved.desired),
-            left_out: self.set_aside,
-            files: loaded.files.clone(),
-            origins,
-            tried: None,
-        }
-    }
-}
-
-fn at_their_lines(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
-    let Refusal { key, faults } = refusal;
-    let placed = faults.into_iter().map(|fault| {
-        let (key, fault) = match fault.code {
-            Code::InUse => of_deletion(&key, fault, resolved, snapshot),
-            _ => (key.clone(), fault),
-        };
-        let unplaced = || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) };
-        resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced)
-    });
-    placed.collect()
-}
-
-/// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
-fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
-    let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
-    let replaces = |wanted: &&Desired| {
-        let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;
-        is_beside && claim.is_some_and(|claim| claim.name == wanted.claim.name)
-    };
-    let Some(wanted) = resolved.desired.values().find(replaces) else {
-        return (key.clone(), fault.help("keep its manifest until no other resource uses it"));
-    };
-    let path = key.kind.info().fixed.first().map_or_else(Path::root, |field| Path::root().join(*field));
-    let help =
-        "restore it and declare the new one under another name; once no other resource uses the old one, remove it";
-    (wanted.key.clone(), fault.at(path).help(help))
-}
-
-/// Returns a fault's message, prefixed with the resource unless the message names it.
-pub(super) fn about(key: &Key, fault: &Fault) -> String {
-    let subject = key.to_string();
-    if fault.message.contains(&subject) || fault.message.contains(&format!("({})", key.id)) {
-        return fault.message.clone();
-    }
-    let place = if fault.path == Path::root() { String::new() } else { format!(" at {}", fault.path) };
-    format!("{subject}{place}: {}", fault.message)
 }

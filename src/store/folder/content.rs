@@ -160,3 +160,8 @@ fn is_before(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState,
     }
     Ok(saved)
 }
+
+/// Says that a damaged state has cost nothing.
+pub(super) fn told(damage: &StoreError) -> String {
+    format!("{damage}. Nothing is lost: the log leads to the same state.")
+}

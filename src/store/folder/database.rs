@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::DirBuilderExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use sled::Db;
@@ -19,6 +20,8 @@ use crate::{
 
 /// Nothing here is read often, so a small cache is enough.
 const CACHE_BYTES: u64 = 16 << 20;
+/// The longest time that sled takes to close a database.
+const LONGEST_CLOSE: Duration = Duration::from_secs(30);
 /// The file without which sled would begin an empty database.
 const FILE: &str = "db";
 
@@ -68,6 +71,17 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
     let db = patience::patiently(patience::MOMENT, is_locked, || guarded(path, || config().open()))?;
     let _ = make_private(path);
     Ok(db)
+}
+
+/// Closes a database, and waits until nothing of sled works on its files any more: some of it does so in the background.
+pub(super) fn close(db: Db, path: &Path) -> Result<(), StoreError> {
+    drop(db);
+    let is_held = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    let closed = patience::patiently(LONGEST_CLOSE, is_held, || {
+        let file = files::open(&path.join(FILE), File::options().read(true))?;
+        file.try_lock().map_err(io::Error::from)
+    });
+    closed.map_err(|error| StoreError::io("close the database", path, &error))
 }
 
 /// Removes a database.

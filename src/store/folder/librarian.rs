@@ -256,7 +256,7 @@ impl Librarian {
             Part::Log.generations(&self.folder)?.into_iter().filter(|generation| *generation < end).collect();
         let size = |generation: u64| fs::metadata(Part::Log.path(&self.folder, generation)).map_or(0, |it| it.len());
         let mut total: u64 = histories.iter().map(|generation| size(*generation)).sum();
-        let (mut first, mut last, mut dropped) = (None, None, Vec::new());
+        let (mut first, mut last, mut until, mut dropped) = (None, None, None, Vec::new());
         let mut has_aged = false;
         for (number, generation) in histories.iter().enumerate() {
             // What is damaged stays, and so does what follows it.
@@ -274,10 +274,11 @@ impl Librarian {
                 has_aged = true;
             }
             total -= size(*generation);
+            until = end.at.or(until);
             last = Some(end);
             dropped.push(Part::Log.path(&self.folder, *generation));
         }
-        let (Some(first), Some(PartEnd { store, tip: last, at, .. })) = (first, last) else { return Ok(false) };
+        let (Some(first), Some(PartEnd { store, tip: last, .. })) = (first, last) else { return Ok(false) };
         log::keep_from(&self.folder, store, last)?;
         // The index goes first, so that it never refers to a missing file.
         if let Ok(index) = self.index(0) {
@@ -286,7 +287,7 @@ impl Librarian {
         dropped.iter().try_for_each(|path| files::remove(path))?;
         if last.position > first {
             let why = if has_aged { "they are too old" } else { "it is over its limit of records or bytes" };
-            let until = at.map(|at| format!(", the last of {at}")).unwrap_or_default();
+            let until = until.map(|at| format!(", the last of {at}")).unwrap_or_default();
             let (from, to, records) = (first + 1, last.position, last.position - first);
             tracing::info!(target: REMOVAL, records, "Removed records {from} to {to} of the history{until}: {why}.");
         }

@@ -25,6 +25,7 @@ mod beside;
 mod catch_up;
 mod collect;
 mod content;
+mod creation;
 mod database;
 mod edit;
 mod files;
@@ -66,13 +67,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use content::{FolderContent, read};
+use content::{FolderContent, read, told};
+use creation::create;
 use files::Part;
 use frame::BatchFrame;
 use head::{Head, HeadFile};
 use journal::{AppendError, Journal};
 use librarian::Librarian;
-use reader::LogReader;
 use resealing::{NeededStates, Resealing};
 use rows::Location;
 use state::{Access, StateOf};
@@ -97,7 +98,6 @@ use super::{
     engine::{Batch, BatchEdit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
     fault,
     history::Retention,
-    mint,
     seal::{Keyring, MasterKeySource, StoreId},
 };
 use crate::model::code::Code;
@@ -112,8 +112,6 @@ const BYTES_IN_A_SECOND: u64 = 128 << 20;
 const UNNOTICED: Duration = Duration::from_millis(100);
 /// A last checkpoint takes at most one of so many parts of the time that a process has run.
 const PART_OF_A_RUN: u32 = 4;
-/// The first generation of a new store.
-const FIRST_GENERATION: u64 = 1;
 
 /// An engine that writes to a folder. Only one process can have it open.
 pub(crate) struct FolderEngine {
@@ -484,28 +482,4 @@ impl FolderEngine {
         synced.map_err(|error| StoreError::io("sync", &head::path(&self.folder), &error))?;
         Ok(previous)
     }
-}
-
-/// Says that a damaged state has cost nothing.
-fn told(damage: &StoreError) -> String {
-    format!("{damage}. Nothing is lost: the log leads to the same state.")
-}
-
-/// Creates an empty store. The head comes last: a folder without one was never a store.
-fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
-    let mut used = !Part::State.generations(folder)?.is_empty();
-    for generation in Part::Log.generations(folder)? {
-        used |= generation != FIRST_GENERATION;
-        // A log that cannot be read may have records, so it must not be replaced.
-        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
-        used |= reader.batch()?.is_some() || reader.rest.is_some();
-    }
-    if used {
-        return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
-    }
-    let keyring = keys::create(folder, mint::random_secret(), source)?;
-    let store = keyring.store();
-    Journal::create(Part::Log.path(folder, FIRST_GENERATION), store, Tip::default())?;
-    HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, state: 0, hash: [0; 32], store })?;
-    Ok(keyring)
 }

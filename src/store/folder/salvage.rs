@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    FIRST_GENERATION,
+    creation::FIRST_GENERATION,
     files::{self, Part},
     format,
     given_up::{described, gaps, numbers},

@@ -120,13 +120,13 @@ fn fill(
     of: StateOf,
     records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
 ) -> Result<u64, StoreError> {
-    let writable = |name: &str| fault::point(name).map_err(|error| StoreError::io("write", path, &error));
-    writable("state.create")?;
+    let failed = |error: std::io::Error| StoreError::io("write", path, &error);
+    fault::point("state.create").map_err(failed)?;
     let db = database::create(path, None)?;
     let (mut hasher, mut bytes, mut count) = (blake3::Hasher::new(), 0, 0);
     let (mut first, mut value, mut in_value) = (String::new(), Vec::with_capacity(2 * VALUE_BYTES), 0);
     let mut insert = |first: &str, value: &[u8]| -> Result<(), StoreError> {
-        writable("state.write")?;
+        fault::point("state.write").map_err(failed)?;
         hasher.update(value);
         bytes += value.len() as u64;
         guarded(path, || db.insert(first, value)).map(|_| ())
@@ -163,6 +163,7 @@ fn fill(
     let described =
         serde_json::to_vec(&description).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
     guarded(path, || db.insert(DESCRIPTION, described).and_then(|_| db.flush()))?;
+    database::close(db, path)?;
     Ok(bytes)
 }
 
@@ -192,7 +193,10 @@ fn read_copy(path: &Path) -> Result<SavedState, StoreError> {
 /// The data key of the state of a generation.
 pub(super) fn key_of(folder: &Path, generation: u64) -> Result<KeyId, StoreError> {
     let path = Part::State.path(folder, generation);
-    Ok(description(&database::open(&path)?, &path)?.1.key)
+    let db = database::open(&path)?;
+    let key = description(&db, &path)?.1.key;
+    database::close(db, &path)?;
+    Ok(key)
 }
 
 /// Reads the database at a path. Errors name another one, of which it can be a copy.
@@ -213,7 +217,7 @@ fn read_at(path: &Path, name: &Path) -> Result<SavedState, StoreError> {
         }
         Ok(())
     })?;
-    drop(db);
+    database::close(db, path)?;
     let (digest, starts) = rayon::join(
         || blake3::Hasher::new().update_rayon(&memory).finalize(),
         // Each record tells where the next one starts, so only one thread can find them. If the hash is wrong, they do not

@@ -5,6 +5,7 @@
 
 mod cipher;
 pub(crate) mod command;
+mod encrypted;
 mod form;
 mod keyring;
 mod lifetimes;
@@ -17,8 +18,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub(crate) use encrypted::EncryptedKeys;
 pub use keyring::Keyring;
-pub(crate) use keyring::{EncryptedKeys, FormerKey, NewMaster, NotOpened, ReadMaster, SaveKeys};
+pub(crate) use keyring::{FormerKey, NewMaster, NotOpened, ReadMaster, SaveKeys};
 pub(crate) use lifetimes::{KeyLifetimes, MOST_DAYS};
 pub(crate) use master::MasterKey;
 pub use source::MasterKeySource;
