@@ -181,13 +181,15 @@ pub mod storage {
 
     // History.
     pub use crate::store::history::{
-        Outcome, Places, Record, Retention, RevertedDrift, ScrubbedRecord, Touched, Verified,
+        CommitHeader, Outcome, Places, Record, Retention, RevertedDrift, ScrubbedRecord, Touched, Verified,
     };
 
     // Engines.
     pub use crate::store::{
-        changes::{Changes, RecordChange},
-        engine::{Batch, BatchEdit, Engine, Hash, OnDisk, Query, State, Statistics, Tip, UNDO, UndoVisit, Visit},
+        engine::{
+            Batch, BatchEdit, BatchVisit, Engine, Hash, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
+        },
+        entries::{CommitEntries, CommitEntry},
         memory::MemoryEngine,
         state_records::StateRecords,
     };

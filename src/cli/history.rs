@@ -175,12 +175,16 @@ impl Args {
         let before = self.before.unwrap_or(u64::MAX);
         let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
         let (mut records, state) = (Vec::new(), store.snapshot());
-        store.search(&search, &|| false, &mut |record: Record| {
-            if records.len() < self.limit {
-                records.push(ShownRecord::of(record, &state));
+        let mut headers = Vec::new();
+        store.search(&search, &|| false, &mut |header| {
+            if headers.len() < self.limit {
+                headers.push(header);
             }
-            self.unless_enough(records.len())
+            self.unless_enough(headers.len())
         })?;
+        for record in store.whole(headers)? {
+            records.push(ShownRecord::of(record, &state));
+        }
         Ok(records)
     }
 

@@ -4,7 +4,7 @@ use std::{
     ops::Range,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -13,7 +13,6 @@ use std::{
 pub struct SecretPlaces {
     written: AtomicUsize,
     found: Mutex<Vec<Range<usize>>>,
-    has_long_texts: AtomicBool,
 }
 
 impl SecretPlaces {
@@ -33,16 +32,6 @@ impl SecretPlaces {
         if place.len() > 2 {
             self.found.lock().unwrap_or_else(PoisonError::into_inner).push(place);
         }
-    }
-
-    /// Notes a text that other modes abridge.
-    pub(super) fn note_long_text(&self) {
-        self.has_long_texts.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether there is a text that other modes abridge.
-    pub(super) fn has_long_texts(&self) -> bool {
-        self.has_long_texts.load(Ordering::Relaxed)
     }
 
     /// Returns the places of the secrets as JSON texts, quotes included, in order.

@@ -161,13 +161,7 @@ impl<'a> Secrets<'a> {
     /// Returns a long public text as this mode writes it.
     pub(super) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
-            Secrets::Revealed => text.into(),
-            Secrets::Located(places) => {
-                if text.len() > LONGEST_REVIEWED || is_unknown(text) {
-                    places.note_long_text();
-                }
-                text.into()
-            }
+            Secrets::Revealed | Secrets::Located(_) => text.into(),
             _ if is_unknown(text) => self.of_unknown(text),
             Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > LONGEST_REVIEWED => {
                 abridgement(text)

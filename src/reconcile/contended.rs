@@ -11,8 +11,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-
 use super::{
     Options, Prepared,
     run::{OnDrift, RunReport, RunResult, run_once},
@@ -27,8 +25,8 @@ use crate::{
     },
     store::{
         Commit, Store, StoreError,
-        engine::{Batch, Engine, Query, State, Statistics, Visit},
-        history::Retention,
+        engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        history::{CommitHeader, Retention},
         memory::MemoryEngine,
         mint,
     },
@@ -77,18 +75,24 @@ impl Engine for HeldEngine {
         self.inner.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
-        let found = self.inner.history(query, before, limit);
-        if before == u64::MAX
-            && let Some(on_search) = self.on_search.lock().unwrap().as_mut()
-        {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.inner.headers(query, before, limit)
+    }
+
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.inner.commit(position)
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        let found = self.inner.stories(wanted, visit);
+        if let Some(on_search) = self.on_search.lock().unwrap().as_mut() {
             on_search(self.searches.fetch_add(1, Ordering::SeqCst) + 1);
         }
         found
     }
 
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        self.inner.walk(visit)
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.inner.walk(revision, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {

@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{
-    Store, StoreError, engine::Query, history::Touched, masked, record_head::RecordHead, record_touched::touched_in,
-    touched::fields,
-};
+use super::{Store, StoreError, engine::Query, history::Touched, masked, touched::fields};
 use crate::model::{code::Code, key::Key, operation::Author};
 
 /// How many records are found at once.
@@ -57,28 +54,18 @@ impl Store {
         let now = fields(entry, &self.digest_key);
         let now = now.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
         let mut search = FieldSearch::new(&Value::Object(now));
-        let (query, mut before) = (Query::Resource(key.path()), u64::MAX);
-        while !search.open.is_empty() {
-            let (mut oldest, mut end) = (None, Explained::Partly);
-            self.each_stored(&query, before, RECORDS, &mut |bytes| {
-                let RecordHead { position, revision, at, author } = RecordHead::read(&bytes)?;
-                oldest = Some(position);
-                let Some(revision) = revision.filter(|revision| *revision <= snapshot.revision) else {
+        let reader = self.entry_reader();
+        if !search.open.is_empty() {
+            self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
+                let Some(revision) = header.revision.filter(|revision| *revision <= snapshot.revision) else {
                     return Ok(ControlFlow::Continue(()));
                 };
-                let set = SetBy { revision, at, author };
-                for touched in &touched_in(&bytes, &key.path())? {
-                    if search.explain(touched, &set) == Explained::Whole {
-                        end = Explained::Whole;
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(if search.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                let set = SetBy { revision, at: header.at, author: header.author.clone() };
+                let explained =
+                    reader.touched(entry)?.map_or(Explained::Partly, |touched| search.explain(&touched, &set));
+                let is_over = explained == Explained::Whole || search.open.is_empty();
+                Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            match oldest {
-                Some(oldest) if end == Explained::Partly => before = oldest,
-                _ => break,
-            }
         }
         let name = entry.claim.as_deref().map(|claim| claim.name.clone());
         Ok(Some(Blame { name, fields: search.finish(), oldest: self.oldest_revision()? }))
@@ -89,7 +76,7 @@ impl Store {
         let mut before = self.statistics().oldest + 1;
         // Records of refused attempts have no revision.
         loop {
-            let records = self.summaries(&Query::All, before, RECORDS)?;
+            let records = self.headers(&Query::All, before, RECORDS)?;
             let newest = records.first().map(|record| record.position);
             match (records.iter().rev().find_map(|record| record.revision), newest) {
                 (Some(revision), _) => return Ok(revision),

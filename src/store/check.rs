@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     Stay, Store, StoreError, codec,
-    engine::{Batch, Tip, UNDO},
+    engine::{Batch, Tip},
     folder::FolderReader,
-    history::{Record, Retention},
+    history::{CommitHeader, Retention},
     record::{self, Lost},
     seal::{Keyring, MasterKeySource},
 };
@@ -72,28 +72,25 @@ impl StoreCheck {
         }
     }
 
-    /// Checks what undoes a batch, and that the batch is what its record says.
+    /// Checks the values before a commit, and that the commit is what its header says.
     fn batch(&mut self, before: Tip, batch: &Batch, keyring: Option<&Keyring>) {
         let position = batch.position;
-        match Record::from_bytes(&batch.record) {
-            Ok(record) => {
-                let expected = record.revision.unwrap_or(before.revision);
-                if record.position != position || batch.revision != expected {
+        match CommitHeader::from_bytes(&batch.header) {
+            Ok(header) => {
+                let expected = header.revision.unwrap_or(before.revision);
+                if header.position != position || batch.revision != expected {
                     self.problem(format!("record {position} is not the one of revision {}", batch.revision));
                 }
             }
             Err(error) => self.problem(format!("record {position}: {error}")),
         }
-        for (key, value) in batch.changes.iter() {
-            let Some((name, value)) = key.strip_prefix(UNDO).zip(value) else { continue };
-            if name.is_empty() {
-                continue;
-            }
+        for entry in batch.entries.iter() {
+            let Some(value) = entry.before else { continue };
             self.former += 1;
-            if !name.starts_with(codec::RECORD) {
+            if !entry.key.starts_with(codec::RECORD) {
                 continue;
             }
-            match record::decode(name.as_bytes(), value, keyring, Lost::Masked) {
+            match record::decode(entry.key.as_bytes(), value, keyring, Lost::Masked) {
                 Ok(entry) => self.former_lost += u64::from(entry.lazy_spec.has_lost_secrets()),
                 Err(error) => self.problem(format!("a former value of record {position}: {error}")),
             }
@@ -128,7 +125,7 @@ impl Store {
         }
         let keyring = self.keyring.as_deref();
         let mut end = None;
-        let walked = self.engine.undo_from(0, &mut |before, batch| {
+        let walked = self.engine.walk(0, &mut |before, batch| {
             check.batch(before, &batch, keyring);
             end = Some(batch.revision);
             Ok(())

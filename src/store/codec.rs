@@ -5,31 +5,25 @@ use std::{
     sync::Arc,
 };
 
-use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSlice,
-};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     StoreError,
-    changes::{Changes, RecordChange},
-    engine::{Batch, KeyedRecord, State, Tip, UNDO},
+    engine::{Batch, KeyedRecord, State, Tip},
+    entries::{CommitEntries, CommitEntry},
     record::{self, LastRecord, Lost},
     seal::{KeyId, Keyring},
     state_records::{StateRecord, StateRecords},
 };
-use crate::{
-    background::give_way,
-    model::{
-        Kind,
-        code::Code,
-        id::Id,
-        json,
-        key::Key,
-        operation::RejectedManifests,
-        secret::Secrets,
-        snapshot::{Entry, Restoring, Snapshot, Tombstone},
-    },
+use crate::model::{
+    Kind,
+    code::Code,
+    id::Id,
+    json,
+    key::Key,
+    operation::RejectedManifests,
+    secret::Secrets,
+    snapshot::{Entry, Restoring, Snapshot, Tombstone},
 };
 
 /// How the records of resources start in the one tree that everything is in.
@@ -41,17 +35,11 @@ const REJECTED: &str = "x/";
 
 /// Writes a record's key: kind, parent and id. None of them can hold a slash.
 pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
-    encode_key_after([prefix], key)
-}
-
-/// Like [`encode_key`], with a prefix of several parts. A large commit has millions of bytes of keys, so each gets exactly the
-/// memory that it needs.
-fn encode_key_after<const N: usize>(prefix: [&str; N], key: &Key) -> String {
     let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
-    let parts = [key.kind.info().name, "/", parent, "/", key.id.as_str()];
-    let length: usize = prefix.iter().chain(&parts).map(|part| part.len()).sum();
-    let mut name = String::with_capacity(length);
-    prefix.iter().chain(&parts).for_each(|part| name.push_str(part));
+    let parts = [prefix, key.kind.info().name, "/", parent, "/", key.id.as_str()];
+    // A large commit has millions of bytes of keys, so each gets exactly the memory that it needs.
+    let mut name = String::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| name.push_str(part));
     name
 }
 
@@ -104,11 +92,10 @@ const PIECE: usize = 2_048;
 
 /// Reads a whole state.
 pub(super) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
-    let changes = state.batches.iter().flat_map(|batch| batch.changes.iter()).filter(|(key, _)| is_state(key)).count();
+    let changes: usize = state.batches.iter().map(|batch| batch.entries.len()).sum();
     let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
     let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
-    let is_other = |key: &str| !is_state(key) || key.starts_with(REJECTED) || key.starts_with(DELETED);
-    let others = records.take(is_other).into_iter().filter(|(key, _)| is_state(key));
+    let others = records.take(|key| key.starts_with(REJECTED) || key.starts_with(DELETED)).into_iter();
     let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value)).collect();
@@ -154,14 +141,14 @@ pub(super) fn merged(state: State) -> State {
     let State { tip, root_secret, records, batches, earlier } = state;
     let tip = batches.last().map_or(tip, Tip::after);
     // In the order of their keys, siblings can share, and entries hardly need to be sorted.
-    let records = records.after(batches.into_iter().map(|batch| batch.changes), is_state);
+    let records = records.after(batches.into_iter().map(|batch| batch.entries));
     State { tip, root_secret, records, batches: Vec::new(), earlier }
 }
 
 /// The Snapshot after a batch.
 pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
-    let state = batch.changes.iter().filter(|(key, _)| is_state(key));
-    let (rejected, changed): (Vec<_>, Vec<_>) = state.partition(|(key, _)| key.starts_with(REJECTED));
+    let changes = batch.entries.iter().map(|entry| (entry.key, entry.after));
+    let (rejected, changed): (Vec<_>, Vec<_>) = changes.partition(|(key, _)| key.starts_with(REJECTED));
     let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
     let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
         if key.starts_with(DELETED) {
@@ -179,25 +166,32 @@ pub(super) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyri
     Ok(next)
 }
 
-/// The changes of resources in a batch, without tombstones, what undoes it, and what rollbacks left.
-pub(super) fn resource_changes(changes: &Changes) -> impl Iterator<Item = RecordChange<'_>> {
-    changes.iter().filter(|(key, _)| key.starts_with(RECORD))
+/// The entries of resources, without tombstones and what rollbacks left.
+pub(super) fn resource_changes(entries: &CommitEntries) -> impl Iterator<Item = CommitEntry<'_>> {
+    entries.iter().filter(|entry| entry.key.starts_with(RECORD))
 }
 
 /// The keys of the resources that a batch changes.
 pub(super) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
-    let keys = resource_changes(&batch.changes).map(|(key, _)| decode_key(RECORD, key.as_bytes()));
+    let keys = resource_changes(&batch.entries).map(|entry| decode_key(RECORD, entry.key.as_bytes()));
     keys.collect::<Result<_, String>>().map_err(damaged)
 }
 
-/// The changes of the manifests that rollbacks left.
-pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<Changes, StoreError> {
+/// The entries of the manifests that rollbacks left.
+pub(super) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<CommitEntries, StoreError> {
     let sources: BTreeSet<&String> = before.sources_with_rejected().chain(after.sources_with_rejected()).collect();
-    let mut changes = Changes::default();
+    let mut entries = CommitEntries::default();
     for source in sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source)) {
-        changes.push(&format!("{REJECTED}{source}"), encode_rejected(after.rejected(source))?.as_deref());
+        let (was, is) = (encode_rejected(before.rejected(source))?, encode_rejected(after.rejected(source))?);
+        let key = format!("{REJECTED}{source}");
+        entries.push(&CommitEntry {
+            key: &key,
+            after: is.as_deref(),
+            before: was.as_deref(),
+            ..CommitEntry::default()
+        });
     }
-    Ok(changes)
+    Ok(entries)
 }
 
 fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -205,55 +199,17 @@ fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, St
     written.map_err(|error| StoreError::new(Code::Internal, format!("a rollback cannot be stored: {error}")))
 }
 
-/// Whether a change is one of the state, and does not undo one.
-fn is_state(key: &str) -> bool {
-    !key.starts_with(UNDO)
-}
-
-/// The changes that undo a commit. The first has no record's key: it tells a commit that changed nothing from one of a
-/// version that did not write them.
-pub(super) fn undo(
-    before: &Snapshot,
-    changed: &BTreeSet<Key>,
-    keyring: Option<&Keyring>,
-) -> Result<Changes, StoreError> {
-    let keys: Vec<&Key> = changed.iter().collect();
-    let piece = |keys: &[&Key]| -> Result<Changes, StoreError> {
-        let mut changes = Changes::default();
-        for key in keys {
-            give_way();
-            let former = before.get(key).map(|entry| record::encode(entry, keyring)).transpose()?;
-            changes.push(&encode_key_after([UNDO, RECORD], key), former.as_deref());
-            if let Some(tombstone) = before.tombstone(key) {
-                changes.push(&encode_key_after([UNDO, DELETED], key), Some(&encode_deleted(tombstone)));
-            }
-        }
-        Ok(changes)
-    };
-    let pieces = keys.par_chunks(1024).map(piece).collect::<Result<Vec<_>, StoreError>>()?;
-    let mut changes = Changes::default();
-    changes.push(UNDO, Some(&[]));
-    pieces.into_iter().for_each(|piece| changes.append(piece));
-    Ok(changes)
-}
-
 /// The former records of batches that are undone, by key.
 #[derive(Default)]
 pub(super) struct Former(HashMap<String, Option<Vec<u8>>>);
 
 impl Former {
-    /// Adds what undoes a batch. Batches must be added oldest first. Returns false if the batch does not have it.
-    pub(super) fn add(&mut self, batch: &Batch) -> bool {
-        let mut has_undo = false;
-        for (key, value) in batch.changes.iter() {
-            let Some(key) = key.strip_prefix(UNDO) else { continue };
-            has_undo = true;
-            if !key.is_empty() {
-                // The oldest batch has the value before all of them.
-                self.0.entry(key.to_owned()).or_insert_with(|| value.map(<[u8]>::to_vec));
-            }
+    /// Adds the values before a batch. Batches must be added oldest first.
+    pub(super) fn add(&mut self, batch: &Batch) {
+        for entry in batch.entries.iter().filter(|entry| !entry.key.starts_with(REJECTED)) {
+            // The oldest batch has the value before all of them.
+            self.0.entry(entry.key.to_owned()).or_insert_with(|| entry.before.map(<[u8]>::to_vec));
         }
-        has_undo
     }
 
     /// Returns the state at an earlier revision. Secrets whose data key is destroyed are lost in it, unless the current
@@ -335,7 +291,7 @@ mod tests {
     use bytes::Bytes;
     use jiff::Timestamp;
 
-    use super::super::written::changes_between;
+    use super::super::written::entries_between;
     use super::*;
     use crate::model::{
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -360,9 +316,11 @@ mod tests {
                 position,
                 revision: next.revision,
                 next_order: next.next_order(),
-                record: Bytes::from_static(b"{}"),
+                header: Bytes::from_static(b"{}"),
+                digest: [0; 32],
                 hash: [0; 32],
-                changes: changes_between(&now, &next, &changed),
+                calls: Bytes::new(),
+                entries: entries_between(&now, &next, &changed),
             });
             now = next;
         }

@@ -201,7 +201,7 @@ impl Store {
             if is_cancelled() {
                 return Err(NamingError::Cancelled);
             }
-            let records = self.summaries(&Query::Reconciliations, before, RECORDS)?;
+            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
             let Some(last) = records.last().map(|record| record.position) else { break };
             for record in &records {
                 if let (Author::Source { commit: Some(commit), .. }, Some(revision)) = (&record.author, record.revision)

@@ -1,8 +1,9 @@
 //! Where sources declare resources. Every write over the API to a resource of a source asks for it, so the newest answers
-//! stay in memory: the record with the answer can be that of a first commit, which has all resources.
+//! stay in memory: the index of the history is behind the newest commits, and a write must not wait for it.
 
 use std::{
     collections::HashMap,
+    ops::ControlFlow,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -16,8 +17,6 @@ const MOST_PLACES: usize = 10_000;
 #[derive(Default)]
 pub(super) struct DeclaredPlaces {
     known: Mutex<KnownPlaces>,
-    /// Held while records are read: only one large record at a time is in memory for this.
-    reading: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -77,14 +76,11 @@ impl Store {
         if let Some(place) = known {
             return Ok(place);
         }
-        let mut place = self.engine.declared_at(&key.path(), source)?;
-        if place.is_none() {
-            let _reading = self.declared.reading.lock().unwrap_or_else(PoisonError::into_inner);
-            if let (Some(place), _) = self.declared.get(key, source) {
-                return Ok(place);
-            }
-            place = self.provenance(key, Some(source))?.applied.and_then(|(_, declared_at)| declared_at);
-        }
+        let mut place = None;
+        self.story(&key.path(), u64::MAX, Some(source), &mut |_, entry| {
+            place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
+            Ok(ControlFlow::Break(()))
+        })?;
         self.declared.keep(key, source, place.as_ref(), commits);
         Ok(place)
     }

@@ -1,21 +1,19 @@
 //! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store)
 //! decides what a batch contains; an engine makes batches durable, in order, and returns them.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
 use super::{
     StoreError,
     backup::Backup,
-    changes::Changes,
-    history::{Outcome, Retention},
-    record_summary::RecordSummary,
-    record_touched::touched_in,
+    entries::{CommitEntries, CommitEntry},
+    history::{CommitHeader, Retention},
     seal::Keyring,
     state_records::StateRecords,
 };
-use crate::model::{code::Code, digest_key::DigestKey, operation::Author};
+use crate::model::{code::Code, digest_key::DigestKey};
 
 /// A record of a state: its key and its value.
 pub(crate) type KeyedRecord = (String, Vec<u8>);
@@ -23,21 +21,16 @@ pub(crate) type KeyedRecord = (String, Vec<u8>);
 /// A blake3 hash.
 pub type Hash = [u8; 32];
 
-/// The start of the keys of changes that undo a batch: what follows is the key of a record, and the value is the one
-/// before the batch, or none if there was none. They are no part of the state. An engine keeps them with the record of
-/// the batch in the history, and protects them like the state: they have secrets, encrypted if there is a keyring.
-pub const UNDO: &str = "u/";
+/// Visits a batch of the log with the end of the log before it.
+pub type BatchVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
 
-/// Visits a link of the hash chain: the previous hash, the record, and its hash.
-pub type Visit<'v> = dyn FnMut(&Hash, &[u8], &Hash) -> Result<(), StoreError> + 'v;
-
-/// Visits a batch of the log with the end of the log before it. The batch has only the changes that undo it.
-pub type UndoVisit<'v> = dyn FnMut(Tip, Batch) -> Result<(), StoreError> + 'v;
+/// Visits what a commit did to a resource, with the number of its path. Breaks if older ones do not matter for this resource.
+pub type StoryVisit<'v> = dyn FnMut(usize, &CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
 
 /// Returns the new form of a batch, or none if it stays.
 pub type BatchEdit<'e> = dyn FnMut(&Batch) -> Result<Option<Batch>, StoreError> + 'e;
 
-/// An entry of the log: a history record and its changes of the state.
+/// A commit as the log has it: its header, its calls, and an entry for each record of the state that it changed.
 #[derive(Clone)]
 pub struct Batch {
     /// The number of the batch: 1 for the first, without gaps.
@@ -46,18 +39,22 @@ pub struct Batch {
     pub revision: u64,
     /// The `order` of the next creation after this batch.
     pub next_order: u64,
-    /// The history record in its canonical form.
-    pub record: Bytes,
-    /// The hash of the record and the previous hash.
+    /// The header in its canonical form: a [`CommitHeader`] in JSON.
+    pub header: Bytes,
+    /// The digest of the calls and the entries.
+    pub digest: Hash,
+    /// The hash of the header, the digest and the previous hash.
     pub hash: Hash,
-    /// The changes of the state.
-    pub changes: Changes,
+    /// The calls as a JSON list of `METHOD path`, in order. Empty if only the header was read.
+    pub calls: Bytes,
+    /// The entries. Empty if only the header was read.
+    pub entries: CommitEntries,
 }
 
-/// Omits the record and the values, which have secrets in clear if there is no keyring.
+/// Omits the header and the values, which have secrets in clear if there is no keyring.
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batch({}, revision {}, {} changes)", self.position, self.revision, self.changes.len())
+        write!(f, "Batch({}, revision {}, {} entries)", self.position, self.revision, self.entries.len())
     }
 }
 
@@ -132,24 +129,28 @@ pub enum Query {
     Revision(u64),
     /// The applied reconciliations of every source.
     Reconciliations,
-    /// The records that changed a resource, by the path of its key.
-    Resource(String),
 }
 
 impl Query {
-    /// Returns whether the query asks for a record in its canonical form.
-    pub fn selects(&self, record: &[u8]) -> Result<bool, StoreError> {
-        let summary = match self {
-            Query::All => return Ok(true),
-            Query::Resource(path) => return Ok(!touched_in(record, path)?.is_empty()),
-            Query::Revision(_) | Query::Reconciliations => RecordSummary::from_bytes(record)?,
-        };
-        let is_reconciliation = matches!(summary.author, Author::Source { .. }) && summary.outcome == Outcome::Applied;
-        Ok(match self {
-            Query::Revision(revision) => summary.revision == Some(*revision),
-            _ => is_reconciliation,
-        })
+    /// Returns whether the query asks for a commit.
+    pub fn selects(&self, header: &CommitHeader) -> bool {
+        match self {
+            Query::All => true,
+            Query::Revision(revision) => header.revision == Some(*revision),
+            Query::Reconciliations => header.applied_by().is_some(),
+        }
     }
+}
+
+/// The resources whose stories are asked for: what commits did to them.
+#[derive(Debug, Clone, Copy)]
+pub struct Stories<'s> {
+    /// The paths of their keys.
+    pub paths: &'s [String],
+    /// The position before which the stories end.
+    pub before: u64,
+    /// The source that applied the commits; none for all commits.
+    pub source: Option<&'s str>,
 }
 
 /// Statistics of an engine.
@@ -190,44 +191,22 @@ pub trait Engine: Send + Sync {
     /// Returns the batches after a position, oldest first, or none if the engine no longer has all of them.
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError>;
 
-    /// Returns at most `limit` history records before a position, newest first, in their canonical form.
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError>;
+    /// Returns the headers of at most `limit` commits before a position, newest first.
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError>;
 
-    /// Returns the positions of the records that [`Engine::history`] returns, without reading the records; none if only
-    /// reading them tells.
-    fn positions(&self, _query: &Query, _before: u64, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
-        Ok(None)
-    }
+    /// Returns a commit with its entries, or none if it is no longer kept.
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError>;
 
-    /// Returns the length of a record in bytes, and its first ones, of which nothing is verified; none if only reading the
-    /// whole record tells.
-    fn beginning(&self, _position: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
-        Ok(None)
-    }
+    /// Visits what commits did to some resources, for each of them the newest first. Of a large commit, only the entries of
+    /// these resources are read, unless the engine has to search for them. Then it may stop after many commits.
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError>;
 
-    /// Whether the records of one resource are found without reading those of all others.
-    fn finds_by_resource(&self) -> bool {
-        true
-    }
+    /// Visits all commits after the last one of a revision, oldest first. Starts earlier if that is simpler, and at the oldest
+    /// one if the revision is no longer kept.
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError>;
 
-    /// Returns the file and line that declared a resource, by the path of its key, when a source last changed it. None if
-    /// only the records tell, which can be large.
-    fn declared_at(&self, _path: &str, _source: &str) -> Result<Option<String>, StoreError> {
-        Ok(None)
-    }
-
-    /// Visits all records that are kept, oldest first.
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError>;
-
-    /// Visits all batches after the last one of a revision, oldest first, with the changes that undo them. Starts earlier
-    /// if that is simpler, and at the oldest batch if the revision is no longer kept. An engine that keeps no such changes
-    /// visits nothing: it has only its current state.
-    fn undo_from(&self, _revision: u64, _visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// Replaces records, and changes that undo batches, in what the history has from before the last checkpoint. `edit` can be
-    /// called twice for a batch, and must keep everything else. Fails if the engine cannot do this now.
+    /// Replaces headers, calls and values in what the log has from before the last checkpoint. `edit` can be called twice for a
+    /// commit, and must keep everything else. Fails if the engine cannot do this now.
     fn edit_history(&self, _edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
         Err(StoreError::new(Code::StoreFailed, "the history of this store cannot be changed"))
     }
@@ -292,23 +271,25 @@ mod tests {
 
     #[test]
     fn a_state_prints_no_secret() {
-        let record = || ("r/a".to_owned(), b"hunter2".to_vec());
+        let entry = CommitEntry { key: "r/a", after: Some(b"hunter2"), ..CommitEntry::default() };
         let batch = Batch {
             position: 7,
             revision: 3,
             next_order: 1,
-            record: Bytes::from_static(b"hunter2"),
+            header: Bytes::from_static(b"hunter2"),
+            digest: [0; 32],
             hash: [0; 32],
-            changes: std::iter::once((record().0, Some(record().1))).collect(),
+            calls: Bytes::from_static(b"hunter2"),
+            entries: std::iter::once(entry).collect(),
         };
         let state = State {
             root_secret: *b"hunter2hunter2hunter2hunter2hunt",
-            records: std::iter::once(record()).collect(),
+            records: std::iter::once(("r/a", b"hunter2")).collect(),
             batches: vec![batch],
             ..State::default()
         };
         let printed = format!("{state:?} {:?}", state.batches);
         assert!(!printed.contains("104, 117, 110") && !printed.contains("hunter2"), "{printed}");
-        assert!(printed.contains("Batch(7, revision 3, 1 changes)"), "{printed}");
+        assert!(printed.contains("Batch(7, revision 3, 1 entries)"), "{printed}");
     }
 }

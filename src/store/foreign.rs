@@ -1,27 +1,25 @@
 //! What others than its source have written to a resource, and where it came from: the newest records of the history,
 //! back to the one of the source (D85, D86).
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::ControlFlow,
+};
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
     Store, StoreError,
     blame::SetBy,
-    engine::Query,
-    history::Touched,
-    large_records::LARGE,
-    record_head::{RecordHead, damaged},
-    record_summary::RecordSummary,
-    record_touched::touched_in,
+    codec::{RECORD, decode_key, resource_changes},
+    engine::{Query, Stories},
+    history::{CommitHeader, Touched},
     touched::OWNED_BY,
 };
 use crate::model::{
     Kind,
     code::Code,
     drift::{DriftFields, ForeignWrite, writer},
-    id::Id,
     key::Key,
     operation::Author,
     resource::AnyResource,
@@ -29,11 +27,13 @@ use crate::model::{
     snapshot::Snapshot,
 };
 
-/// How many records of a resource are read at once: first the newest, which is usually enough, and at most this many.
-const MOST_RECORDS: usize = 32;
-/// How many records are read at most if the engine has no index: each search reads the files.
-const MOST_SCANNED: usize = 1_000;
-/// How many records of a resource are searched.
+/// How many commits of others are looked into for what they wrote to edges.
+const MOST_LOOKED_INTO: usize = 32;
+/// How many headers are searched for commits of others.
+const MOST_HEADERS: usize = 1_000;
+/// The number of resources from which on a commit of the source counts for all of their fields.
+const LARGE: usize = 1_000;
+/// How many writes of others to a resource are searched.
 const MOST_SEARCHED: usize = 1_000;
 /// Where a resource came from, and what changed it last.
 #[derive(Debug, Clone)]
@@ -42,22 +42,6 @@ pub(crate) struct Provenance {
     pub changed: Option<SetBy>,
     /// The last change by the resource's source, and the file and line that declared the resource then.
     pub applied: Option<(SetBy, Option<String>)>,
-}
-
-/// The places of what a record changed.
-#[derive(Deserialize)]
-struct RecordPlaces {
-    #[serde(default)]
-    resources: Vec<TouchedPlace>,
-}
-
-#[derive(Deserialize)]
-struct TouchedPlace {
-    path: String,
-}
-
-fn places_in(bytes: &[u8]) -> Result<Vec<TouchedPlace>, StoreError> {
-    serde_json::from_slice(bytes).map(|RecordPlaces { resources }| resources).map_err(damaged)
 }
 
 impl Store {
@@ -69,95 +53,57 @@ impl Store {
         source: &str,
         upto: u64,
     ) -> Result<HashMap<Key, Vec<ForeignWrite>>, StoreError> {
-        let mut found: HashMap<Key, Vec<ForeignWrite>> = HashMap::new();
         if keys.is_empty() {
-            return Ok(found);
+            return Ok(HashMap::new());
         }
-        let state = self.snapshot();
-        if self.engine.finds_by_resource() {
-            for key in keys {
-                let path = key.path();
-                let (mut search, mut read) = (ForeignSearch::default(), 0);
-                self.each_record_since_large(&path, source, upto, |head, bytes| {
-                    if head.revision.is_none_or(|revision| revision > upto) {
-                        return Ok(Search::GoesOn);
-                    }
-                    let is_own = head.is_of(source);
-                    // A look at its fields, for each resource, would cost more than the rest of a run.
-                    if is_own && bytes.len() > LARGE {
-                        return Ok(Search::Ends);
-                    }
-                    read += 1;
-                    let end = search.read(is_own, writes_to(&path, bytes, source, &state)?);
-                    Ok(if read < MOST_SEARCHED { end } else { Search::Ends })
-                })?;
-                if !search.writes.is_empty() {
-                    found.insert(key.clone(), search.writes);
-                }
+        let (state, reader) = (self.snapshot(), self.entry_reader());
+        let paths: Vec<String> = keys.iter().map(Key::path).collect();
+        let mut searches: Vec<ForeignSearch> = keys.iter().map(|_| ForeignSearch::default()).collect();
+        let wanted = Stories { paths: &paths, before: u64::MAX, source: None };
+        self.engine.stories(wanted, &mut |number, header, entry| {
+            let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
+            let Some(revision) = header.revision.filter(|revision| *revision <= upto) else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            search.read += 1;
+            let is_own = matches!(&header.author, Author::Source { source: of, .. } if of == source);
+            // A look at its fields, for each resource, would cost more than the rest of a run.
+            if is_own && header.changed > LARGE {
+                return Ok(ControlFlow::Break(()));
             }
-            return Ok(found);
-        }
-        let mut open: HashMap<String, (&Key, ForeignSearch)> =
-            keys.iter().map(|key| (key.path(), (key, ForeignSearch::default()))).collect();
-        for bytes in self.engine.history(&Query::All, u64::MAX, MOST_SCANNED)? {
-            if open.is_empty() {
-                break;
-            }
-            let head = RecordHead::read(&bytes)?;
-            if head.revision.is_none_or(|revision| revision > upto) {
-                continue;
-            }
-            let is_own = head.is_of(source);
-            if is_own && bytes.len() > LARGE {
-                break;
-            }
-            for TouchedPlace { path } in &places_in(&bytes)? {
-                let Some((_, search)) = open.get_mut(path) else { continue };
-                if search.read(is_own, writes_to(path, &bytes, source, &state)?) == Search::Ends
-                    && let Some((key, search)) = open.remove(path)
-                {
-                    found.insert(key.clone(), search.writes);
-                }
-            }
-        }
-        found.extend(open.into_values().map(|(key, search)| (key.clone(), search.writes)));
-        found.retain(|_, writes| !writes.is_empty());
-        Ok(found)
+            let Some(touched) = reader.touched(entry)? else { return Ok(ControlFlow::Continue(())) };
+            let (write, received) = written_by(header, revision, touched, source, &state);
+            let is_over = search.add(is_own, write, received) || search.read >= MOST_SEARCHED;
+            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        let found = keys.iter().cloned().zip(searches.into_iter().map(|search| search.writes));
+        Ok(found.filter(|(_, writes)| !writes.is_empty()).collect())
     }
 
     /// Whether nobody but a source has written to edges and routes, so that [`Store::foreign_writes`] finds nothing for
     /// any of them that the source owns.
     pub(crate) fn edges_are_written_by(&self, source: &str) -> Result<bool, StoreError> {
-        if self.engine.finds_by_resource() {
+        let others: Vec<u64> = self
+            .headers(&Query::All, u64::MAX, MOST_HEADERS)?
+            .into_iter()
+            .filter(|header| header.revision.is_some() && header.changed > 0)
+            .filter(|header| !matches!(&header.author, Author::Source { source: of, .. } if of == source))
+            .map(|header| header.position)
+            .collect();
+        if others.len() > MOST_LOOKED_INTO {
             return Ok(false);
         }
-        // The path of an edge without its id: those of all edges and routes start with it.
-        let edges = Key::new(Kind::HttpsEdge, Id::new("")).path();
-        let (mut before, mut left, mut limit) = (u64::MAX, MOST_SCANNED, MOST_RECORDS);
-        loop {
-            let count = limit.min(left);
-            let records = self.engine.history(&Query::All, before, count)?;
-            for bytes in &records {
-                let head = RecordHead::read(bytes)?;
-                before = head.position;
-                if head.revision.is_none() {
-                    continue;
-                }
-                if head.is_of(source) {
-                    if bytes.len() > LARGE {
-                        return Ok(true);
-                    }
-                } else if places_in(bytes)?.iter().any(|place| place.path.starts_with(&edges)) {
-                    return Ok(false);
-                }
+        let is_edge = |key: &str| {
+            let key = decode_key(RECORD, key.as_bytes());
+            key.is_ok_and(|key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute))
+        };
+        for position in others {
+            let Some(batch) = self.engine.commit(position)? else { return Ok(false) };
+            if resource_changes(&batch.entries).any(|entry| is_edge(entry.key)) {
+                return Ok(false);
             }
-            left = left.saturating_sub(records.len());
-            if records.len() < count || left == 0 {
-                return Ok(true);
-            }
-            // The newest are usually enough, and a record can be large.
-            limit *= 4;
         }
+        Ok(true)
     }
 
     /// Returns the fields of a Spec in the form of the history.
@@ -168,152 +114,52 @@ impl Store {
 
     /// Finds the last change of a resource, and the last one by its source, if it has one.
     pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
-        let query = Query::Resource(key.path());
         let mut found = Provenance { changed: None, applied: None };
-        let (mut before, mut limit) = (u64::MAX, self.first_search());
-        loop {
-            let records = self.summaries(&query, before, limit)?;
-            limit = (limit * 4).min(MOST_RECORDS);
-            if records.is_empty() {
-                return Ok(found);
+        self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
+            let Some(revision) = header.revision else { return Ok(ControlFlow::Continue(())) };
+            let set = SetBy { revision, at: header.at, author: header.author.clone() };
+            let is_own = source
+                .is_some_and(|source| matches!(&header.author, Author::Source { source: by, .. } if by == source));
+            if is_own {
+                let place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
+                found.applied = Some((set.clone(), place));
             }
-            for RecordSummary { position, revision, at, author, .. } in records {
-                before = position;
-                let Some(revision) = revision else { continue };
-                let owner =
-                    source.filter(|source| matches!(&author, Author::Source { source: by, .. } if by == source));
-                let set = SetBy { revision, at, author: author.clone() };
-                if let Some(owner) = owner {
-                    found.applied = Some((set.clone(), self.place_in(position, key, owner)?));
-                }
-                if found.changed.is_none() {
-                    found.changed = Some(set);
-                }
-                if owner.is_some() || source.is_none() {
-                    return Ok(found);
-                }
-            }
-        }
-    }
-
-    /// How many records of a resource are searched for first.
-    fn first_search(&self) -> usize {
-        if self.engine.finds_by_resource() { 1 } else { MOST_SCANNED }
-    }
-
-    /// The file and line that declared a resource in the record at a position, the newest one of its source.
-    fn place_in(&self, position: u64, key: &Key, source: &str) -> Result<Option<String>, StoreError> {
-        let path = key.path();
-        if let Some(place) = self.engine.declared_at(&path, source)? {
-            return Ok(Some(place));
-        }
-        let Some(record) = self.stored(position)? else { return Ok(None) };
-        Ok(touched_in(&record, &path)?.into_iter().find_map(|touched| touched.declared_at))
-    }
-
-    /// Visits the records of a resource, newest first, up to a large one of a source that made a revision up to `upto`. It
-    /// may visit that one, too.
-    fn each_record_since_large(
-        &self,
-        path: &str,
-        source: &str,
-        upto: u64,
-        visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
-    ) -> Result<(), StoreError> {
-        self.each_record_before(path, |position| self.is_large_of(position, source, upto), visit)
-    }
-
-    /// Whether the record at a position is a large one of a source, of a revision up to `upto`.
-    fn is_large_of(&self, position: u64, source: &str, upto: u64) -> bool {
-        if !self.large.knows(position)
-            && let Ok(Some((length, beginning))) = self.engine.beginning(position)
-            && length > LARGE as u64
-            && let Ok(head) = RecordHead::read(&beginning)
-            && head.position == position
-        {
-            self.large.note_head(&head);
-        }
-        self.large.is_of(position, source, upto)
-    }
-
-    /// Visits the records of a resource, newest first, up to one that ends the search by its position. That one is not
-    /// read.
-    fn each_record_before(
-        &self,
-        path: &str,
-        is_end: impl Fn(u64) -> bool,
-        mut visit: impl FnMut(&RecordHead, &[u8]) -> Result<Search, StoreError>,
-    ) -> Result<(), StoreError> {
-        let query = Query::Resource(path.to_owned());
-        let (mut before, mut limit) = (u64::MAX, self.first_search());
-        loop {
-            let positions = self.engine.positions(&query, before, limit)?.unwrap_or_default();
-            let end = positions.iter().position(|position| is_end(*position));
-            let records = match (end, positions.first()) {
-                (Some(0), _) => return Ok(()),
-                // A record that is added meanwhile is not among them.
-                (Some(count), Some(newest)) => self.engine.history(&query, newest + 1, count)?,
-                _ => self.engine.history(&query, before, limit)?,
-            };
-            for bytes in &records {
-                let head = RecordHead::read(bytes)?;
-                before = head.position;
-                if bytes.len() > LARGE {
-                    self.large.note_head(&head);
-                }
-                if visit(&head, bytes)? == Search::Ends {
-                    return Ok(());
-                }
-            }
-            if end.is_some() || records.len() < limit {
-                return Ok(());
-            }
-            limit = (limit * 4).min(MOST_RECORDS);
-        }
+            found.changed.get_or_insert(set);
+            Ok(if is_own || source.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(found)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Search {
-    GoesOn,
-    Ends,
-}
-
-/// The search for what others have written to a resource, from its newest record to older ones.
+/// The search for what others have written to a resource, from its newest commit to older ones.
 #[derive(Debug, Default)]
 struct ForeignSearch {
     writes: Vec<ForeignWrite>,
     /// The fields that the source itself has written since. It may have left others as somebody had set them.
     own: BTreeSet<String>,
+    /// How many commits were read.
+    read: usize,
 }
 
 impl ForeignSearch {
-    /// Adds what a record wrote. Returns whether older ones matter.
-    fn read(&mut self, is_own: bool, written: Vec<(ForeignWrite, Received)>) -> Search {
-        let mut end = Search::GoesOn;
-        for (mut write, received) in written {
-            if received == Received::Yes {
-                end = Search::Ends;
-            }
-            if is_own {
-                self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
-                if write.before.is_none() || write.after.is_none() {
-                    end = Search::Ends;
-                }
-                continue;
-            }
-            let is_whole = write.before.is_none() || write.after.is_none();
-            for side in [&mut write.before, &mut write.after].into_iter().flatten() {
-                if let Some(fields) = side.as_object_mut() {
-                    fields.retain(|name, _| !self.own.contains(name));
-                }
-            }
-            let is_empty = |side: &Option<Value>| side.as_ref().is_none_or(|side| names_in(side).next().is_none());
-            if is_whole || !is_empty(&write.before) || !is_empty(&write.after) {
-                self.writes.push(write);
+    /// Adds what a commit wrote. Returns whether older ones do not matter.
+    fn add(&mut self, is_own: bool, mut write: ForeignWrite, received: Received) -> bool {
+        let is_whole = write.before.is_none() || write.after.is_none();
+        let is_end = received == Received::Yes;
+        if is_own {
+            self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
+            return is_end || is_whole;
+        }
+        for side in [&mut write.before, &mut write.after].into_iter().flatten() {
+            if let Some(fields) = side.as_object_mut() {
+                fields.retain(|name, _| !self.own.contains(name));
             }
         }
-        end
+        let is_empty = |side: &Option<Value>| side.as_ref().is_none_or(|side| names_in(side).next().is_none());
+        if is_whole || !is_empty(&write.before) || !is_empty(&write.after) {
+            self.writes.push(write);
+        }
+        is_end
     }
 }
 
@@ -329,31 +175,26 @@ enum Received {
     No,
 }
 
-/// What a record wrote to a resource, and whether `source` received the resource by it. `state` has the descriptions of
-/// API keys.
-fn writes_to(
-    path: &str,
-    bytes: &[u8],
+/// What a commit wrote to a resource, and whether `source` received the resource by it. `state` has the descriptions of API
+/// keys.
+fn written_by(
+    header: &CommitHeader,
+    revision: u64,
+    touched: Touched,
     source: &str,
     state: &Snapshot,
-) -> Result<Vec<(ForeignWrite, Received)>, StoreError> {
-    let RecordHead { revision, at, author, .. } = RecordHead::read(bytes)?;
-    let (by, at) = (writer(&author, state), at.to_string());
-    let touched = touched_in(bytes, path)?.into_iter();
-    let write = |touched: Touched| {
-        let Touched { mut before, mut after, .. } = touched;
-        let owner_in = |side: &mut Option<Value>| {
-            let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
-            claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))
-        };
-        let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
-        let was_there = before.is_some() && owner.as_deref() != Some(source);
-        let is_received = was_there && next.as_deref() == Some(source);
-        let (by, at) = (by.clone(), at.clone());
-        let write = ForeignWrite { before, after, owner, by, revision: revision.unwrap_or_default(), at };
-        (write, if is_received { Received::Yes } else { Received::No })
+) -> (ForeignWrite, Received) {
+    let Touched { mut before, mut after, .. } = touched;
+    let owner_in = |side: &mut Option<Value>| {
+        let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
+        claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))
     };
-    Ok(touched.map(write).collect())
+    let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
+    let was_there = before.is_some() && owner.as_deref() != Some(source);
+    let is_received = was_there && next.as_deref() == Some(source);
+    let (by, at) = (writer(&header.author, state), header.at.to_string());
+    let write = ForeignWrite { before, after, owner, by, revision, at };
+    (write, if is_received { Received::Yes } else { Received::No })
 }
 
 #[cfg(test)]
@@ -364,6 +205,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{
+            id::Id,
             kind::{https_edge::HttpsEdge, owner::Owner},
             operation::{Author, Claim, Operation},
         },

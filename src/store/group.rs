@@ -20,17 +20,14 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber,
-    changes::Changes,
-    codec,
-    engine::{Batch, Tip},
-    history::{Outcome, Record, ScrubbedRecord, chain},
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
+    engine::{Batch, Hash, Tip},
+    entries::CommitEntries,
+    history::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
     measured,
     recent::{ChangedResource, bytes_of, changed_resources},
-    record_writer::RecordWriter,
-    touched::Describer,
     tried::NextState,
-    written::{digest_of, written},
+    written::{Transition, written},
 };
 use crate::{
     model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},
@@ -88,9 +85,31 @@ type Member = (Sender<Turn>, Option<(Revision, usize)>);
 
 /// A batch that is complete except for its place in the chain of hashes.
 struct Unchained {
-    record: Bytes,
-    changes: Changes,
+    header: Bytes,
+    digest: Hash,
+    calls: Bytes,
+    entries: CommitEntries,
     made: Option<MadeRevision>,
+}
+
+impl Unchained {
+    /// Completes a header with the calls and entries of its commit.
+    fn new(
+        header: CommitHeader,
+        calls: &[String],
+        entries: CommitEntries,
+        made: Option<MadeRevision>,
+    ) -> Result<Self, StoreError> {
+        let changed = codec::resource_changes(&entries).count();
+        let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
+        let calls = serde_json::to_vec(calls).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
+    }
+
+    /// Its length in the log, more or less.
+    fn size(&self) -> usize {
+        self.header.len() + self.calls.len() + self.entries.size()
+    }
 }
 
 /// What subscribers are told of a revision.
@@ -211,7 +230,7 @@ impl Store {
                         let applied = Applied { before, after: Arc::clone(&after), changed };
                         let ticket = line.enter(true, Some(Arc::clone(&after)));
                         prepare(&ticket, line, |position| {
-                            self.applied(position, &attempt, proposed.into_calls(), &applied)
+                            self.applied(position, &attempt, &proposed.into_calls(), &applied)
                         });
                         (ticket, Ok(after))
                     }
@@ -249,8 +268,7 @@ impl Store {
     /// Records that earlier records, and former values of resources, were scrubbed.
     pub(super) fn note_scrubbed(&self, scrubbed: Vec<ScrubbedRecord>, message: String) -> Result<(), StoreError> {
         self.note_prepared(|position| {
-            let record = Bytes::from(scrub_record(position, scrubbed, message).to_bytes()?);
-            Ok(Unchained { record, changes: Changes::default(), made: None })
+            Unchained::new(scrub_header(position, scrubbed, message), &[], CommitEntries::default(), None)
         })
     }
 
@@ -262,34 +280,28 @@ impl Store {
         self.settled(ticket)
     }
 
-    /// The record and changes of a commit that makes a revision.
+    /// The header and entries of a commit that makes a revision.
     fn applied(
         &self,
         position: u64,
         attempt: &Attempt,
-        calls: Vec<String>,
+        calls: &[String],
         applied: &Applied,
     ) -> Result<Unchained, StoreError> {
         let Applied { before, after, changed } = applied;
-        let (keyring, digest_key) = (self.keyring.as_deref(), &self.digest_key);
-        let mut head = record(position, attempt, Outcome::Applied, attempt.note.clone(), calls);
-        head.revision = Some(after.revision);
-        let mut record = RecordWriter::begin(&head)?;
-        let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
-        let describer = Describer { before, after, places, reverted_drift, digest_key };
-        let mut changes = written(&describer, changed, keyring, &mut record)?;
-        changes.append(codec::rejections(before, after)?);
-        let digest = || digest_of(&changes, digest_key);
-        let others = || (codec::undo(before, changed, keyring), changed_resources(before, after, changed));
-        let (digest, (undo, changed)) = match changed.len() < LARGE_CHANGE {
-            true => (digest(), others()),
-            false => rayon::join(digest, others),
+        let header = CommitHeader {
+            revision: Some(after.revision),
+            ..header(position, attempt, Outcome::Applied, attempt.note.clone())
         };
-        let (undo, record) = (undo?, record.finish(&digest));
-        self.shares.add(&attempt.author, record.len() + undo.size());
-        changes.append(undo);
+        let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
+        let transition = Transition { before, after, places, reverted_drift };
+        let mut entries = written(&transition, changed, self.keyring.as_deref())?;
+        entries.append(codec::rejections(before, after)?);
+        let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
-        Ok(Unchained { record, changes, made: Some(made) })
+        let unchained = Unchained::new(header, calls, entries, Some(made))?;
+        self.shares.add(&attempt.author, unchained.size());
+        Ok(unchained)
     }
 
     fn unchanged(
@@ -302,10 +314,11 @@ impl Store {
     ) -> Result<Unchained, StoreError> {
         // What was refused can be anything, also a token in the place of an ID.
         let hidden = |text: String| without_tokens(&text).into_owned();
-        let calls = calls.into_iter().map(hidden).collect();
-        let record = Bytes::from(record(position, attempt, outcome, hidden(message), calls).to_bytes()?);
-        self.shares.add(&attempt.author, record.len());
-        Ok(Unchained { record, changes: Changes::default(), made: None })
+        let calls: Vec<String> = calls.into_iter().map(hidden).collect();
+        let header = header(position, attempt, outcome, hidden(message));
+        let unchained = Unchained::new(header, &calls, CommitEntries::default(), None)?;
+        self.shares.add(&attempt.author, unchained.size());
+        Ok(unchained)
     }
 
     /// Waits until a ticket is settled, and leads when it is its turn.
@@ -375,15 +388,15 @@ impl Store {
             };
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
             let visible = match prepared.recv().unwrap_or_else(lost) {
-                Ok(Unchained { record, changes, made }) => {
-                    let hash = chain(&end.hash, &record);
+                Ok(Unchained { header, digest, calls, entries, made }) => {
+                    let hash = chain_commit(&end.hash, &header, &digest);
                     let (revision, next_order) = match &snapshot {
                         Some(it) => (it.revision, it.next_order()),
                         None => (end.revision, end.next_order),
                     };
-                    let batch = Batch { position, revision, next_order, record, hash, changes };
+                    let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
                     end = Tip::after(&batch);
-                    let bytes = bytes_of(&batch.changes);
+                    let bytes = bytes_of(&batch.entries);
                     batches.push(batch);
                     snapshot.zip(made).map(|(snapshot, MadeRevision { changed, author, at })| {
                         (Revision { snapshot, changed, author, at }, bytes)
@@ -472,9 +485,9 @@ fn free_later(replaced: Vec<Arc<Snapshot>>) {
     let _ = std::thread::Builder::new().name("free".into()).spawn(wait);
 }
 
-/// The record of an attempt, without what it did to resources.
-fn record(position: u64, attempt: &Attempt, outcome: Outcome, message: String, calls: Vec<String>) -> Record {
-    Record {
+/// The header of an attempt, without what it did.
+fn header(position: u64, attempt: &Attempt, outcome: Outcome, message: String) -> CommitHeader {
+    CommitHeader {
         position,
         revision: None,
         at: attempt.at,
@@ -483,15 +496,13 @@ fn record(position: u64, attempt: &Attempt, outcome: Outcome, message: String, c
         source: attempt.source.clone(),
         outcome,
         message,
-        calls,
-        resources: Vec::new(),
-        changes: String::new(),
+        operations: 0,
+        changed: 0,
         scrubbed: Vec::new(),
     }
 }
 
-/// The record of a scrub.
-pub(super) fn scrub_record(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> Record {
-    let attempt = Attempt::new(Author::Local);
-    Record { scrubbed, ..record(position, &attempt, Outcome::Scrubbed, message, Vec::new()) }
+/// The header of a scrub.
+pub(super) fn scrub_header(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> CommitHeader {
+    CommitHeader { scrubbed, ..header(position, &Attempt::new(Author::Local), Outcome::Scrubbed, message) }
 }

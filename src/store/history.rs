@@ -1,4 +1,4 @@
-//! History: a record of every attempt to change the store, in a hash chain that reveals changes to it.
+//! History: the header and the entries of every attempt to change the store, in a hash chain that reveals changes to it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{StoreError, engine::Hash, recent::ChangeEvent, side_outline::SideOutline};
+use super::{
+    StoreError,
+    engine::{Batch, Hash},
+};
 use crate::model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets};
-
-/// From this size on, a record is hashed on all cores.
-const LARGE_RECORD: usize = 1 << 20;
 
 /// How much history is kept. Older records are dropped, together with the tombstones of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +51,17 @@ pub enum Outcome {
     Scrubbed,
 }
 
-/// An attempt to change the store. It contains no secret (D58).
+/// The header of a commit: who made it, when and why, and how much it changed. It contains no secret (D58).
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Record {
-    /// The number of the record: 1 for the first, without gaps.
+pub struct CommitHeader {
+    /// The number of the commit: 1 for the first, without gaps.
     pub position: u64,
     /// The new revision, or none if the attempt changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
     /// The time at which the attempt began, in whole seconds.
     pub at: Timestamp,
-    /// The time until the record was written, in milliseconds.
+    /// The time until the commit was written, in milliseconds.
     #[serde(default)]
     pub milliseconds: u64,
     /// The author.
@@ -74,17 +74,68 @@ pub struct Record {
     /// The reason why the attempt was refused or failed, or why the source was suspended; or a note about what was applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The number of calls.
+    #[serde(default)]
+    pub operations: usize,
+    /// The number of resources that the attempt changed.
+    #[serde(default)]
+    pub changed: usize,
+    /// The earlier commits that were scrubbed of API tokens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scrubbed: Vec<ScrubbedRecord>,
+}
+
+/// A commit with what it did to each resource, as people read it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    /// The header.
+    #[serde(flatten)]
+    pub header: CommitHeader,
     /// The calls as `METHOD path`, in order.
     pub calls: Vec<String>,
     /// The resources that the attempt changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Touched>,
-    /// A keyed digest of the changes of the state.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub changes: String,
-    /// The earlier records that were scrubbed of API tokens.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub scrubbed: Vec<ScrubbedRecord>,
+}
+
+/// A record is read like its header.
+impl std::ops::Deref for Record {
+    type Target = CommitHeader;
+
+    fn deref(&self) -> &CommitHeader {
+        &self.header
+    }
+}
+
+impl CommitHeader {
+    /// Returns the canonical form, which the hash chain covers.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        json::bytes(self, Secrets::Masked)
+            .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
+    }
+
+    /// Parses the canonical form.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        serde_json::from_slice(bytes).map_err(damaged)
+    }
+
+    /// The source that made the revision, if one did.
+    pub(crate) fn applied_by(&self) -> Option<&str> {
+        match &self.author {
+            Author::Source { source, .. } if self.outcome == Outcome::Applied => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The error of a part of the history that cannot be read.
+pub(super) fn damaged(error: impl std::fmt::Display) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}"))
+}
+
+/// Reads the calls of a commit.
+pub(super) fn calls_of(batch: &Batch) -> Result<Vec<String>, StoreError> {
+    if batch.calls.is_empty() { Ok(Vec::new()) } else { serde_json::from_slice(&batch.calls).map_err(damaged) }
 }
 
 /// A record that was scrubbed of API tokens. It keeps the hash that it had before.
@@ -92,14 +143,15 @@ pub struct Record {
 pub struct ScrubbedRecord {
     /// Its position.
     pub position: u64,
-    /// The BLAKE3 hash of its scrubbed form, in hexadecimal.
+    /// The BLAKE3 hash of its scrubbed header and of the digest of the rest, in hexadecimal.
     pub digest: String,
 }
 
 impl ScrubbedRecord {
-    /// Describes the scrubbed form of a record.
-    pub(crate) fn new(position: u64, record: &[u8]) -> Self {
-        Self { position, digest: blake3::hash(record).to_hex().to_string() }
+    /// Describes the scrubbed form of a commit.
+    pub(crate) fn new(batch: &Batch) -> Self {
+        let hash = blake3::Hasher::new().update(&batch.header).update(&batch.digest).finalize();
+        Self { position: batch.position, digest: hash.to_hex().to_string() }
     }
 }
 
@@ -114,15 +166,9 @@ impl ScrubbedRecords {
         self.0.extend(earlier.map(|it| (it.position, it.digest.clone())));
     }
 
-    /// Adds the records that a record in its canonical form lists, if it can be read.
-    pub(crate) fn add_from(&mut self, record: &[u8]) {
-        #[derive(Deserialize)]
-        struct ScrubListing {
-            position: u64,
-            #[serde(default)]
-            scrubbed: Vec<ScrubbedRecord>,
-        }
-        if let Ok(ScrubListing { position, scrubbed }) = serde_json::from_slice(record) {
+    /// Adds the records that a header lists, if it can be read.
+    pub(crate) fn add_from(&mut self, header: &[u8]) {
+        if let Ok(CommitHeader { position, scrubbed, .. }) = CommitHeader::from_bytes(header) {
             self.add(position, &scrubbed);
         }
     }
@@ -185,124 +231,16 @@ impl Touched {
     }
 }
 
-impl Record {
-    /// Returns the canonical form, which the hash chain covers.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        json::bytes(self, Secrets::Masked)
-            .map_err(|error| StoreError::new(Code::Internal, format!("cannot write history: {error}")))
-    }
-
-    /// Parses the canonical form.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
-    }
-}
-
-/// A record of a revision without the values of its resources: those of a first commit do not belong in memory.
-#[derive(Debug, Deserialize)]
-pub(crate) struct RecordOutline {
-    /// The time at which the attempt began.
-    pub at: Timestamp,
-    /// The author.
-    pub author: Author,
-    /// The resources that the revision changed.
-    #[serde(default)]
-    pub resources: Vec<TouchedOutline>,
-}
-
-/// What a revision did to a resource, without its values.
-#[derive(Debug, Deserialize)]
-#[serde(from = "TouchedNames")]
-pub(crate) struct TouchedOutline {
-    /// Its kind.
-    pub kind: Kind,
-    /// Its path in the API.
-    pub path: String,
-    /// Its name in the manifests, if a source owns it.
-    pub name: Option<String>,
-    /// The source that owns it.
-    pub source: Option<String>,
-    /// What happened to it.
-    pub event: Option<ChangeEvent>,
-    /// The names of the fields that differ; none of a resource that was created or deleted.
-    pub fields: Vec<String>,
-    /// The names of those that no longer have a value.
-    pub unset: BTreeSet<String>,
-    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
-    pub reverted_drift: Vec<String>,
-    /// The source that owned the resource before, and the one that it was offered to, if that changed.
-    pub owner_before: Option<OwnerOutline>,
-    /// The same after the change.
-    pub owner_after: Option<OwnerOutline>,
-}
-
-/// The ownership of a resource, if a revision changed it.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct OwnerOutline {
-    /// The source.
-    pub source: String,
-    /// The source that may take the resource over.
-    pub transfer_to: Option<String>,
-}
-
-/// What is read for a [`TouchedOutline`].
-#[derive(Deserialize)]
-struct TouchedNames {
-    kind: Kind,
-    path: String,
-    name: Option<String>,
-    source: Option<String>,
-    #[serde(default)]
-    reverted_drift: Vec<String>,
-    before: Option<SideOutline>,
-    after: Option<SideOutline>,
-}
-
-impl From<TouchedNames> for TouchedOutline {
-    fn from(touched: TouchedNames) -> Self {
-        let TouchedNames { kind, path, name, source, reverted_drift, before, after } = touched;
-        let event = ChangeEvent::of(before.is_some(), after.is_some());
-        let (before, after) = match (before, after) {
-            (Some(before), Some(after)) => (before, after),
-            _ => (SideOutline::default(), SideOutline::default()),
-        };
-        let unset = before.set.difference(&after.set).cloned().collect();
-        let fields: BTreeSet<String> = before.names.into_iter().chain(after.names).collect();
-        Self {
-            kind,
-            path,
-            name,
-            source,
-            event,
-            fields: fields.into_iter().collect(),
-            unset,
-            reverted_drift,
-            owner_before: before.owner,
-            owner_after: after.owner,
-        }
-    }
-}
-
-impl RecordOutline {
-    /// Parses the canonical form of a record.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| StoreError::new(Code::StoreCorrupt, format!("a history record is damaged: {error}")))
-    }
-}
-
-/// Returns the hash of a record after the record with the hash `before`.
+/// Returns the hash of a record after the one with the hash `before`.
 pub(crate) fn chain(before: &Hash, record: &[u8]) -> Hash {
     let mut hasher = blake3::Hasher::new_derive_key("edgewright 2026 history chain");
-    hasher.update(before);
-    if record.len() < LARGE_RECORD {
-        hasher.update(record)
-    } else {
-        hasher.update_rayon(record)
-    };
+    hasher.update(before).update(record);
     hasher.finalize().into()
+}
+
+/// Returns the hash of a commit after the one with the hash `before`.
+pub(crate) fn chain_commit(before: &Hash, header: &[u8], digest: &Hash) -> Hash {
+    chain(before, &[digest.as_slice(), header].concat())
 }
 
 /// The result of verifying the hash chain.
@@ -323,9 +261,9 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Checks that a record continues the chain, and counts it. [`Verified::finish`] must follow the last one.
-    pub fn next(&mut self, before: &Hash, record: &[u8], hash: &Hash) -> Result<(), StoreError> {
-        let parsed = Record::from_bytes(record)?;
+    /// Checks that a commit continues the chain, and counts it. [`Verified::finish`] must follow the last one.
+    pub(crate) fn next(&mut self, before: &Hash, batch: &Batch) -> Result<(), StoreError> {
+        let parsed = CommitHeader::from_bytes(&batch.header)?;
         let broken = |what: &str| Err(broken_at(parsed.position, what));
         if self.records > 0 && self.hash != *before {
             return broken("it does not follow the previous record");
@@ -333,16 +271,16 @@ impl Verified {
         if self.records > 0 && self.oldest + self.records != parsed.position {
             return broken("the previous record is missing");
         }
-        if chain(before, record) == *hash {
+        if chain_commit(before, &batch.header, &batch.digest) == batch.hash {
             self.listed.add(parsed.position, &parsed.scrubbed);
         } else {
-            self.replaced.push(ScrubbedRecord::new(parsed.position, record));
+            self.replaced.push(ScrubbedRecord::new(batch));
         }
         if self.records == 0 {
             self.oldest = parsed.position;
         }
         self.records += 1;
-        self.hash = *hash;
+        self.hash = batch.hash;
         Ok(())
     }
 

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-
 use super::{
     StoreError,
-    engine::{Batch, Engine, Hash, Query, State, Statistics, Tip, UndoVisit, Visit},
+    engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit, Tip},
+    history::CommitHeader,
     mint,
+    stories::OpenStories,
 };
 use crate::model::code::Code;
 
@@ -42,10 +42,10 @@ impl Engine for MemoryEngine {
     fn load(&self) -> Result<State, StoreError> {
         let log = self.log();
         let mut records = BTreeMap::new();
-        for (key, value) in log.iter().flat_map(|batch| batch.changes.iter()) {
-            match value {
-                Some(value) => records.insert(key.to_owned(), value.to_vec()),
-                None => records.remove(key),
+        for entry in log.iter().flat_map(|batch| batch.entries.iter()) {
+            match entry.after {
+                Some(value) => records.insert(entry.key.to_owned(), value.to_vec()),
+                None => records.remove(entry.key),
             };
         }
         let records = records.into_iter().collect();
@@ -68,37 +68,44 @@ impl Engine for MemoryEngine {
         Ok(Some(self.log().iter().filter(|batch| batch.position > position).cloned().collect()))
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let log = self.log();
         let mut found = Vec::new();
         for batch in log.iter().rev().filter(|batch| batch.position < before) {
-            if query.selects(&batch.record)? {
-                found.push(batch.record.clone());
-            }
             if found.len() == limit {
                 break;
+            }
+            let header = CommitHeader::from_bytes(&batch.header)?;
+            if query.selects(&header) {
+                found.push(header);
             }
         }
         Ok(found)
     }
 
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        let mut before = Hash::default();
-        for batch in self.log().iter() {
-            visit(&before, &batch.record, &batch.hash)?;
-            before = batch.hash;
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        Ok(self.log().iter().find(|batch| batch.position == position).cloned())
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        let batches: Vec<Batch> = self.log().clone();
+        let mut open = OpenStories::of(&wanted);
+        for batch in batches.iter().rev().filter(|batch| batch.position < wanted.before) {
+            if open.is_empty() {
+                break;
+            }
+            open.visit(&wanted, batch, visit)?;
         }
         Ok(())
     }
 
-    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let mut before = Tip::default();
         // Without the lock, so that commits need not wait.
         let batches: Vec<Batch> = self.log().clone();
-        for mut batch in batches {
+        for batch in batches {
             let after = Tip::after(&batch);
-            if after.revision > revision {
-                batch.changes = batch.changes.undoing();
+            if after.revision > revision || revision == 0 {
                 visit(before, batch)?;
             }
             before = after;

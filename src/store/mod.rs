@@ -3,20 +3,19 @@
 
 pub(crate) mod backup;
 pub(crate) mod blame;
-pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 mod codec;
 pub(crate) mod commits;
 mod declared;
 pub(crate) mod engine;
+pub(crate) mod entries;
 mod error;
 pub(crate) mod fault;
 pub(crate) mod folder;
 mod foreign;
 mod group;
 pub(crate) mod history;
-mod large_records;
 pub(crate) mod masked;
 pub(crate) mod measured;
 pub(crate) mod memory;
@@ -26,20 +25,16 @@ pub(crate) mod patience;
 mod probe;
 pub(crate) mod recent;
 mod record;
-mod record_head;
-pub(crate) mod record_summary;
-mod record_touched;
-mod record_writer;
+pub(crate) mod records;
 pub(crate) mod rejected;
 mod rekey;
 mod scrub;
 pub(crate) mod seal;
 pub(crate) mod select;
 mod shares;
-mod side_outline;
 pub(crate) mod state_records;
-mod stored;
-mod touched;
+mod stories;
+pub(crate) mod touched;
 mod tried;
 mod trusted_time;
 mod written;
@@ -74,13 +69,12 @@ use crate::model::{
     snapshot::Snapshot,
 };
 use declared::DeclaredPlaces;
-use engine::{Engine, Hash, OnDisk, Query, Statistics, Tip};
+use engine::{Engine, OnDisk, Statistics, Tip};
 use folder::{FolderEngine, FolderReader, forget_runs};
 pub(crate) use folder::{on_disk, read_beside, set_aside, write_beside};
 pub(crate) use group::Entered;
 use group::Queue;
-use history::{Outcome, Places, Record, RecordOutline, Retention, RevertedDrift, Verified};
-use large_records::LargeRecords;
+use history::{Outcome, Places, Retention, RevertedDrift, Verified};
 use past::PastStates;
 use recent::{ChangedResource, NextRevision, Recent};
 use seal::{Keyring, MasterKeySource, NewMaster};
@@ -110,7 +104,6 @@ pub struct Store {
     recent: Recent,
     declared: DeclaredPlaces,
     past: PastStates,
-    large: LargeRecords,
     retention: Retention,
     shares: Shares,
     root_secret: [u8; 32],
@@ -290,7 +283,6 @@ impl Store {
             recent,
             declared: DeclaredPlaces::default(),
             past: PastStates::default(),
-            large: LargeRecords::default(),
             retention,
             shares: Shares::new(&retention, tip.position),
             root_secret,
@@ -392,26 +384,10 @@ impl Store {
         self.root_secret
     }
 
-    /// Returns at most `limit` records before position `before`, newest first.
-    pub fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.engine.history(query, before, limit)?.iter().map(|record| Record::from_bytes(record)).collect()
-    }
-
-    /// Returns the record that made a revision, or none if the revision does not exist or its record is no longer kept.
-    pub fn record(&self, revision: u64) -> Result<Option<Record>, StoreError> {
-        Ok(self.history(&Query::Revision(revision), u64::MAX, 1)?.pop())
-    }
-
-    /// Returns what a revision did, and a hash of its record, or none if its record is no longer kept.
-    pub(crate) fn outline(&self, revision: u64) -> Result<Option<(Hash, RecordOutline)>, StoreError> {
-        let Some(record) = self.engine.history(&Query::Revision(revision), u64::MAX, 1)?.pop() else { return Ok(None) };
-        Ok(Some((blake3::hash(&record).into(), RecordOutline::from_bytes(&record)?)))
-    }
-
     /// Checks the hash chain of all records that are kept.
     pub fn verify(&self) -> Result<Verified, StoreError> {
         let mut verified = Verified::default();
-        self.engine.walk(&mut |before, record, hash| verified.next(before, record, hash))?;
+        self.engine.walk(0, &mut |before, batch| verified.next(&before.hash, &batch))?;
         verified.finish()
     }
 

@@ -136,7 +136,7 @@ impl Store {
         // The oldest revision that can be restored, if it is newer than the revision.
         let mut oldest = None;
         let mut last = None;
-        self.engine.undo_from(revision, &mut |before, batch| {
+        self.engine.walk(revision, &mut |before, batch| {
             // The current state is without newer batches.
             if batch.revision > current.revision {
                 return Ok(());
@@ -149,8 +149,8 @@ impl Store {
             if before.revision == revision {
                 end = Some(before);
             }
-            if after > before.revision && after > revision && !former.add(&batch) {
-                oldest = Some(after);
+            if after > before.revision && after > revision {
+                former.add(&batch);
             }
             Ok(())
         })?;

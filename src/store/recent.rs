@@ -13,10 +13,10 @@ use tokio::sync::watch;
 
 use super::{
     Revision, StoreError,
-    changes::Changes,
     codec::{self, Former},
     engine::{Batch, State, Tip},
-    record_head::RecordHead,
+    entries::CommitEntries,
+    history::CommitHeader,
     seal::Keyring,
 };
 use crate::model::{key::Key, operation::Claim, snapshot::Snapshot};
@@ -155,14 +155,13 @@ impl Recent {
                 continue;
             }
             let mut former = Former::default();
-            let (true, Ok(RecordHead { at, author, .. })) = (former.add(batch), RecordHead::read(&batch.record)) else {
-                // Readers cannot follow from before it.
-                break;
-            };
+            former.add(batch);
+            // Readers cannot follow from before a commit that does not say who made it.
+            let Ok(CommitHeader { at, author, .. }) = CommitHeader::from_bytes(&batch.header) else { break };
             let before = Arc::new(former.before(&after, previous.revision, previous.next_order, keyring)?);
             let changed = changed_resources(&before, &after, &codec::changed_keys(batch)?);
             let snapshot = std::mem::replace(&mut after, before);
-            revisions.push((Revision { snapshot, changed, author, at }, bytes_of(&batch.changes)));
+            revisions.push((Revision { snapshot, changed, author, at }, bytes_of(&batch.entries)));
         }
         let recent = Self::after(after.revision);
         drop(recent.push(revisions.into_iter().rev()));
@@ -240,17 +239,17 @@ impl Window {
     }
 }
 
-/// Returns the size of the resources that changes write.
-pub(super) fn bytes_of(changes: &Changes) -> usize {
-    codec::resource_changes(changes).filter_map(|(_, value)| value).map(<[u8]>::len).sum()
+/// Returns the size of the resources that a commit writes.
+pub(super) fn bytes_of(entries: &CommitEntries) -> usize {
+    codec::resource_changes(entries).filter_map(|entry| entry.after).map(<[u8]>::len).sum()
 }
 
 /// Returns how many of the last batches fit into the window.
 fn fitting(batches: &[Batch]) -> usize {
     let (mut changes, mut bytes) = (0, 0);
     let fits = |batch: &&Batch| {
-        changes += codec::resource_changes(&batch.changes).count();
-        bytes += bytes_of(&batch.changes);
+        changes += codec::resource_changes(&batch.entries).count();
+        bytes += bytes_of(&batch.entries);
         changes <= MOST_CHANGES && bytes <= MOST_BYTES
     };
     batches.iter().rev().take(MOST_REVISIONS).take_while(fits).count()
@@ -267,7 +266,7 @@ mod tests {
             kind::ip_restriction::{IpRestriction, Traffic},
             operation::{Author, Operation},
         },
-        store::{Commit, Store, mint},
+        store::{Commit, Store, entries::CommitEntry, mint},
     };
 
     fn create(name: &str) -> Operation {
@@ -336,11 +335,14 @@ mod tests {
 
     #[test]
     fn only_changes_of_resources_count() {
-        let change = |key: &str, bytes: usize| (key.to_owned(), Some(vec![0; bytes]));
-        let removed = ("r/HttpsEdge//b".to_owned(), None);
-        let changes = [change("r/HttpsEdge//a", 3), change("u/r/HttpsEdge//a", 5), change("x/shop", 7), removed];
-        let changes: Changes = changes.into_iter().collect();
-        assert_eq!((bytes_of(&changes), codec::resource_changes(&changes).count()), (3, 2));
+        let entry = |key, after| CommitEntry { key, after, before: Some(&[0; 5]), ..CommitEntry::default() };
+        let entries = [
+            entry("r/HttpsEdge//a", Some(&[0; 3][..])),
+            entry("x/shop", Some(&[0; 7][..])),
+            entry("r/HttpsEdge//b", None),
+        ];
+        let entries: CommitEntries = entries.into_iter().collect();
+        assert_eq!((bytes_of(&entries), codec::resource_changes(&entries).count()), (3, 2));
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub(super) enum Lost<'a> {
     Refused,
     /// Masks take their places, in an earlier state.
     Masked,
+    /// Digests take their places, which tell whether another earlier state has the same ones.
+    Digested,
     /// Those of another state of the resource take their places if they are the same, and otherwise masks.
     SameAs(&'a Entry),
 }
@@ -225,6 +227,7 @@ impl SealedSecrets {
                     return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
                 }
                 Lost::Masked => self.masked(public),
+                Lost::Digested => self.digested(public),
                 Lost::SameAs(other) => self.same_as(other, name, public, keyring).or_else(|| self.masked(public)),
             },
             Err(NotOpened::UnknownKey(id)) => {
@@ -263,8 +266,18 @@ impl SealedSecrets {
     /// The Spec with masks in the places of its secrets.
     fn masked(&self, public: &str) -> Option<OpenedRecord> {
         let mask = format!("\"{MASK}\"");
-        let size = self.at.len() * mask.len();
-        let (text, _) = self.joined(public, size, &mut std::iter::repeat(mask.as_str()))?;
+        self.without(public, &mut std::iter::repeat(mask.as_str()))
+    }
+
+    /// The Spec with digests in the places of its secrets.
+    fn digested(&self, public: &str) -> Option<OpenedRecord> {
+        let digests: Vec<String> = self.digests.iter().map(|digest| format!("\"{digest}\"")).collect();
+        self.without(public, &mut digests.iter().map(String::as_str))
+    }
+
+    /// The Spec with other texts in the places of its secrets.
+    fn without(&self, public: &str, texts: &mut dyn Iterator<Item = &str>) -> Option<OpenedRecord> {
+        let (text, _) = self.joined(public, 0, texts)?;
         Some(OpenedRecord { text, token: None, secrets: StoredSecrets::Lost })
     }
 

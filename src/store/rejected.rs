@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use self::apart::Apart;
 use super::{
     Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commits::is_dirty, engine::Query,
-    record_summary::RecordSummary,
+    history::CommitHeader,
 };
 use crate::model::{
     code::Code,
@@ -103,10 +103,10 @@ impl Store {
         let query = if is_rolled_back { Query::All } else { Query::Reconciliations };
         let (mut before, mut read) = (u64::MAX, 0);
         'batches: while read < MOST_READ {
-            let records = self.summaries(&query, before, RECORDS)?;
+            let records = self.headers(&query, before, RECORDS)?;
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             read += records.len();
-            for RecordSummary { revision, author, at, .. } in records {
+            for CommitHeader { revision, author, at, .. } in records {
                 match (author, revision) {
                     (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
                         // After a destroy, nothing is in effect.
@@ -115,7 +115,7 @@ impl Store {
                     (Author::Rollback { to, source: of, .. }, Some(_))
                         if of.as_deref().is_none_or(|of| of == source) =>
                     {
-                        let found = self.summaries(&Query::Revision(to), u64::MAX, 1)?;
+                        let found = self.headers(&Query::Revision(to), u64::MAX, 1)?;
                         let Some(brought_back) = found.first() else { return Ok(None) };
                         before = brought_back.position + 1;
                         continue 'batches;
@@ -195,7 +195,7 @@ impl Store {
         let mut found = BTreeMap::new();
         let mut before = u64::MAX;
         while found.len() < sources.len() {
-            let records = self.summaries(&Query::Reconciliations, before, RECORDS)?;
+            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
             let Some(oldest) = records.last().map(|record| record.position) else { break };
             for record in records {
                 let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {

@@ -4,10 +4,9 @@
 use bytes::Bytes;
 
 use super::{
-    Store, StoreError,
-    changes::Changes,
-    codec,
-    engine::{Batch, UNDO},
+    Store, StoreError, codec,
+    engine::Batch,
+    entries::{CommitEntries, CommitEntry},
     folder::forget_manifests,
     history::ScrubbedRecord,
     record,
@@ -55,13 +54,12 @@ impl Store {
     /// Finds the API tokens in the history, which must be intact.
     pub(crate) fn recorded_tokens(&self) -> Result<RecordedTokens, StoreError> {
         self.verify()?;
-        let mut found = RecordedTokens::default();
-        self.engine.undo_from(0, &mut |_, batch| {
-            if let Some(record) = scrubbed_record(&batch.record) {
-                found.records.push(ScrubbedRecord::new(batch.position, &record));
+        let (mut found, keyring) = (RecordedTokens::default(), self.keyring.as_deref());
+        self.engine.walk(0, &mut |_, batch| {
+            if let Some(scrubbed) = scrubbed_batch(&batch, keyring)? {
+                found.records.push(ScrubbedRecord::new(&scrubbed));
             }
-            let former = batch.changes.iter().filter(|(key, _)| key.starts_with(UNDO));
-            found.former += former.filter(|(_, value)| value.is_some_and(is_with_token)).count() as u64;
+            found.former += batch.entries.iter().filter(|entry| entry.before.is_some_and(is_with_token)).count() as u64;
             Ok(())
         })?;
         Ok(found)
@@ -86,25 +84,39 @@ fn is_with_token(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(has_token)
 }
 
-/// A record without the secret parts of its tokens, or none if it has none. Tokens have no character that JSON escapes.
-fn scrubbed_record(record: &[u8]) -> Option<Bytes> {
-    let text = std::str::from_utf8(record).ok().filter(|text| has_token(text))?;
+/// A text without the secret parts of its tokens. Tokens have no character that JSON escapes.
+fn scrubbed_text(text: &Bytes) -> Option<Bytes> {
+    let text = std::str::from_utf8(text).ok().filter(|text| has_token(text))?;
     Some(without_tokens(text).into_owned().into())
 }
 
-/// A batch of the history without the secret parts of its tokens, or none if it has none.
+/// A commit without the secret parts of its tokens, or none if it has none.
 fn scrubbed_batch(batch: &Batch, keyring: Option<&Keyring>) -> Result<Option<Batch>, StoreError> {
-    let record = scrubbed_record(&batch.record);
-    let has_former = batch.changes.iter().any(|(_, value)| value.is_some_and(is_with_token));
-    if record.is_none() && !has_former {
+    let (header, calls) = (scrubbed_text(&batch.header), scrubbed_text(&batch.calls));
+    let has_token = |entry: CommitEntry<'_>| {
+        [entry.after, entry.before].into_iter().flatten().any(is_with_token)
+            || [entry.key, entry.place, entry.drift].into_iter().any(has_token)
+    };
+    if header.is_none() && calls.is_none() && !batch.entries.iter().any(has_token) {
         return Ok(None);
     }
-    let mut changes = Changes::default();
-    for (key, value) in batch.changes.iter() {
-        let name = key.strip_prefix(UNDO).unwrap_or(key);
-        let scrubbed = value.map(|value| record::scrubbed(name, value, keyring)).transpose()?.flatten();
-        changes.push(key, scrubbed.as_deref().or(value));
+    let mut entries = CommitEntries::default();
+    for entry in batch.entries.iter() {
+        let scrub = |value: Option<&[u8]>| -> Result<Option<Vec<u8>>, StoreError> {
+            let scrubbed = value.map(|value| record::scrubbed(entry.key, value, keyring)).transpose()?.flatten();
+            Ok(scrubbed.or_else(|| value.map(<[u8]>::to_vec)))
+        };
+        let (after, before) = (scrub(entry.after)?, scrub(entry.before)?);
+        let (place, drift) = (without_tokens(entry.place), without_tokens(entry.drift));
+        entries.push(&CommitEntry {
+            key: entry.key,
+            after: after.as_deref(),
+            before: before.as_deref(),
+            place: &place,
+            drift: &drift,
+        });
     }
-    let record = record.unwrap_or_else(|| batch.record.clone());
-    Ok(Some(Batch { record, changes, ..*batch }))
+    let (header, calls) =
+        (header.unwrap_or_else(|| batch.header.clone()), calls.unwrap_or_else(|| batch.calls.clone()));
+    Ok(Some(Batch { header, digest: entries.digest(&calls), calls, entries, ..*batch }))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Store, StoreError, commits::CommitPrefix, engine::Query, history::Record, record_summary::RecordSummary};
+use super::{Store, StoreError, commits::CommitPrefix, engine::Query, history::CommitHeader};
 use crate::model::{id::Id, operation::Author};
 
 /// Which records are selected. A filter that is not set selects all.
@@ -22,61 +22,21 @@ pub(crate) struct HistoryFilter {
     pub commit: Option<CommitPrefix>,
 }
 
-/// A form in which a search reads records: whole, or only what lists show.
-pub(crate) trait Searched: Sized {
-    /// Returns at most `limit` records before a position, newest first.
-    fn read(store: &Store, query: &Query, before: u64, limit: usize) -> Result<Vec<Self>, StoreError>;
-
-    /// What filters look at.
-    fn facts(&self) -> RecordFacts<'_>;
-}
-
-/// What filters look at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RecordFacts<'r> {
-    position: u64,
-    revision: Option<u64>,
-    author: &'r Author,
-    source: Option<&'r str>,
-}
-
-impl Searched for Record {
-    fn read(store: &Store, query: &Query, before: u64, limit: usize) -> Result<Vec<Self>, StoreError> {
-        store.history(query, before, limit)
-    }
-
-    fn facts(&self) -> RecordFacts<'_> {
-        let Record { position, revision, author, source, .. } = self;
-        RecordFacts { position: *position, revision: *revision, author, source: source.as_deref() }
-    }
-}
-
-impl Searched for RecordSummary {
-    fn read(store: &Store, query: &Query, before: u64, limit: usize) -> Result<Vec<Self>, StoreError> {
-        store.summaries(query, before, limit)
-    }
-
-    fn facts(&self) -> RecordFacts<'_> {
-        let RecordSummary { position, revision, author, source, .. } = self;
-        RecordFacts { position: *position, revision: *revision, author, source: source.as_deref() }
-    }
-}
-
 impl HistoryFilter {
     /// Whether no older record can be selected.
-    fn is_past(&self, record: RecordFacts<'_>) -> bool {
+    fn is_past(&self, record: &CommitHeader) -> bool {
         matches!((self.from, record.revision), (Some(from), Some(revision)) if revision < from)
     }
 
     /// Whether a record is selected. The query has selected those of a resource.
-    fn selects(&self, record: RecordFacts<'_>) -> bool {
+    fn selects(&self, record: &CommitHeader) -> bool {
         let in_range =
             |revision: u64| self.from.is_none_or(|from| revision >= from) && self.to.is_none_or(|to| revision <= to);
         let is_ranged = self.from.is_some() || self.to.is_some();
         (!is_ranged || record.revision.is_some_and(in_range))
-            && self.actor.as_ref().is_none_or(|actor| is_actor(record.author, actor))
+            && self.actor.as_ref().is_none_or(|actor| is_actor(&record.author, actor))
             && self.source.as_ref().is_none_or(|source| source_of(record) == source)
-            && self.commit.as_ref().is_none_or(|commit| is_from(record.author, commit))
+            && self.commit.as_ref().is_none_or(|commit| is_from(&record.author, commit))
     }
 }
 
@@ -87,7 +47,7 @@ pub(crate) struct HistorySearch<'a> {
     pub filter: &'a HistoryFilter,
     /// The position before which the search begins.
     pub before: u64,
-    /// How many records are read at once. Each can have as many resources as one commit.
+    /// How many headers are read at once.
     pub batch: usize,
     /// How many records are read in all.
     pub most: u64,
@@ -106,26 +66,28 @@ pub(crate) enum SearchEnd {
 
 impl Store {
     /// Visits the selected records, until `visit` breaks or `is_cancelled` returns true.
-    pub(crate) fn search<R: Searched>(
+    pub(crate) fn search(
         &self,
         search: &HistorySearch<'_>,
         is_cancelled: &dyn Fn() -> bool,
-        visit: &mut dyn FnMut(R) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(CommitHeader) -> ControlFlow<()>,
     ) -> Result<SearchEnd, StoreError> {
         let HistorySearch { filter, mut before, batch, most } = *search;
-        let query = filter.resource.clone().map_or(Query::All, Query::Resource);
         let mut read: u64 = 0;
         while read < most && !is_cancelled() {
-            let records = R::read(self, &query, before, batch)?;
-            let Some(last) = records.last().map(|record| record.facts().position) else {
+            let records = match &filter.resource {
+                Some(path) => self.headers_of(path, before, batch)?,
+                None => self.headers(&Query::All, before, batch)?,
+            };
+            let Some(last) = records.last().map(|record| record.position) else {
                 return Ok(SearchEnd::Complete);
             };
             read = read.saturating_add(records.len() as u64);
             for record in records {
-                if filter.is_past(record.facts()) {
+                if filter.is_past(&record) {
                     return Ok(SearchEnd::Complete);
                 }
-                if filter.selects(record.facts()) && visit(record).is_break() {
+                if filter.selects(&record) && visit(record).is_break() {
                     return Ok(SearchEnd::Stopped);
                 }
             }
@@ -150,11 +112,11 @@ fn is_actor(author: &Author, actor: &str) -> bool {
 }
 
 /// The source of the manifests, or the source that was rolled back, suspended or resumed; empty if there is none.
-fn source_of<'r>(record: RecordFacts<'r>) -> &'r str {
-    if let Some(source) = record.source {
+fn source_of(record: &CommitHeader) -> &str {
+    if let Some(source) = &record.source {
         return source;
     }
-    match record.author {
+    match &record.author {
         Author::Source { source, .. } | Author::Rollback { source: Some(source), .. } => source,
         Author::Api { .. } | Author::Local | Author::Rollback { source: None, .. } => "",
     }
@@ -174,7 +136,7 @@ mod tests {
     fn found(store: &Store, filter: &HistoryFilter, most: u64) -> (Vec<u64>, SearchEnd) {
         let search = HistorySearch { filter, before: u64::MAX, batch: 2, most };
         let mut positions = Vec::new();
-        let end = store.search(&search, &|| false, &mut |record: RecordSummary| {
+        let end = store.search(&search, &|| false, &mut |record: CommitHeader| {
             if positions.len() == 3 {
                 return ControlFlow::Break(());
             }
@@ -201,7 +163,7 @@ mod tests {
         // A search that selects little is bounded, and can go on.
         assert_eq!(found(&store, &by("nobody"), 4), (vec![], SearchEnd::Exhausted(3)));
         let search = HistorySearch { filter: &all, before: u64::MAX, batch: 2, most: u64::MAX };
-        let cancelled = store.search(&search, &|| true, &mut |_: Record| ControlFlow::Continue(()));
+        let cancelled = store.search(&search, &|| true, &mut |_| ControlFlow::Continue(()));
         assert_eq!(cancelled.unwrap(), SearchEnd::Exhausted(u64::MAX));
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use foldhash::HashMap;
 
-use super::{Store, StoreError, engine::Query, history::Retention, mint, record_head::RecordHead};
+use super::{Store, StoreError, engine::Query, history::Retention, mint};
 use crate::{
     background::give_way,
     model::{code::Code, id::Id, operation::Author},
@@ -26,6 +26,9 @@ const PARTS_OF_A_RECORD: u64 = 4;
 const MANY_OWNERS: usize = 1024;
 /// The records that are looked up at once.
 const PAGE: usize = 1000;
+/// How long a header is, and an entry, more or less: of records of earlier processes, only the header is read.
+const RECORD_BYTES: u64 = 300;
+const RESOURCE_BYTES: u64 = 700;
 
 /// The shares of all owners.
 #[derive(Debug)]
@@ -124,15 +127,13 @@ impl Store {
     fn earlier_records(&self, before: u64, found: &mut Vec<EarlierRecord>) -> Option<u64> {
         let (clock, now) = (mint::now(), self.shares.now());
         let mut last = None;
-        // Without the index, only the log has the records, and reading it takes too long for this.
-        for position in self.engine.positions(&Query::All, before, PAGE).ok()?? {
+        for header in self.headers(&Query::All, before, PAGE).ok()? {
             give_way();
-            let Ok(Some((bytes, beginning))) = self.engine.beginning(position) else { continue };
-            let Ok(RecordHead { at, author, .. }) = RecordHead::read(&beginning) else { continue };
-            let ago = Duration::try_from(clock.duration_since(at)).unwrap_or_default();
+            let ago = Duration::try_from(clock.duration_since(header.at)).unwrap_or_default();
             if ago < DAY {
-                last = Some(position);
-                found.extend(holder_of(&author).map(|holder| (holder, bytes, now.saturating_sub(ago))));
+                last = Some(header.position);
+                let bytes = RECORD_BYTES + RESOURCE_BYTES * header.changed as u64;
+                found.extend(holder_of(&header.author).map(|holder| (holder, bytes, now.saturating_sub(ago))));
             }
         }
         last

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::changes::{Changes, ChangesIn};
+use super::entries::{CommitEntries, EntriesIn};
 
 /// Records of a state, in any order. They are found by their places: a value for each that shares the memory of a file would
 /// be counted there, by all cores in turn.
@@ -14,6 +14,9 @@ pub struct StateRecords {
     memory: Vec<Bytes>,
     places: Vec<RecordPlace>,
 }
+
+/// The length of a key, and that of a value.
+const HEAD: usize = 4 + 8;
 
 /// What a place without a record would be in.
 static NOTHING: Bytes = Bytes::new();
@@ -56,13 +59,40 @@ impl RecordPlace {
     }
 }
 
+/// Appends a record: the length of its key, that of its value, the key and the value.
+pub(super) fn encode_record(key: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.reserve(HEAD + key.len() + value.len());
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(value);
+}
+
+/// Returns the length of the record at the start of `bytes`, which only need to have its lengths.
+pub(super) fn record_length(bytes: &[u8]) -> Option<usize> {
+    let (key, value, _) = lengths(bytes)?;
+    HEAD.checked_add(key)?.checked_add(value)
+}
+
+fn decode_record(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (key, value, rest) = lengths(bytes)?;
+    let (key, rest) = rest.split_at_checked(key)?;
+    Some((std::str::from_utf8(key).ok()?, rest.get(..value)?))
+}
+
+fn lengths(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
+    let (key, rest) = bytes.split_first_chunk()?;
+    let (value, rest) = rest.split_first_chunk()?;
+    Some((u32::from_le_bytes(*key) as usize, usize::try_from(u64::from_le_bytes(*value)).ok()?, rest))
+}
+
 impl StateRecords {
-    /// Records that start at these places of some memory, which has them as changes. Returns none if one is incomplete or
-    /// has no value, or if its key is no text.
+    /// Records that start at these places of some memory, which has them as [`encode_record`] writes them. Returns none if one
+    /// is incomplete, or if its key is no text.
     pub(super) fn in_memory(memory: Bytes, starts: &[usize]) -> Option<Self> {
         let place = |start: &usize| -> Option<RecordPlace> {
-            let (key, value) = ChangesIn::new(memory.get(*start..)?).next()?.ok()?;
-            Some(RecordPlace::in_memory(0, &memory, key, value?))
+            let (key, value) = decode_record(memory.get(*start..)?)?;
+            Some(RecordPlace::in_memory(0, &memory, key, value))
         };
         let places: Vec<Option<RecordPlace>> =
             starts.par_iter().with_min_len(256).with_max_len(4096).map(place).collect();
@@ -118,20 +148,19 @@ impl StateRecords {
         taken.filter_map(record).collect()
     }
 
-    /// These records after changes of those with certain keys, in the order of their keys.
+    /// These records after commits, in the order of their keys.
     #[must_use]
-    pub(super) fn after(self, changes: impl Iterator<Item = Changes>, is_record: impl Fn(&str) -> bool) -> Self {
+    pub(super) fn after(self, commits: impl Iterator<Item = CommitEntries>) -> Self {
         let Self { mut memory, places } = self;
         let first = memory.len();
-        memory.extend(changes.flat_map(Changes::into_pieces));
+        memory.extend(commits.flat_map(CommitEntries::into_pieces));
         let before = places.into_iter().filter_map(|place| Some((place.of(&memory)?.key, place)));
         let mut after: BTreeMap<&str, RecordPlace> = before.collect();
         for (number, bytes) in memory.iter().enumerate().skip(first) {
-            let changes = ChangesIn::new(bytes).map_while(Result::ok);
-            for (key, value) in changes.filter(|(key, _)| is_record(key)) {
-                match value {
-                    Some(value) => after.insert(key, RecordPlace::in_memory(number, bytes, key, value)),
-                    None => after.remove(key),
+            for entry in EntriesIn::new(bytes).map_while(Result::ok) {
+                match entry.after {
+                    Some(value) => after.insert(entry.key, RecordPlace::in_memory(number, bytes, entry.key, value)),
+                    None => after.remove(entry.key),
                 };
             }
         }
@@ -157,7 +186,7 @@ impl<K: AsRef<str>, V: AsRef<[u8]>> FromIterator<(K, V)> for StateRecords {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::store::changes::encode_change;
+    use crate::store::entries::CommitEntry;
 
     fn all(records: &StateRecords) -> Vec<(String, Vec<u8>)> {
         let all: Vec<(String, Vec<u8>)> = records.par_iter().map(|it| (it.key.to_owned(), it.value.to_vec())).collect();
@@ -173,10 +202,16 @@ mod tests {
     fn records_after_changes_are_those_that_are_left() {
         let records: StateRecords = [record("r/b", "1"), record("d/x", ""), record("r/a", "22")].into_iter().collect();
         assert_eq!(all(&records), [record("r/b", "1"), record("d/x", ""), record("r/a", "22")]);
-        let first: Changes = [("r/c", Some("333")), ("u/r/c", None), ("r/a", None)].into_iter().collect();
-        let mut second: Changes = [("r/b", Some("4"))].into_iter().collect();
-        second.append([("d/x", None), ("r/a", Some("5")), ("u/r/a", Some("22"))].into_iter().collect());
-        let after = records.after([first, second].into_iter(), |key| !key.starts_with("u/"));
+        let entry = |(key, after): (&'static str, Option<&'static str>)| CommitEntry {
+            key,
+            after: after.map(str::as_bytes),
+            before: Some(b"22"),
+            ..CommitEntry::default()
+        };
+        let first: CommitEntries = [("r/c", Some("333")), ("r/a", None)].into_iter().map(entry).collect();
+        let mut second: CommitEntries = [("r/b", Some("4"))].into_iter().map(entry).collect();
+        second.append([("d/x", None), ("r/a", Some("5"))].into_iter().map(entry).collect());
+        let after = records.after([first, second].into_iter());
         assert_eq!(all(&after), [record("r/a", "5"), record("r/b", "4"), record("r/c", "333")]);
         let pieces: Vec<usize> = after.pieces(2).map(|piece| piece.len()).collect();
         assert_eq!((pieces, after.len()), (vec![2, 1], 3));
@@ -196,16 +231,14 @@ mod tests {
     #[test]
     fn an_incomplete_record_is_none() {
         let mut memory = Vec::new();
-        encode_change("r/a", Some(b"value"), &mut memory);
+        encode_record("r/a", b"value", &mut memory);
         let (end, whole) = (memory.len(), Bytes::from(memory));
         assert_eq!(all(&StateRecords::in_memory(whole.clone(), &[0]).unwrap()), [record("r/a", "value")]);
         assert!((0..end).all(|cut| StateRecords::in_memory(whole.slice(..cut), &[0]).is_none()));
         assert!(StateRecords::in_memory(whole, &[end]).is_none());
-        for (key, value) in [(&b"r/a"[..], None), (&[0xff][..], Some(&b"value"[..]))] {
-            let mut memory = (key.len() as u32).to_le_bytes().to_vec();
-            memory.extend(value.map_or(u64::MAX, |value| value.len() as u64).to_le_bytes());
-            memory.extend(key.iter().chain(value.unwrap_or_default()));
-            assert!(StateRecords::in_memory(memory.into(), &[0]).is_none());
-        }
+        let mut memory = 1_u32.to_le_bytes().to_vec();
+        memory.extend(0_u64.to_le_bytes());
+        memory.push(0xff);
+        assert!(StateRecords::in_memory(memory.into(), &[0]).is_none(), "a key that is no text");
     }
 }

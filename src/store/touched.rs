@@ -1,90 +1,172 @@
-//! What a commit did to each resource, for the history.
+//! What a commit did to each resource, as people read it: made from the values before and after it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::history::{Places, RevertedDrift, Touched};
+use super::{
+    StoreError,
+    codec::{RECORD, decode_key},
+    entries::CommitEntry,
+    history::{Touched, damaged},
+    recent::ChangeEvent,
+    record::{self, Lost},
+    seal::Keyring,
+};
 use crate::model::{
+    Kind,
+    code::Code,
     json::{self, JsonError},
-    key::Key,
-    lazy_spec::SpecForm,
     module::{SharedModule, Slot},
+    operation::Claim,
     resource::AnyResource,
     secret::Secrets,
-    snapshot::{Entry, Snapshot},
+    snapshot::Entry,
 };
 
 /// The field with the claim of a source.
 pub(crate) const OWNED_BY: &str = "(owned by)";
 
-/// Describes resources that differ between two revisions, each as the JSON of a [`Touched`].
-pub(super) struct Describer<'c> {
-    pub(super) before: &'c Snapshot,
-    pub(super) after: &'c Snapshot,
-    /// The file of each resource.
-    pub(super) places: &'c Places,
-    /// The fields whose drift the change puts back.
-    pub(super) reverted_drift: &'c RevertedDrift,
+/// Reads what a commit did to a resource.
+#[derive(Clone, Copy)]
+pub(super) struct EntryReader<'k> {
+    /// The keys of the secrets, unless these are in clear.
+    pub(super) keyring: Option<&'k Keyring>,
     /// Secrets are digests with this key.
-    pub(super) digest_key: &'c [u8; 32],
+    pub(super) digest_key: &'k [u8; 32],
 }
 
-impl Describer<'_> {
-    /// Appends the description of a resource. `form` is the one of its Spec after the change, if it exists then.
-    pub(super) fn describe(&self, key: &Key, form: Option<&SpecForm<'_>>, out: &mut Vec<u8>) -> Result<(), JsonError> {
-        let (old, new) = (self.before.get(key), self.after.get(key));
-        let claim = new.or(old).and_then(|entry| entry.claim.as_deref());
-        let mut touched = Touched {
+impl EntryReader<'_> {
+    /// Returns what an entry did to its resource, or none if it is not the record of one.
+    pub(super) fn touched(self, entry: &CommitEntry<'_>) -> Result<Option<Touched>, StoreError> {
+        if !entry.key.starts_with(RECORD) {
+            return Ok(None);
+        }
+        let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
+        let read = |value: Option<&[u8]>, lost: Lost<'_>| {
+            let decoded = value.map(|value| record::decode(entry.key.as_bytes(), value, self.keyring, lost));
+            decoded.transpose().map_err(damaged)
+        };
+        let new = read(entry.after, Lost::Digested)?;
+        // If the secrets of one of the states are lost, those of the other one tell whether they are the same.
+        let old = match &new {
+            Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, Lost::SameAs(new))?,
+            _ => read(entry.before, Lost::Digested)?,
+        };
+        let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
+        let (before, after) = match (&old, &new) {
+            (Some(old), Some(new)) => {
+                let (was, is) = differing_fields(old, new, self.digest_key).map_err(undescribed)?;
+                (Some(was), Some(is))
+            }
+            (old, new) => {
+                let whole = |entry: &Option<Entry>| {
+                    entry.as_ref().map(|entry| fields(entry, self.digest_key)).transpose().map_err(undescribed)
+                };
+                (whole(old)?, whole(new)?)
+            }
+        };
+        let claim = new.as_ref().or(old.as_ref()).and_then(|entry| entry.claim.as_deref());
+        Ok(Some(Touched {
             kind: key.kind,
             path: key.path(),
             name: claim.map(|claim| claim.name.clone()),
             source: claim.map(|claim| claim.source.clone()),
-            declared_at: self.places.get(key).cloned(),
-            reverted_drift: self.reverted_drift.get(key).cloned().unwrap_or_default(),
-            before: None,
-            after: None,
-        };
-        match (old, new) {
-            (Some(old), None) => self.with_state(&touched, "before", old, None, out),
-            (None, Some(new)) => self.with_state(&touched, "after", new, form, out),
-            (None, None) => json::append(&touched, Secrets::Masked, out),
-            (Some(old), Some(new)) => {
-                let (was, is) = differing_fields(old, new, self.digest_key)?;
-                (touched.before, touched.after) = (Some(Value::Object(was)), Some(Value::Object(is)));
-                json::append(&touched, Secrets::Masked, out)
-            }
-        }
+            declared_at: Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned),
+            reverted_drift: drift_in(entry)?,
+            before: before.map(Value::Object),
+            after: after.map(Value::Object),
+        }))
     }
+}
 
-    /// Appends the description with the whole state of a resource that was created or deleted. Its fields are written
-    /// straight to JSON: a first commit has more of them than should be in memory as values.
-    fn with_state(
-        &self,
-        touched: &Touched,
-        side: &str,
-        entry: &Entry,
-        form: Option<&SpecForm<'_>>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), JsonError> {
-        json::append(touched, Secrets::Masked, out)?;
-        out.pop();
-        out.extend_from_slice(format!(",\"{side}\":").as_bytes());
-        let start = out.len();
-        match form.and_then(SpecForm::public_text) {
-            Some(text) => out.extend_from_slice(text.as_bytes()),
-            None => out.extend_from_slice(&entry.spec().to_bytes(Secrets::Digested(self.digest_key))?),
+impl EntryReader<'_> {
+    /// Returns what an entry did to its resource without the values, or none if it is not the record of one. The values of
+    /// resources that were created or deleted are not read.
+    pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<TouchedOutline>, StoreError> {
+        #[derive(Deserialize)]
+        struct Claimed {
+            #[serde(default)]
+            claim: Option<Claim>,
         }
-        if let Some(claim) = &entry.claim {
-            let is_empty = out.get(start..) == Some(b"{}".as_slice());
-            out.pop();
-            out.extend_from_slice(if is_empty { b"" } else { b"," });
-            out.extend_from_slice(format!("\"{OWNED_BY}\":").as_bytes());
-            json::append(claim, Secrets::Masked, out)?;
-            out.push(b'}');
-        }
-        out.push(b'}');
-        Ok(())
+        let (Some(value), true) = (entry.after.xor(entry.before), entry.key.starts_with(RECORD)) else {
+            return Ok(self.touched(entry)?.map(TouchedOutline::of));
+        };
+        let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
+        let Claimed { claim } = serde_json::from_slice(value).map_err(damaged)?;
+        let (name, source) = claim.map(|claim| (claim.name, claim.source)).unzip();
+        Ok(Some(TouchedOutline {
+            kind: key.kind,
+            path: key.path(),
+            name,
+            source,
+            event: ChangeEvent::of(entry.before.is_some(), entry.after.is_some()),
+            fields: Vec::new(),
+            unset: BTreeSet::new(),
+            reverted_drift: drift_in(entry)?,
+            owner_before: None,
+            owner_after: None,
+        }))
+    }
+}
+
+fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
+    if entry.drift.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(entry.drift).map_err(damaged) }
+}
+
+/// What a revision did to a resource, without its values.
+#[derive(Debug)]
+pub(crate) struct TouchedOutline {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its path in the API.
+    pub path: String,
+    /// Its name in the manifests, if a source owns it.
+    pub name: Option<String>,
+    /// The source that owns it.
+    pub source: Option<String>,
+    /// What happened to it.
+    pub event: Option<ChangeEvent>,
+    /// The names of the fields that differ; none of a resource that was created or deleted.
+    pub fields: Vec<String>,
+    /// The names of those that no longer have a value.
+    pub unset: BTreeSet<String>,
+    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    pub reverted_drift: Vec<String>,
+    /// The source that owned the resource before, and the one that it was offered to, if that changed.
+    pub owner_before: Option<OwnerOutline>,
+    /// The same after the change.
+    pub owner_after: Option<OwnerOutline>,
+}
+
+/// The ownership of a resource, if a revision changed it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct OwnerOutline {
+    /// The source.
+    pub source: String,
+    /// The source that may take the resource over.
+    pub transfer_to: Option<String>,
+}
+
+impl TouchedOutline {
+    /// Outlines what was done to a resource.
+    pub(crate) fn of(touched: Touched) -> Self {
+        let Touched { kind, path, name, source, reverted_drift, before, after, .. } = touched;
+        let event = ChangeEvent::of(before.is_some(), after.is_some());
+        let fields_of = |side: Option<Value>| match side {
+            Some(Value::Object(fields)) if event == Some(ChangeEvent::Updated) => fields,
+            _ => SpecFields::new(),
+        };
+        let (before, after) = (fields_of(before), fields_of(after));
+        let is_set = |fields: &SpecFields, name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+        let unset = before.keys().filter(|name| is_set(&before, name) && !is_set(&after, name)).cloned().collect();
+        let owner = |fields: &SpecFields| fields.get(OWNED_BY).and_then(|owner| OwnerOutline::deserialize(owner).ok());
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let fields = names.into_iter().cloned().collect();
+        let (owner_before, owner_after) = (owner(&before), owner(&after));
+        Self { kind, path, name, source, event, fields, unset, reverted_drift, owner_before, owner_after }
     }
 }
 
@@ -145,14 +227,10 @@ mod tests {
 
     use super::*;
     use crate::model::{
-        Kind,
         id::Id,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-        },
+        key::Key,
+        kind::https_edge_route::{HttpsEdgeRoute, MatchType},
         lazy_spec::LazySpec,
-        operation::{Claim, Operation},
     };
 
     #[test]
@@ -189,44 +267,6 @@ mod tests {
             let whole = |entry: &Entry| fields(entry, &[1; 32]).unwrap();
             let expected = text(without_same(whole(&old), whole(&new)));
             assert_eq!(text(differing_fields(&old, &new, &[1; 32]).unwrap()), expected);
-        }
-    }
-
-    #[test]
-    fn a_whole_state_is_written_as_its_values_are() {
-        let (source, name) = ("shop".into(), "\"one\"".into());
-        let claims = [None, Some(Arc::new(Claim { source, name, ..Claim::default() }))];
-        let specs = [HttpsEdge::default(), HttpsEdge { description: "}é".into(), ..HttpsEdge::default() }];
-        for (claim, spec) in claims.iter().flat_map(|claim| specs.iter().map(move |spec| (claim, spec))) {
-            let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-            let (spec, claim) = (Arc::new(spec.clone()), claim.clone());
-            let create = Operation::Create { key: key.clone(), spec, claim: claim.clone(), token: None };
-            let before = Snapshot::default();
-            let (after, _) = before.apply(&[create], Timestamp::UNIX_EPOCH).unwrap();
-            let state = Value::Object(fields(after.get(&key).unwrap(), &[1; 32]).unwrap());
-            let expected = |created: bool| Touched {
-                kind: key.kind,
-                path: key.path(),
-                name: claim.as_deref().map(|claim| claim.name.clone()),
-                source: claim.as_deref().map(|claim| claim.source.clone()),
-                declared_at: None,
-                reverted_drift: created.then(String::new).into_iter().collect(),
-                before: (!created).then(|| state.clone()),
-                after: created.then(|| state.clone()),
-            };
-            let (whole, none) = (RevertedDrift::from([(key.clone(), vec![String::new()])]), RevertedDrift::new());
-            for (created, from, to) in [(true, &before, &after), (false, &after, &before)] {
-                let expected = json::bytes(&expected(created), Secrets::Masked).unwrap();
-                let reverted_drift = if created { &whole } else { &none };
-                let places = &Places::new();
-                let describer = Describer { before: from, after: to, places, reverted_drift, digest_key: &[1; 32] };
-                let form = to.get(&key).map(|entry| entry.lazy_spec.form_once().unwrap());
-                for form in [None, form.as_ref()] {
-                    let mut written = Vec::new();
-                    describer.describe(&key, form, &mut written).unwrap();
-                    assert_eq!(written, expected);
-                }
-            }
         }
     }
 }

@@ -36,7 +36,7 @@ fn recorded(folder: &Folder, paths: &str) -> Option<String> {
     let aside = Folder::new();
     copy(&folder.path("store"), &aside.path("store"));
     let store = Store::open(aside.path("store")).unwrap();
-    match store.history(&Query::All, u64::MAX, 1).unwrap().remove(0).author {
+    match store.history(&Query::All, u64::MAX, 1).unwrap().remove(0).header.author {
         Author::Source { commit, .. } => commit,
         other => panic!("{other:?}"),
     }

@@ -92,7 +92,7 @@ fn newest(folder: &Folder, kind: &str) -> PathBuf {
 /// Where the frames of a part of the log begin.
 fn frames(path: &Path) -> Vec<usize> {
     let bytes = fs::read(path).unwrap();
-    bytes.windows(4).enumerate().filter(|(_, window)| *window == b"ewf2").map(|(at, _)| at).collect()
+    bytes.windows(4).enumerate().filter(|(_, window)| *window == b"ewf3").map(|(at, _)| at).collect()
 }
 
 fn flip(path: &Path, at: usize) {
@@ -235,7 +235,11 @@ fn a_lost_head_is_written_again() {
 
 #[test]
 fn a_wrong_index_is_built_again() {
-    let (folder, other) = (sound(), sound());
+    let (folder, other) = (sound(), Folder::new());
+    let store = Store::open(other.path("store")).unwrap();
+    (1..=FORMER).for_each(|number| add(&store, 10 + number));
+    assert_eq!(store.history(&Query::All, u64::MAX, 100).unwrap().len(), FORMER);
+    drop(store);
     fs::remove_dir_all(folder.path("store/index")).unwrap();
     copy(&other.path("store/index"), &folder.path("store/index"));
     let says = ["index", "Nothing is given up"];

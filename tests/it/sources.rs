@@ -177,7 +177,7 @@ fn a_branch_is_followed_whatever_is_in_the_work_tree() {
     copy(&folder.path("store"), &aside.path("store"));
     let store = Store::open(aside.path("store")).unwrap();
     let last = store.history(&Query::Reconciliations, u64::MAX, 1).unwrap().remove(0);
-    match last.author {
+    match last.header.author {
         Author::Source { source, commit, commit_author, .. } => {
             let email = commit_author.map(|who| who.email);
             assert_eq!((source.as_str(), commit, email.as_deref()), ("shop", Some(second), Some("t@example.com")));

@@ -392,12 +392,15 @@ fn forge(path: &std::path::Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
     bytes[at..at + to.len()].copy_from_slice(to);
-    let frame = bytes[..at].windows(4).rposition(|window| window == b"ewf2").unwrap();
-    let record = u32::from_le_bytes(bytes[frame + 4..frame + 8].try_into().unwrap()) as usize;
-    let changes = u64::from_le_bytes(bytes[frame + 8..frame + 16].try_into().unwrap()) as usize;
-    let (sum, content) = (frame + 72, frame + 104);
-    let covered = [&bytes[frame..sum], &bytes[content..content + record + changes]].concat();
-    bytes[sum..content].copy_from_slice(blake3::hash(&covered).as_bytes());
+    let frame = bytes[..at].windows(4).rposition(|window| window == b"ewf3").unwrap();
+    let header = u32::from_le_bytes(bytes[frame + 4..frame + 8].try_into().unwrap()) as usize;
+    let long = |at: usize| u64::from_le_bytes(bytes[frame + at..frame + at + 8].try_into().unwrap()) as usize;
+    let (digest, sum, start) = (frame + 80, frame + 112, frame + 144);
+    let (content, end) = (start + header, start + header + long(8) + long(16));
+    let hash = blake3::hash(&bytes[content..end]);
+    bytes[digest..sum].copy_from_slice(hash.as_bytes());
+    let covered = [&bytes[frame..sum], &bytes[start..content]].concat();
+    bytes[sum..start].copy_from_slice(blake3::hash(&covered).as_bytes());
     fs::write(path, bytes).unwrap();
 }
 

@@ -20,10 +20,11 @@ use crate::{
         snapshot::Snapshot,
     },
     store::{
+        Store,
         blame::Blame,
-        history::{Outcome, Record, Touched},
+        history::{CommitHeader, Outcome, Record, Touched},
         masked,
-        record_summary::{RecordSummary, StoredRevision},
+        records::CommitDetails,
     },
 };
 
@@ -241,7 +242,7 @@ impl FieldBlame {
 
 impl HistoryItem {
     /// Describes a record.
-    pub(crate) fn of(record: &RecordSummary, base_url: &str, state: &Snapshot) -> Self {
+    pub(crate) fn of(record: &CommitHeader, base_url: &str, state: &Snapshot) -> Self {
         let outcome = match record.outcome {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
@@ -272,22 +273,27 @@ impl HistoryItem {
 impl HistoryEntry {
     /// Describes a record with what it changed.
     pub(crate) fn of(record: Record, base_url: &str, state: &Snapshot) -> Self {
-        let head = HistoryItem::of(&RecordSummary::of(&record), base_url, state);
+        let head = HistoryItem::of(&record, base_url, state);
         let resources = record.resources.into_iter().map(HistoryResource::of).collect();
         Self { head, resources, calls: record.calls }
     }
 
     /// Describes a revision as the body of a response. Each resource is described by itself.
-    pub(crate) fn body_of(mut revision: StoredRevision, base_url: &str, state: &Snapshot) -> Result<Vec<u8>, ApiError> {
-        let head = HistoryItem::of(&revision.summary, base_url, state);
-        let calls = std::mem::take(&mut revision.calls);
+    pub(crate) fn body_of(
+        revision: &CommitDetails,
+        base_url: &str,
+        store: &Store,
+        state: &Snapshot,
+    ) -> Result<Vec<u8>, ApiError> {
+        let head = HistoryItem::of(&revision.header, base_url, state);
+        let calls = revision.calls()?;
         let without_resources = Self { head, calls, resources: Vec::new() };
         let mut body = json::bytes(&without_resources, Secrets::Masked)?;
         // The resources are the last field.
         let end = body.split_off(body.len().saturating_sub(END.len()));
         debug_assert_eq!(end, END);
         let (mut failed, mut is_first) = (None, true);
-        revision.each_resource(&mut |touched| {
+        revision.each_resource(store, &mut |touched| {
             if !std::mem::take(&mut is_first) {
                 body.push(b',');
             }
@@ -421,8 +427,8 @@ mod tests {
             let revision = store.commit(commit).unwrap().snapshot.revision;
             let state = store.snapshot();
             let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base, &state);
-            let stored = store.stored_revision(revision).unwrap().unwrap();
-            let body = HistoryEntry::body_of(stored, base, &state).unwrap();
+            let details = store.details(revision).unwrap().unwrap();
+            let body = HistoryEntry::body_of(&details, base, &store, &state).unwrap();
             assert_eq!(body, json::bytes(&whole, Secrets::Masked).unwrap());
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     reconcile::cancel::Cancel,
     store::{
         commits::CommitPrefix,
-        record_summary::RecordSummary,
+        history::CommitHeader,
         select::{HistoryFilter, HistorySearch, SearchEnd},
     },
     text::printable,
@@ -66,7 +66,7 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
     let (base_url, state) = (&app.site.base_url, app.store.snapshot());
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record: RecordSummary| {
+    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
@@ -100,7 +100,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 ApiError::of(Code::RevisionNotFound, message)
             };
             let revision = past::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
-            let Some(found) = app.store.stored_revision(revision)? else {
+            let Some(found) = app.store.details(revision)? else {
                 if revision > current {
                     return Err(unknown());
                 }
@@ -108,7 +108,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let rendered = answer::rendered(HistoryEntry::body_of(found, &app.site.base_url, &state)?);
+            let rendered = answer::rendered(HistoryEntry::body_of(&found, &app.site.base_url, &app.store, &state)?);
             Ok(answer::conditional(request.headers(), &rendered))
         })
         .await

@@ -4,8 +4,8 @@ use crate::{
     model::key::Key,
     store::{
         OWNED_BY,
-        history::{OwnerOutline, TouchedOutline},
         recent::ChangeEvent,
+        touched::{OwnerOutline, TouchedOutline},
     },
 };
 

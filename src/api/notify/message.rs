@@ -23,11 +23,7 @@ use crate::{
         secret::Secrets,
         snapshot::Snapshot,
     },
-    store::{
-        engine::Hash,
-        history::{RecordOutline, TouchedOutline},
-        recent::ChangeEvent,
-    },
+    store::{Store, StoreError, engine::Hash, recent::ChangeEvent, records::CommitDetails, touched::TouchedOutline},
     text::{escaped, without_tokens},
 };
 
@@ -107,18 +103,35 @@ impl Recipient<'_> {
     }
 }
 
-/// Returns the notifications about the revision after a cursor; none if the filter selects no change. `hash` is that of its record: after
-/// a restored backup, another revision can have the same number.
+/// What a revision did, without the values of its resources: those of a first commit do not belong in memory.
+#[derive(Debug)]
+pub(super) struct RevisionOutline {
+    /// The hash of its commit: after a restored backup, another revision can have the same number.
+    hash: Hash,
+    at: Timestamp,
+    author: Author,
+    resources: Vec<TouchedOutline>,
+}
+
+impl RevisionOutline {
+    /// Outlines a commit.
+    pub(super) fn of(details: &CommitDetails, store: &Store) -> Result<Self, StoreError> {
+        let (at, author) = (details.header.at, details.header.author.clone());
+        Ok(Self { hash: details.hash(), at, author, resources: details.outlines(store)? })
+    }
+}
+
+/// Returns the notifications about the revision after a cursor; none if the filter selects no change.
 pub(super) fn of_revision(
     recipient: &Recipient<'_>,
     filter: &ChangeFilter,
     base_url: &str,
     before: Cursor,
-    (hash, outline): (Hash, RecordOutline),
+    outline: RevisionOutline,
     now: &Snapshot,
 ) -> Result<Vec<Notification>, JsonError> {
     let revision = before.revision + 1;
-    let RecordOutline { at, author, resources } = outline;
+    let RevisionOutline { hash, at, author, resources } = outline;
     let parents = parent_names(&resources);
     let parent_name = |parent: &Key| {
         let current = || now.get(parent)?.claim.as_deref().map(|claim| claim.name.clone());
@@ -264,29 +277,24 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::store::history::Touched;
 
     const RECIPIENT: Recipient<'_> = Recipient { store: b"store", name: "audit" };
 
-    fn outline(resources: Value) -> RecordOutline {
-        let record = json!({
-            "at": "2026-01-02T03:04:05Z",
-            "author": {"by": "source", "source": "shop", "commit": "4f2a"},
-            "resources": resources,
-        });
-        RecordOutline::from_bytes(record.to_string().as_bytes()).unwrap()
+    fn outline(resources: Value) -> RevisionOutline {
+        let resources: Vec<Touched> = serde_json::from_value(resources).unwrap();
+        RevisionOutline {
+            hash: [1; 32],
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            author: Author::source("shop", Some("4f2a".into())),
+            resources: resources.into_iter().map(TouchedOutline::of).collect(),
+        }
     }
 
     fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
         let before = Cursor { revision: 6, parts: 0, transition: 4 };
-        of_revision(
-            &RECIPIENT,
-            filter,
-            "https://edge.example",
-            before,
-            ([1; 32], outline(resources)),
-            &Snapshot::default(),
-        )
-        .unwrap()
+        of_revision(&RECIPIENT, filter, "https://edge.example", before, outline(resources), &Snapshot::default())
+            .unwrap()
     }
 
     #[test]

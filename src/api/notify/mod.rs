@@ -32,12 +32,12 @@ use super::change::ChangeFilter;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::following::{Following, SourceObserver},
-    store::{Store, mint},
+    store::{Store, engine::Query, mint},
     text::escaped,
 };
 use config::NotificationTarget;
 use cursors::{Cursor, Cursors};
-use message::{Notification, Recipient};
+use message::{Notification, Recipient, RevisionOutline};
 use sources::SourceNow;
 use transitions::TransitionLog;
 
@@ -335,14 +335,15 @@ impl Delivery {
         };
         let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
         let revision = self.cursor.revision + 1;
-        let Some(found) = outbox.store.outline(revision).map_err(|error| error.to_string())? else {
+        let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
             let last = self.last_missing(revision, newest)?;
             let gap = message::of_gap(&recipient, self.cursor, last, mint::now());
             self.pending.push_back(gap.map_err(|error| error.to_string())?);
             return Ok(());
         };
-        let made =
-            message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, found, &outbox.store.snapshot());
+        let outline = RevisionOutline::of(&found, &outbox.store).map_err(|error| error.to_string())?;
+        let now = outbox.store.snapshot();
+        let made = message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, outline, &now);
         let made = made.map_err(|error| error.to_string())?;
         self.pending = made.into_iter().skip(self.cursor.parts).collect();
         if self.pending.is_empty() {
@@ -366,9 +367,10 @@ impl Delivery {
         let (mut missing, mut kept) = (first, newest + 1);
         while kept - missing > 1 {
             let middle = missing + (kept - missing) / 2;
-            match self.outbox.store.outline(middle).map_err(|error| error.to_string())? {
-                Some(_) => kept = middle,
-                None => missing = middle,
+            let found = self.outbox.store.headers(&Query::Revision(middle), u64::MAX, 1);
+            match found.map_err(|error| error.to_string())?.is_empty() {
+                false => kept = middle,
+                true => missing = middle,
             }
         }
         Ok(missing)

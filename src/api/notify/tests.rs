@@ -4,7 +4,6 @@
 
 use std::{fs, path::Path};
 
-use bytes::Bytes;
 use serde_json::Value;
 
 use super::{
@@ -22,7 +21,8 @@ use crate::{
     },
     store::{
         Commit, StoreError,
-        engine::{Batch, Engine, Query, State, Statistics, Visit},
+        engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
+        history::CommitHeader,
         history::Retention,
         memory::MemoryEngine,
     },
@@ -98,15 +98,23 @@ impl Engine for Forgetful {
         self.0.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         match query {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
-            query => self.0.history(query, before, limit),
+            query => self.0.headers(query, before, limit),
         }
     }
 
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        self.0.walk(visit)
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.0.commit(position)
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        self.0.stories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.0.walk(revision, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {

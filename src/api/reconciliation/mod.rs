@@ -51,7 +51,7 @@ use crate::{
         sync_log, token::TokenHashes,
     },
     routing::TracedRequest,
-    store::{Store, StoreError, engine::Query, record_summary::StoredRevision},
+    store::{Store, StoreError, engine::Query},
     text::without_tokens,
 };
 use expected::outcome;
@@ -99,7 +99,7 @@ pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Re
             Some(id) => position(&app, id)?.ok_or_else(Page::unknown)?,
         };
         let base_url = &app.site.base_url;
-        let mut records = app.store.summaries(&Query::Reconciliations, before, limit + 1)?;
+        let mut records = app.store.headers(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
         let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
@@ -140,14 +140,15 @@ fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
 
 /// Returns the reconciliation that made a revision, if one did.
 fn of_revision(app: &App, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
-    let Some(StoredRevision { summary, calls, .. }) = app.store.stored_revision(revision)? else { return Ok(None) };
-    Ok(ReconciliationItem::of(summary, &app.site.base_url).map(|head| Reconciliation { head, calls }))
+    let Some(found) = app.store.details(revision)? else { return Ok(None) };
+    let calls = found.calls()?;
+    Ok(ReconciliationItem::of(found.header, &app.site.base_url).map(|head| Reconciliation { head, calls }))
 }
 
 /// The position of a reconciliation's record in the history.
 fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = app.store.summaries(&Query::Revision(revision), u64::MAX, 1)?.pop();
+    let record = app.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 

@@ -15,7 +15,7 @@ use crate::{
     model::{operation::Author, secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
-    store::record_summary::RecordSummary,
+    store::history::CommitHeader,
     text::printable,
 };
 
@@ -216,7 +216,7 @@ pub(crate) struct ReconciliationItem {
 
 impl ReconciliationItem {
     /// Converts a record of the store, if it was created by a source.
-    pub(crate) fn of(record: RecordSummary, base_url: &str) -> Option<Self> {
+    pub(crate) fn of(record: CommitHeader, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through, destroyed, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;

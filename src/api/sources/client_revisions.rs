@@ -11,7 +11,7 @@ use crate::{
         operation::{Author, RejectedManifests},
         snapshot::Snapshot,
     },
-    store::{Store, StoreError, engine::Query, record_summary::RecordSummary, rejected::AppliedManifests},
+    store::{Store, StoreError, engine::Query, history::CommitHeader, rejected::AppliedManifests},
 };
 
 /// How many records are read at once.
@@ -66,7 +66,7 @@ impl ReadHistory {
         // The first time, there is nothing to join, and older records are read as far as needed.
         let readings = if is_first { 1 } else { MOST_READINGS };
         for _ in 0..readings {
-            let records = store.summaries(&Query::Reconciliations, before, RECORDS)?;
+            let records = store.headers(&Query::Reconciliations, before, RECORDS)?;
             is_joined = records.len() < RECORDS;
             for record in records {
                 if record.position <= self.newest {
@@ -91,7 +91,7 @@ impl ReadHistory {
             if self.oldest == 0 || sources.iter().all(|source| self.by_source.contains_key(*source)) {
                 break;
             }
-            let records = store.summaries(&Query::Reconciliations, self.oldest, RECORDS)?;
+            let records = store.headers(&Query::Reconciliations, self.oldest, RECORDS)?;
             self.oldest = records.last().map_or(0, |record| record.position);
             records.into_iter().for_each(|record| note(&mut self.by_source, record));
         }
@@ -116,7 +116,7 @@ impl ReadHistory {
 }
 
 /// Notes a record after all newer ones.
-fn note(into: &mut HashMap<String, Option<AppliedManifests>>, record: RecordSummary) {
+fn note(into: &mut HashMap<String, Option<AppliedManifests>>, record: CommitHeader) {
     if let (Author::Source { source, commit, through, destroyed, .. }, Some(revision)) =
         (record.author, record.revision)
     {

@@ -22,7 +22,7 @@ use crate::{
         operation::{Author, CommitAuthor},
     },
     store::{
-        history::{Outcome, Record, Touched},
+        history::{CommitHeader, Outcome, Record, Touched},
         select::HistoryFilter,
     },
 };
@@ -92,7 +92,7 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
     let HistoryEntry { head, calls, resources } = entry;
     let outcome: Outcome = named(head.outcome)?;
     let is_about_source = matches!(outcome, Outcome::Suspended | Outcome::Resumed);
-    Some(Record {
+    let header = CommitHeader {
         position: head.id.parse().ok()?,
         revision: head.revision,
         at: head.created_at.parse().ok()?,
@@ -101,11 +101,12 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
         author: author_of(head.author)?,
         outcome,
         message: head.message,
-        calls,
-        resources: resources.into_iter().map(touched_of).collect::<Option<Vec<Touched>>>()?,
-        changes: String::new(),
+        operations: calls.len(),
+        changed: resources.len(),
         scrubbed: Vec::new(),
-    })
+    };
+    let resources = resources.into_iter().map(touched_of).collect::<Option<Vec<Touched>>>()?;
+    Some(Record { header, calls, resources })
 }
 
 fn author_of(author: HistoryAuthor) -> Option<Author> {
@@ -187,7 +188,7 @@ mod tests {
             (Author::Local, suspended),
             (Author::source("shop", None), (None, Outcome::Resumed, Some("shop".to_owned()), Vec::new())),
         ] {
-            let record = Record {
+            let header = CommitHeader {
                 position: 12,
                 revision,
                 at: Timestamp::UNIX_EPOCH,
@@ -196,11 +197,11 @@ mod tests {
                 source,
                 outcome,
                 message: "a reason".into(),
-                calls: vec!["POST /edges/https".into()],
-                resources,
-                changes: String::new(),
+                operations: 1,
+                changed: resources.len(),
                 scrubbed: Vec::new(),
             };
+            let record = Record { header, calls: vec!["POST /edges/https".into()], resources };
             let shown = serde_json::to_value(HistoryEntry::of(record.clone(), "", &Snapshot::default())).unwrap();
             let found = parsed(serde_json::from_value(shown).unwrap()).unwrap();
             assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(record).unwrap());

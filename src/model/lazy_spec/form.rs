@@ -20,7 +20,6 @@ enum FormSource<'s> {
 struct MadeForm {
     text: String,
     secrets: Vec<Range<usize>>,
-    is_public: bool,
 }
 
 impl Drop for MadeForm {
@@ -39,10 +38,7 @@ impl<'s> SpecForm<'s> {
         }
         let places = SecretPlaces::default();
         let text = String::from_utf8(spec.spec().to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
-        let has_long_texts = places.has_long_texts();
-        let secrets = places.into_inner();
-        let is_public = secrets.is_empty() && !has_long_texts;
-        Ok(Self(FormSource::Made(MadeForm { text, secrets, is_public })))
+        Ok(Self(FormSource::Made(MadeForm { text, secrets: places.into_inner() })))
     }
 
     /// JSON with revealed secrets.
@@ -59,14 +55,6 @@ impl<'s> SpecForm<'s> {
             FormSource::Kept(Stored { secrets: StoredSecrets::At(places), .. }) => Some(places),
             FormSource::Kept(_) => None,
             FormSource::Made(made) => Some(&made.secrets),
-        }
-    }
-
-    /// The text, if it is known to have no secret and no long text: then it is the same for every reader.
-    pub(crate) fn public_text(&self) -> Option<&str> {
-        match &self.0 {
-            FormSource::Made(made) if made.is_public => Some(&made.text),
-            _ => None,
         }
     }
 }
@@ -93,25 +81,7 @@ mod tests {
             let StoredSecrets::At(places) = spec.secrets().unwrap() else { return assert!(made.secrets().is_none()) };
             assert_eq!((made.text(), made.secrets()), (spec.stored().unwrap(), Some(&**places)));
             let kept = spec.form_once().unwrap();
-            assert_eq!((kept.text(), kept.secrets(), kept.public_text()), (made.text(), made.secrets(), None));
-        }
-    }
-
-    #[test]
-    fn a_public_text_is_the_one_of_the_history() {
-        let long = format!(r#"{{"description":"b","ca_pem":"{}"}}"#, "x".repeat(81));
-        let secret = r#"{"match":"/a","webhook_verification":{"provider":"github","secret":"a"}}"#;
-        for (kind, text, is_public) in [
-            (Kind::HttpsEdgeRoute, r#"{"match":"/a","webhook_verification":{"provider":"github","secret":""}}"#, true),
-            (Kind::HttpsEdgeRoute, secret, false),
-            (Kind::CertificateAuthority, r#"{"ca_pem":"short"}"#, true),
-            (Kind::CertificateAuthority, long.as_str(), false),
-        ] {
-            let spec = spec(kind, text);
-            let form = spec.form_once().unwrap();
-            assert_eq!(form.public_text().is_some(), is_public, "{text}");
-            let digested = spec.spec().to_bytes(Secrets::Digested(&[1; 32])).unwrap();
-            assert_eq!(digested == form.text().as_bytes(), is_public, "{text}");
+            assert_eq!((kept.text(), kept.secrets()), (made.text(), made.secrets()));
         }
     }
 }

@@ -414,7 +414,7 @@ proptest! {
             let without_words: Vec<_> = record.calls.iter().filter(|call| !call.starts_with('(')).cloned().collect();
             prop_assert_eq!(&without_words, &shown_calls(&plan));
             prop_assert_eq!(record.revision, Some(next));
-            prop_assert_eq!(record.author, Author::source(SOURCE, None));
+            prop_assert_eq!(record.header.author, Author::source(SOURCE, None));
         }
     }
 }

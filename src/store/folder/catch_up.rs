@@ -52,7 +52,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     let generations = Part::Log.generations(folder)?;
     for generation in generations.iter().copied() {
         let path = Part::Log.path(folder, generation);
-        let mut reader = LogReader::open(&path, false)?;
+        let mut reader = LogReader::open(&path, true)?;
         let start = (reader.start.position, reader.start.hash);
         if end.is_none() {
             log::check_begin(folder, reader.start)?;

@@ -14,7 +14,7 @@ use crate::{
     store::{
         StoreError,
         engine::{State, Tip},
-        history::chain,
+        history::chain_commit,
         seal::{KeyId, Keyring},
     },
 };
@@ -74,7 +74,7 @@ pub(super) fn read(
         while let Some(framed) = log.batch()? {
             let batch = framed.batch;
             // An old part of the log can have scrubbed records.
-            if generation >= acknowledged.state && chain(&tip.hash, &batch.record) != batch.hash {
+            if generation >= acknowledged.state && chain_commit(&tip.hash, &batch.header, &batch.digest) != batch.hash {
                 let found = format!("the hash of record {} does not match its content", batch.position);
                 return Err(StoreError::corrupt(&path, found));
             }

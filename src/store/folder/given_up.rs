@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::scan::{LogScan, ScannedFrame};
-use crate::store::history::Record;
+use crate::store::{
+    codec::{RECORD, decode_key, resource_changes},
+    history::CommitHeader,
+};
 
 /// The most resources of a given-up record that are named.
 const MOST_RESOURCES: usize = 10;
@@ -11,18 +14,17 @@ const MOST_RESOURCES: usize = 10;
 /// Describes a record: its number, revision and resources.
 pub(super) fn described(scan: &LogScan, frame: &ScannedFrame) -> String {
     let position = frame.tip.position;
-    let batch = scan.batch(frame, false);
-    let record = batch.and_then(|batch| Record::from_bytes(&batch.record).ok());
-    let Some(record) = record else { return format!("record {position}, whose content is unknown") };
-    let Some(revision) = record.revision else { return format!("record {position}, which changed nothing") };
-    let mut paths: Vec<&str> =
-        record.resources.iter().take(MOST_RESOURCES).map(|resource| resource.path.as_str()).collect();
-    let others = record.resources.len() - paths.len();
-    let others = format!("{others} others");
-    if record.resources.len() > paths.len() {
-        paths.push(&others);
+    let batch = scan.batch(frame);
+    let found = batch.and_then(|batch| Some((CommitHeader::from_bytes(&batch.header).ok()?, batch.entries)));
+    let Some((header, entries)) = found else { return format!("record {position}, whose content is unknown") };
+    let Some(revision) = header.revision else { return format!("record {position}, which changed nothing") };
+    let keys = resource_changes(&entries).filter_map(|entry| decode_key(RECORD, entry.key.as_bytes()).ok());
+    let mut paths: Vec<String> = keys.take(MOST_RESOURCES).map(|key| key.path()).collect();
+    let others = header.changed.saturating_sub(paths.len());
+    if others > 0 {
+        paths.push(format!("{others} others"));
     }
-    format!("record {position}, revision {revision} of {}: {}", record.at, paths.join(", "))
+    format!("record {position}, revision {revision} of {}: {}", header.at, paths.join(", "))
 }
 
 /// The numbers after `from` and up to `upto` that are not in a set, as ranges.

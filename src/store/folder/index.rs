@@ -34,8 +34,6 @@ const FLUSH_EVERY: u64 = 500;
 /// The most rows of resources that are added in one step. sled keeps in memory what a step replaces, and has no order in it:
 /// those of a first commit would touch every page again and again.
 const MOST_TOGETHER: usize = 10_000;
-/// The most rows of a resource that are searched for its declaration.
-const MOST_SEARCHED: usize = 1_000;
 
 /// The open index.
 pub(super) struct Index {
@@ -111,15 +109,6 @@ impl Index {
                 let positions = keys.iter().map(|key| position_at(key, SOURCES.len()).ok_or_else(|| self.damaged()));
                 positions.map(|position| self.locate(position?)).collect()
             }
-            Query::Resource(path) => {
-                let mut positions = Vec::new();
-                self.each_row_of(path, before, &mut |records| {
-                    let wanted = records.iter().rev().map(|record| record.position).filter(|it| *it < before);
-                    positions.extend(wanted.take(limit - positions.len()));
-                    positions.len() < limit
-                })?;
-                positions.into_iter().map(|position| self.locate(position)).collect()
-            }
             Query::Revision(revision) => {
                 let (first, end) = (REVISIONS.to_vec(), key_of(REVISIONS, *revision));
                 let row = guarded(&self.path, || self.db.range(first..=end).next_back().transpose())?;
@@ -152,36 +141,25 @@ impl Index {
         .ok_or_else(|| self.damaged())
     }
 
-    /// Visits the rows of a resource that begin before a position, newest first, while the visitor returns true.
-    fn each_row_of(
+    /// Visits what the index has of a resource before a position, newest first, while the visitor returns true.
+    pub(super) fn story(
         &self,
         path: &str,
         before: u64,
-        visit: &mut dyn FnMut(&[ResourceRecord]) -> bool,
+        visit: &mut dyn FnMut(&ResourceRecord) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         let prefix = resource_prefix(path);
         let end = key_of(&prefix, before);
         let mut rows = self.db.range(prefix..end).rev();
         while let Some((_, value)) = guarded(&self.path, || rows.next().transpose())? {
             let records = ResourceRecord::read(&value).ok_or_else(|| self.damaged())?;
-            if !visit(&records) {
-                return Ok(());
+            for record in records.iter().rev().filter(|record| record.position < before) {
+                if !visit(record)? {
+                    return Ok(());
+                }
             }
         }
         Ok(())
-    }
-
-    /// Returns where a source declared a resource when it last changed it before a position, if that is near the end.
-    pub(super) fn declared_at(&self, path: &str, source: &str, before: u64) -> Result<Option<String>, StoreError> {
-        let (mut found, mut searched) = (None, 0);
-        self.each_row_of(path, before, &mut |records| {
-            searched += 1;
-            let mut newest = records.iter().rev().filter(|record| record.position < before);
-            let own = newest.find_map(|record| record.declared.as_ref().filter(|(of, _)| of == source));
-            found = own.cloned();
-            found.is_none() && searched < MOST_SEARCHED
-        })?;
-        Ok(found.and_then(|(_, place)| place))
     }
 
     /// Returns the position of the oldest record in the index.
@@ -275,8 +253,16 @@ mod tests {
         index.find(query, before, limit).unwrap().into_iter().map(|(position, _)| position).collect()
     }
 
-    fn resource(path: &str) -> Query {
-        Query::Resource(path.to_owned())
+    /// The positions of the records of a resource, at most so many.
+    fn story(index: &Index, path: &str, before: u64, limit: usize) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut visit = |record: &ResourceRecord| {
+            assert_eq!(record.offset, record.position * 10);
+            found.push(record.position);
+            Ok(found.len() < limit)
+        };
+        index.story(path, before, &mut visit).unwrap();
+        found
     }
 
     /// Records 1 to 200, in two writes. Record 70 is of a source, and the others are of nobody who declares anything.
@@ -303,17 +289,14 @@ mod tests {
         assert_eq!(positions(&index, &Query::All, 102, 3), [101, 100, 99]);
         assert_eq!(positions(&index, &Query::All, u64::MAX, 0), [0; 0]);
         let of_a: Vec<u64> = (1..=200).rev().filter(|at| at % 3 == 1).collect();
-        assert_eq!(positions(&index, &resource("/a"), u64::MAX, 300), of_a);
-        assert_eq!(positions(&index, &resource("/a"), 104, 3), [103, 100, 97]);
-        assert_eq!(positions(&index, &resource("/"), u64::MAX, 300), [0; 0]);
+        assert_eq!(story(&index, "/a", u64::MAX, 300), of_a);
+        assert_eq!(story(&index, "/a", 104, 3), [103, 100, 97]);
+        assert_eq!(story(&index, "/", u64::MAX, 300), [0; 0]);
         assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [70]);
         for revision in 1..=100 {
             assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), [revision * 2]);
         }
         assert_eq!(positions(&index, &Query::Revision(101), u64::MAX, 1), [0; 0]);
-        let declared = |before: u64| index.declared_at("/a", "shop", before).unwrap();
-        assert_eq!((declared(u64::MAX), declared(70)), (Some("a.yaml:70".to_owned()), None));
-        assert_eq!(index.declared_at("/a", "docs", u64::MAX).unwrap(), None);
     }
 
     #[test]
@@ -327,8 +310,7 @@ mod tests {
         assert_eq!(index.applied().unwrap(), Some((3, [7; 32])));
         let all: [(&str, &[u64]); 3] = [("/7", &[2, 1]), ("/8", &[3, 2]), ("/9999", &[2])];
         for (path, expected) in all {
-            assert_eq!(positions(&index, &resource(path), u64::MAX, 9), expected, "{path}");
-            assert_eq!(index.declared_at(path, "shop", u64::MAX).unwrap(), Some("a.yaml:2".to_owned()));
+            assert_eq!(story(&index, path, u64::MAX, 9), expected, "{path}");
         }
         assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 9), [2, 1]);
     }
@@ -342,9 +324,8 @@ mod tests {
         assert_eq!(index.oldest().unwrap(), Some(90));
         assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (90..=200).rev().collect::<Vec<_>>());
         let of_a: Vec<u64> = (90..=200).rev().filter(|at| at % 3 == 1).collect();
-        assert_eq!(positions(&index, &resource("/a/b"), u64::MAX, 300), of_a);
+        assert_eq!(story(&index, "/a/b", u64::MAX, 300), of_a);
         assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [0; 0]);
-        assert_eq!(index.declared_at("/a", "shop", u64::MAX).unwrap(), None);
         for revision in 1..=100 {
             let expected = (revision >= 45).then_some(revision * 2);
             assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), Vec::from_iter(expected));

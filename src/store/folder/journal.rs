@@ -5,7 +5,6 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    thread,
 };
 
 use super::{
@@ -22,7 +21,7 @@ use crate::{
     },
 };
 
-const MAGIC: [u8; 8] = *b"ewlog-3\n";
+const MAGIC: [u8; 8] = *b"ewlog-4\n";
 /// How many bytes are collected for one write.
 const TOGETHER: usize = 1 << 20;
 /// Magic, position, revision, next order, hash, store, checksum.
@@ -99,18 +98,13 @@ impl Journal {
                 writer.write(whole)?;
                 continue;
             }
+            // The start goes last: without it, an interrupted write is no frame.
             writer.flush()?;
             let start = writer.end;
             writer.end += frame::HEAD as u64;
-            // Its checksum is computed while the rest is written.
-            let head = thread::scope(|threads| {
-                let hashing = thread::Builder::new().spawn_scoped(threads, || frame.head());
-                frame.content().try_for_each(|piece| writer.write(piece))?;
-                writer.flush()?;
-                let head = hashing.ok().and_then(|thread| thread.join().ok());
-                Ok::<_, io::Error>(head.unwrap_or_else(|| frame.head()))
-            })?;
-            fault::write_all_at("log.write", &self.file, &head, start)?;
+            frame.content().try_for_each(|piece| writer.write(piece))?;
+            writer.flush()?;
+            fault::write_all_at("log.write", &self.file, &frame.start(), start)?;
         }
         writer.flush()?;
         Ok(writer.end)

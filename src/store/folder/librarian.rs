@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,16 +12,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     catch_up,
+    commit_files::CommitFiles,
     files::{self, Part},
     index::Index,
     indexing::{Job, Progress, Shared, fail, work},
     log,
-    reader::{LogReader, beginning_at, read_at},
+    reader::LogReader,
     rows::Location,
     unwritten::Unwritten,
 };
@@ -31,15 +30,16 @@ use crate::{
     model::code::Code,
     store::{
         REMOVAL, Stay, StoreError,
-        engine::{Batch, Query, Tip},
+        engine::{Batch, Query, Stories, StoryVisit, Tip},
         fault,
-        history::Retention,
-        record_head::RecordHead,
+        history::{CommitHeader, Retention},
         seal::StoreId,
         trusted_time::{TrustedMoment, most_at_once},
     },
 };
 
+/// How often headers are read: the retention may drop files meanwhile.
+const ATTEMPTS: usize = 3;
 /// The time that a query waits for the index to be opened and updated.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -74,12 +74,12 @@ impl PartEnd {
         let mut history = LogReader::open(path, false)?;
         let mut last = None;
         while let Some(framed) = history.batch()? {
-            last = Some(framed.batch.record);
+            last = Some(framed.batch.header);
         }
         if history.rest.is_some() {
             return Err(history.unreadable());
         }
-        let at = last.map(|record| RecordHead::read(&record)).transpose()?.map(|head| head.at);
+        let at = last.map(|header| CommitHeader::from_bytes(&header)).transpose()?.map(|header| header.at);
         Ok(Self { store: history.store, start: history.start, tip: history.tip, at })
     }
 }
@@ -126,65 +126,72 @@ impl Librarian {
         self.shared.progress().failed.is_some()
     }
 
-    /// Finds at most `limit` records before a position, newest first. Waits until the index has everything up to
-    /// `upto`.
-    pub(super) fn find(&self, query: &Query, before: u64, limit: usize, upto: u64) -> Result<Vec<Bytes>, StoreError> {
-        let index = self.index(upto)?;
-        let mut last = None;
-        let mut place = String::new();
-        // The retention may drop records meanwhile; the next attempt then uses the updated index.
-        for _ in 0..3 {
-            let records: io::Result<Option<Vec<Bytes>>> = self
-                .locate(&index, query, before, limit)?
-                .into_iter()
-                .map(|(position, location)| {
-                    let path = Part::Log.path(&self.folder, location.generation);
-                    place = format!("record {position} in {} at byte {}", path.display(), location.offset);
-                    let batch = read_at(&path, location.offset, location.length as usize)?;
-                    Ok(batch.filter(|batch| batch.position == position).map(|batch| batch.record))
-                })
-                .collect();
-            match records {
-                Ok(Some(records)) => return Ok(records),
-                Ok(None) => last = None,
-                Err(error) => last = Some(error),
-            }
-        }
-        let reason = last.map_or_else(|| "its checksum does not match".to_owned(), |error| error.to_string());
-        Err(StoreError::corrupt(&self.folder, format!("{place} cannot be read: {reason}")))
-    }
-
-    /// The positions of the records that [`Librarian::find`] reads.
-    pub(super) fn positions(
+    /// Finds the headers of at most `limit` commits before a position, newest first. Waits until the index has everything up
+    /// to `upto`.
+    pub(super) fn headers(
         &self,
         query: &Query,
         before: u64,
         limit: usize,
         upto: u64,
-    ) -> Result<Vec<u64>, StoreError> {
+    ) -> Result<Vec<CommitHeader>, StoreError> {
         let index = self.index(upto)?;
-        let found = self.locate(&index, query, before, limit)?;
-        Ok(found.into_iter().map(|(position, _)| position).collect())
+        // The retention may drop commits meanwhile; the next attempt then uses the updated index.
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let mut files = CommitFiles::new(&self.folder);
+            let located = self.locate(&index, query, before, limit)?;
+            let found = located.into_iter().map(|(position, location)| files.header(position, location));
+            match found.collect::<Result<Vec<_>, StoreError>>() {
+                Err(_) if attempts < ATTEMPTS => {}
+                found => return found.map(|found| found.into_iter().map(|found| found.header.clone()).collect()),
+            }
+        }
     }
 
-    /// Returns the length of the record at a position, and its first bytes, which are not verified; none if it was
-    /// dropped meanwhile. Waits as [`Librarian::find`] does.
-    pub(super) fn beginning(&self, position: u64, upto: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
+    /// Reads the commit at a position, or returns none if there is none. Waits as [`Librarian::headers`] does.
+    pub(super) fn commit(&self, position: u64, upto: u64) -> Result<Option<Batch>, StoreError> {
         let index = self.index(upto)?;
         let found = self.locate(&index, &Query::All, position.saturating_add(1), 1)?;
         let Some((_, location)) = found.into_iter().find(|(found, _)| *found == position) else { return Ok(None) };
-        let path = Part::Log.path(&self.folder, location.generation);
-        Ok(beginning_at(&path, location.offset).ok().flatten())
+        CommitFiles::new(&self.folder).commit(position, location).map(Some)
     }
 
-    /// Returns the file and line that declared a resource when a source last changed it. Waits as [`Librarian::find`] does.
-    pub(super) fn declared_at(&self, path: &str, source: &str, upto: u64) -> Result<Option<String>, StoreError> {
+    /// Visits the stories of resources. Waits as [`Librarian::headers`] does.
+    pub(super) fn stories(&self, wanted: Stories<'_>, upto: u64, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let index = self.index(upto)?;
-        let (known, oldest) = self.in_memory(|unwritten| (unwritten.declared_at(path, source), unwritten.oldest()))?;
-        match known {
-            Some(place) => Ok(place),
-            None => self.read(&index, |index| index.declared_at(path, source, oldest.unwrap_or(u64::MAX))),
+        let mut files = CommitFiles::new(&self.folder);
+        for (number, path) in wanted.paths.iter().enumerate() {
+            let (known, oldest) =
+                self.in_memory(|unwritten| (unwritten.story(path, wanted.before, wanted.source), unwritten.oldest()))?;
+            let mut is_over = false;
+            for (location, record) in known {
+                if files.visit(number, location, &record, visit)?.is_break() {
+                    is_over = true;
+                    break;
+                }
+            }
+            if is_over {
+                continue;
+            }
+            // The records in memory can get into the index meanwhile.
+            let before = oldest.map_or(wanted.before, |oldest| wanted.before.min(oldest));
+            let mut failed = None;
+            self.read(&index, |index| {
+                index.story(path, before, &mut |record| {
+                    if wanted.source.is_some() && wanted.source != record.source.as_deref() {
+                        return Ok(true);
+                    }
+                    let (_, location) = index.locate(record.position)?;
+                    let visited = files.visit(number, location, record, visit);
+                    // An error here is no failure of the index.
+                    Ok(visited.map_err(|error| failed = Some(error)).is_ok_and(|goes_on| goes_on.is_continue()))
+                })
+            })?;
+            failed.map_or(Ok(()), Err)?;
         }
+        Ok(())
     }
 
     /// Finds records in memory, and then in the index.

@@ -1,12 +1,9 @@
 //! The log of a store: the parts of it that are kept.
 
 use std::{
-    collections::VecDeque,
     fs,
     path::{Path, PathBuf},
 };
-
-use bytes::Bytes;
 
 use super::{
     collect::KEPT,
@@ -16,7 +13,7 @@ use super::{
 };
 use crate::store::{
     StoreError,
-    engine::{Batch, Query, Statistics, Tip, UndoVisit, Visit},
+    engine::{Batch, BatchVisit, Statistics, Tip},
     seal::StoreId,
 };
 
@@ -44,30 +41,6 @@ pub(super) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Visits the records up to a position, oldest first.
-pub(super) fn walk(folder: &Path, upto: u64, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-    let mut end = None;
-    for generation in Part::Log.generations(folder)? {
-        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
-        match end {
-            None => check_begin(folder, reader.start)?,
-            Some(end) => check_follows(folder, reader.start, end)?,
-        }
-        let mut before = reader.start.hash;
-        while let Some(Framed { batch, .. }) = reader.batch()?
-            && batch.position <= upto
-        {
-            visit(&before, &batch.record, &batch.hash)?;
-            before = batch.hash;
-        }
-        if reader.rest.is_some() && reader.tip.position < upto {
-            return Err(reader.unreadable());
-        }
-        end = Some(reader.tip);
-    }
-    Ok(())
-}
-
 /// Checks that no file is missing between one that begins at `start` and one that ends at `end`.
 fn check_follows(folder: &Path, start: Tip, end: Tip) -> Result<(), StoreError> {
     if start.position <= end.position {
@@ -76,9 +49,8 @@ fn check_follows(folder: &Path, start: Tip, end: Tip) -> Result<(), StoreError> 
     Err(StoreError::corrupt(folder, format!("the history before record {} is missing", start.position + 1)))
 }
 
-/// Visits the batches after a revision and up to a position, oldest first, with the changes that undo them. Starts at
-/// the beginning of a file.
-pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
+/// Visits the commits after a revision and up to a position, oldest first. Starts at the beginning of a file.
+pub(super) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
     let generations = Part::Log.generations(folder)?;
     let open = |generation: u64| LogReader::open(&Part::Log.path(folder, generation), true);
     let mut first = 0;
@@ -89,10 +61,14 @@ pub(super) fn undo_from(folder: &Path, revision: u64, upto: u64, visit: &mut Und
             break;
         }
     }
-    let mut end = None;
+    let mut end: Option<Tip> = None;
     for generation in generations.into_iter().skip(first) {
         let mut reader = open(generation)?;
-        end.map_or(Ok(()), |end| check_follows(folder, reader.start, end))?;
+        match end {
+            Some(end) => check_follows(folder, reader.start, end)?,
+            None if first == 0 => check_begin(folder, reader.start)?,
+            None => {}
+        }
         let mut before = reader.start;
         while let Some(Framed { batch, .. }) = reader.batch()?
             && batch.position <= upto
@@ -164,50 +140,6 @@ pub(super) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, S
         begin = reader.start.position;
         batches.append(&mut found);
         found = batches;
-    }
-    Ok(found)
-}
-
-/// Finds at most `limit` records before a position, newest first, without the index.
-pub(super) fn find(folder: &Path, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
-    let mut found: Vec<Bytes> = Vec::new();
-    // The start of the file that follows in the log.
-    let mut next: Option<Tip> = None;
-    for generation in Part::Log.generations(folder)?.into_iter().rev() {
-        let missing = limit - found.len();
-        if missing == 0 {
-            return Ok(found);
-        }
-        let path = Part::Log.path(folder, generation);
-        let mut reader = match LogReader::open(&path, false) {
-            // The retention has dropped it, and everything before it.
-            Err(_) if next.is_some() && !files::exists(&path)? => break,
-            opened => opened?,
-        };
-        let mut newest = VecDeque::new();
-        let mut complete = true;
-        while let Some(Framed { batch, .. }) = reader.batch()? {
-            if batch.position >= before {
-                complete = false;
-                break;
-            }
-            if query.selects(&batch.record)? {
-                if newest.len() == missing {
-                    newest.pop_front();
-                }
-                newest.push_back(batch.record);
-            }
-        }
-        if complete && next.is_some_and(|next| reader.tip.position != next.position) {
-            return Err(reader.unreadable());
-        }
-        found.extend(newest.into_iter().rev());
-        next = Some(reader.start);
-    }
-    if let Some(start) = next
-        && found.len() < limit
-    {
-        check_begin(folder, start)?;
     }
     Ok(found)
 }

@@ -24,6 +24,7 @@
 mod beside;
 mod catch_up;
 mod collect;
+mod commit_files;
 mod content;
 mod creation;
 mod database;
@@ -41,6 +42,7 @@ mod journal;
 mod keys;
 mod librarian;
 mod log;
+mod log_search;
 mod parallel_read;
 mod reader;
 mod readonly;
@@ -66,7 +68,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use content::{FolderContent, read, told};
 use creation::create;
 use files::Part;
@@ -74,6 +75,7 @@ use frame::BatchFrame;
 use head::{Head, HeadFile};
 use journal::{AppendError, Journal};
 use librarian::Librarian;
+use log_search::LogSearch;
 use resealing::{NeededStates, Resealing};
 use rows::Location;
 use state::{Access, StateOf};
@@ -94,10 +96,11 @@ pub(crate) use unpack::BackupFile;
 use super::{
     Stay, StoreError,
     backup::Backup,
-    changes::Changes,
-    engine::{Batch, BatchEdit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+    engine::{
+        Batch, BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
+    },
     fault,
-    history::Retention,
+    history::{CommitHeader, Retention},
     seal::{Keyring, MasterKeySource, StoreId},
 };
 use crate::model::code::Code;
@@ -119,6 +122,7 @@ pub(crate) struct FolderEngine {
     writing: Mutex<Writing>,
     newer: Condvar,
     librarian: Librarian,
+    log: LogSearch,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
     /// The length of the state on the disk.
@@ -198,6 +202,7 @@ impl FolderEngine {
         Ok(Self {
             folder: folder.to_owned(),
             librarian: Librarian::start(folder, tip, sync, stay),
+            log: LogSearch::new(folder),
             stay,
             newer: Condvar::new(),
             state_bytes: AtomicU64::new(content.state_bytes),
@@ -218,6 +223,22 @@ impl FolderEngine {
 
     fn writing(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the index or, for a command and if the index has failed, for example because the disk was full, the log: it has
+    /// everything, and takes longer.
+    fn indexed<T>(
+        &self,
+        index: impl FnOnce(&Librarian) -> Result<T, StoreError>,
+        log: impl FnOnce(&LogSearch) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if self.stay == Stay::Brief {
+            return log(&self.log);
+        }
+        match index(&self.librarian) {
+            Err(_) if self.librarian.has_failed() => log(&self.log),
+            found => found,
+        }
     }
 }
 
@@ -272,10 +293,7 @@ impl Engine for FolderEngine {
         let located = batches.iter().zip(&frames).map(|(batch, frame)| {
             let location = Location { generation, offset, length: frame.length() };
             offset += location.length;
-            // The index does not use the changes, which are most of a batch.
-            let Batch { position, revision, next_order, hash, .. } = *batch;
-            let record = batch.record.clone();
-            (location, Batch { position, revision, next_order, record, hash, changes: Changes::default() })
+            (location, batch.clone())
         });
         self.librarian.add(located.collect());
         Ok(())
@@ -286,61 +304,34 @@ impl Engine for FolderEngine {
         log::changes_since(&self.folder, position, upto)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
-        if self.stay == Stay::Brief {
-            return log::find(&self.folder, query, before, limit);
-        }
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let position = self.writing().tip.position;
-        match self.librarian.find(query, before, limit, position) {
-            // For example because the disk was full. The log has everything, and takes longer.
-            Err(_) if self.librarian.has_failed() => {
-                log::find(&self.folder, query, before.min(position.saturating_add(1)), limit)
-            }
-            found => found,
-        }
+        self.indexed(
+            |librarian| librarian.headers(query, before, limit, position),
+            |log| log.headers(query, before.min(position.saturating_add(1)), limit),
+        )
     }
 
-    fn positions(&self, query: &Query, before: u64, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
-        if self.stay == Stay::Brief {
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        let upto = self.writing().tip.position;
+        if position > upto {
             return Ok(None);
         }
+        self.indexed(|librarian| librarian.commit(position, upto), |log| log.commit(position))
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let position = self.writing().tip.position;
-        // What the index cannot tell, `history` reads.
-        Ok(self.librarian.positions(query, before, limit, position).ok())
-    }
-
-    fn beginning(&self, position: u64) -> Result<Option<(u64, Bytes)>, StoreError> {
-        if self.stay == Stay::Brief {
-            return Ok(None);
+        if self.stay == Stay::Long && !self.librarian.has_failed() {
+            return self.librarian.stories(wanted, position, visit);
         }
+        let wanted = Stories { before: wanted.before.min(position.saturating_add(1)), ..wanted };
+        self.log.stories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let upto = self.writing().tip.position;
-        // Whoever needs the record reads it as a whole.
-        Ok(self.librarian.beginning(position, upto).unwrap_or_default())
-    }
-
-    fn finds_by_resource(&self) -> bool {
-        self.stay == Stay::Long
-    }
-
-    fn declared_at(&self, path: &str, source: &str) -> Result<Option<String>, StoreError> {
-        if self.stay == Stay::Brief {
-            return Ok(None);
-        }
-        let position = self.writing().tip.position;
-        match self.librarian.declared_at(path, source, position) {
-            Err(_) if self.librarian.has_failed() => Ok(None),
-            found => found,
-        }
-    }
-
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        let upto = self.writing().tip.position;
-        log::walk(&self.folder, upto, visit)
-    }
-
-    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
-        let upto = self.writing().tip.position;
-        log::undo_from(&self.folder, revision, upto, visit)
+        log::walk(&self.folder, revision, upto, visit)
     }
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {

@@ -7,25 +7,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bytes::Bytes;
-
 use super::{
-    files, frame,
+    files,
+    frame::{self, FrameLengths},
     journal::{self, start_of},
     parallel_read,
 };
 use crate::store::{
     StoreError,
     engine::{Batch, Tip},
+    entries::entry_length,
     seal::StoreId,
 };
 
 const BUFFER: usize = 1 << 16;
-/// How much of the changes of a large batch is read at a time, only to verify them.
-const PIECE: usize = 1 << 20;
-/// The most bytes of the beginning of a record: its author can have the message of a commit.
-const BEGINNING: usize = 1 << 16;
-/// From this size on, a batch is read on all cores.
+/// How much is read at once where a header is expected, and where an entry is: most are shorter.
+const HEADER_BYTES: usize = 1 << 10;
+const ENTRY_BYTES: usize = 1 << 11;
+/// From this size on, calls and entries are read on all cores.
 const LARGE: u64 = 1 << 22;
 
 /// The bytes after the last readable batch.
@@ -51,7 +50,7 @@ pub(super) struct Framed {
 pub(super) struct LogReader {
     file: BufReader<File>,
     path: PathBuf,
-    with_changes: bool,
+    with_entries: bool,
     /// The length of the file when it was opened.
     size: u64,
     frame: Vec<u8>,
@@ -68,8 +67,9 @@ pub(super) struct LogReader {
 }
 
 impl LogReader {
-    /// Opens a file and reads its header. Without `with_changes`, batches are checked but have no changes.
-    pub(super) fn open(path: &Path, with_changes: bool) -> Result<Self, StoreError> {
+    /// Opens a file and reads its header. Without `with_entries`, batches are read without their calls and
+    /// entries, which are not verified then.
+    pub(super) fn open(path: &Path, with_entries: bool) -> Result<Self, StoreError> {
         let opened = files::open(path, File::options().read(true)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
             _ => StoreError::io("read", path, &error),
@@ -84,7 +84,7 @@ impl LogReader {
         Ok(Self {
             file,
             path: path.to_owned(),
-            with_changes,
+            with_entries,
             size,
             frame: Vec::new(),
             store,
@@ -105,37 +105,47 @@ impl LogReader {
         if self.frame.is_empty() {
             return Ok(None);
         }
-        if let Some((batch, length)) = self.large()? {
+        if let Some((batch, length)) = self.frame()? {
             return self.found(batch, length).map(Some);
         }
-        if let Ok(length) = frame::frame_length(&self.frame) {
-            self.fill(length)?;
-        }
-        let Ok((batch, length)) = frame::decode(&self.frame, self.with_changes) else {
-            self.fill(usize::MAX)?;
-            let later = self.frame.get(1..).is_some_and(frame::is_anywhere);
-            self.rest = Some(if later { Rest::Damaged } else { Rest::Torn });
-            return Ok(None);
-        };
-        self.found(batch, length as u64).map(Some)
+        self.fill(usize::MAX)?;
+        let later = self.frame.get(1..).is_some_and(frame::is_anywhere);
+        self.rest = Some(if later { Rest::Damaged } else { Rest::Torn });
+        Ok(None)
     }
 
-    /// Reads a large batch, of which only the head was read yet: on all cores, into the memory where it stays. Returns none
-    /// for any other, and leaves what is damaged to be found.
-    fn large(&mut self) -> Result<Option<(Batch, u64)>, StoreError> {
-        let Ok((record, changes)) = frame::lengths(&self.frame) else { return Ok(None) };
-        let start = self.end + frame::HEAD as u64;
-        let end = start.checked_add(record).and_then(|end| end.checked_add(changes));
-        let Some(end) = end.filter(|end| self.with_changes && end - start >= LARGE && *end <= self.size) else {
+    /// Reads a frame whose start was read. Returns none if it is incomplete or damaged.
+    fn frame(&mut self) -> Result<Option<(Batch, u64)>, StoreError> {
+        let Ok(lengths) = FrameLengths::read(&self.frame) else { return Ok(None) };
+        let Some(length) = lengths.frame().ok().filter(|length| *length <= self.size - self.end) else {
             return Ok(None);
         };
-        let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
-        let read =
-            |offset: u64, length: u64| parallel_read::read_part(self.file.get_ref(), offset, length).map_err(failed);
-        let (kept, changed) = (read(start, record)?, read(start + record, changes)?);
-        let Ok(batch) = frame::assemble(&self.frame, kept, changed) else { return Ok(None) };
-        self.file.seek(SeekFrom::Start(end)).map_err(|error| StoreError::io("read", &self.path, &error))?;
-        Ok(Some((batch, end - self.end)))
+        self.fill(frame::HEAD + lengths.header as usize)?;
+        let Ok(batch) = frame::decode_start(&self.frame) else { return Ok(None) };
+        let (content, rest) = (self.end + frame::HEAD as u64 + lengths.header, lengths.calls + lengths.entries);
+        let batch = if !self.with_entries {
+            self.skip_to(self.end + length)?;
+            Ok(batch)
+        } else if rest >= LARGE {
+            // Into the memory where it stays.
+            let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
+            let read = |at: u64, length: u64| parallel_read::read_part(self.file.get_ref(), at, length).map_err(failed);
+            let (calls, entries) = (read(content, lengths.calls)?, read(content + lengths.calls, lengths.entries)?);
+            let batch = frame::complete(batch, calls.into(), entries.into());
+            if batch.is_ok() {
+                self.skip_to(self.end + length)?;
+            }
+            batch
+        } else {
+            self.fill(length as usize)?;
+            frame::decode(&self.frame).map(|(batch, _)| batch)
+        };
+        Ok(batch.ok().map(|batch| (batch, length)))
+    }
+
+    fn skip_to(&mut self, offset: u64) -> Result<(), StoreError> {
+        let skipped = self.file.seek(SeekFrom::Start(offset));
+        skipped.map(|_| ()).map_err(|error| StoreError::io("read", &self.path, &error))
     }
 
     /// A batch that was read, if it follows the one before.
@@ -167,79 +177,85 @@ impl LogReader {
     }
 }
 
-/// Reads the one batch at an offset, without its changes. The changes of a large one are never in memory as a whole.
-pub(super) fn read_at(path: &Path, offset: u64, length: usize) -> io::Result<Option<Batch>> {
+/// Reads the whole commit at an offset.
+pub(super) fn commit_at(path: &Path, offset: u64, length: u64) -> io::Result<Option<Batch>> {
     let file = files::open(path, File::options().read(true))?;
-    if length as u64 >= LARGE {
-        return read_large_at(&file, offset, length as u64);
+    let Some((batch, lengths)) = header_at(&file, offset)? else { return Ok(None) };
+    if lengths.frame() != Ok(length) {
+        return Ok(None);
     }
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(frame::decode(&bytes, false).ok().map(|(batch, _)| batch))
+    let entries_at = offset + lengths.entries_at();
+    let calls = parallel_read::read_part(&file, entries_at - lengths.calls, lengths.calls)?;
+    let entries = parallel_read::read_part(&file, entries_at, lengths.entries)?;
+    Ok(frame::complete(batch, calls.into(), entries.into()).ok())
 }
 
-fn read_large_at(file: &File, offset: u64, length: u64) -> io::Result<Option<Batch>> {
-    let mut head = [0; frame::HEAD];
-    file.read_exact_at(&mut head, offset)?;
-    let start = frame::HEAD as u64;
-    let lengths = frame::lengths(&head).ok().filter(|(record, changes)| {
-        record.checked_add(*changes).and_then(|content| content.checked_add(start)) == Some(length)
-    });
-    let Some((record, changes)) = lengths else { return Ok(None) };
-    let kept = parallel_read::read_part(file, offset + start, record)?;
-    let mut checked = frame::PartlyRead::new(head, kept);
-    let mut piece = vec![0; PIECE];
-    let (mut at, end) = (offset + start + record, offset + start + record + changes);
-    while at < end {
-        let next = piece.get_mut(..PIECE.min((end - at) as usize)).unwrap_or_default();
-        file.read_exact_at(next, at)?;
-        checked.add_changes(next);
-        at += next.len() as u64;
+/// Reads the header of the commit at an offset, and the lengths of its parts.
+pub(super) fn header_at(file: &File, offset: u64) -> io::Result<Option<(Batch, FrameLengths)>> {
+    let mut bytes = read_up_to(file, offset, frame::HEAD + HEADER_BYTES)?;
+    let Ok(lengths) = FrameLengths::read(&bytes) else { return Ok(None) };
+    let length = frame::HEAD + lengths.header as usize;
+    if bytes.len() < length {
+        bytes = read_up_to(file, offset, length)?;
     }
-    Ok(checked.finish().ok())
+    let batch = bytes.get(..length).and_then(|start| frame::decode_start(start).ok());
+    Ok(batch.map(|batch| (batch, lengths)))
 }
 
-/// Reads the first bytes of the record of the batch at an offset, without verifying them. Returns them with the length of
-/// the record, or none if there is no batch.
-pub(super) fn beginning_at(path: &Path, offset: u64) -> io::Result<Option<(u64, Bytes)>> {
-    let file = files::open(path, File::options().read(true))?;
-    let mut bytes = Vec::with_capacity(frame::HEAD + BEGINNING);
-    let mut from = &file;
-    from.seek(SeekFrom::Start(offset))?;
-    from.take((frame::HEAD + BEGINNING) as u64).read_to_end(&mut bytes)?;
-    let Ok((record, _)) = frame::lengths(&bytes) else { return Ok(None) };
-    let mut beginning = Bytes::from(bytes).split_off(frame::HEAD);
-    beginning.truncate(usize::try_from(record).unwrap_or(usize::MAX));
-    Ok(Some((record, beginning)))
+/// Reads the encoded entry at an offset. Whoever decodes it verifies it.
+pub(super) fn entry_at(file: &File, offset: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = read_up_to(file, offset, ENTRY_BYTES)?;
+    let Some(length) = entry_length(&bytes) else { return Ok(None) };
+    // A damaged length can be anything.
+    if bytes.len() < length && (length as u64) < file.metadata()?.len() {
+        bytes = read_up_to(file, offset, length)?;
+    }
+    Ok((bytes.len() >= length).then(|| {
+        bytes.truncate(length);
+        bytes
+    }))
+}
+
+/// Reads so many bytes at an offset, or less at the end of the file.
+fn read_up_to(file: &File, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let mut read = 0;
+    while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + read as u64)? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{frame::BatchFrame, *};
+    use crate::store::{entries::decode_entry, folder::frame::tests::batch};
 
     #[test]
-    fn a_long_file_is_read_in_little_memory() {
+    fn a_long_file_is_read_in_little_memory_and_each_commit_by_itself() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
-        let batch = |position: u64| {
-            let record = Bytes::from(vec![b'x'; 1000]);
-            let changes = std::iter::once(("r/a", Some(vec![1; 100]))).collect();
-            Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
-        };
-        let batches: Vec<Batch> = (1..=2000).map(batch).collect();
-        let frames: Vec<frame::BatchFrame<'_>> = batches.iter().map(frame::BatchFrame::new).collect();
+        let batches: Vec<Batch> = (1..=2000).map(|position| batch(position, 1)).collect();
+        let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
         journal.append(&frames).unwrap();
-        let mut reader = LogReader::open(&path, true).unwrap();
-        let mut count = 0;
-        while let Some(framed) = reader.batch().unwrap() {
-            count += 1;
-            let found = read_at(&path, framed.offset, framed.length as usize).unwrap().unwrap();
-            assert_eq!((found.position, framed.batch.position, framed.batch.changes.len()), (count, count, 1));
+        for with_entries in [true, false] {
+            let mut reader = LogReader::open(&path, with_entries).unwrap();
+            let mut count = 0;
+            while let Some(framed) = reader.batch().unwrap() {
+                count += 1;
+                let found = commit_at(&path, framed.offset, framed.length).unwrap().unwrap();
+                let entries = (found.entries.len(), framed.batch.entries.len());
+                assert_eq!((found.position, entries), (count, (1, usize::from(with_entries))));
+            }
+            assert_eq!((count, reader.end, reader.rest), (2000, journal.length(), None));
+            assert!(reader.frame.capacity() < 1 << 16, "{} of {} bytes", reader.frame.capacity(), reader.end);
         }
-        assert_eq!((count, reader.end, reader.rest), (2000, journal.length(), None));
-        assert!(reader.frame.capacity() < 1 << 16, "{} of {} bytes", reader.frame.capacity(), reader.end);
     }
 
     #[test]
@@ -247,30 +263,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.0000000001");
         let mut journal = journal::Journal::create(path.clone(), [7; 16], Tip::default()).unwrap();
-        let batch = |position: u64, many: usize| {
-            let change = |number: usize| (format!("r/{number}"), (!number.is_multiple_of(7)).then(|| vec![1; 1000]));
-            let record = Bytes::from(vec![b'x'; 100 * many]);
-            let changes = (0..many).map(change).collect();
-            Batch { position, revision: position, next_order: 1, record, hash: [2; 32], changes }
-        };
         let batches = [batch(1, 3), batch(2, 6000), batch(3, 5), batch(4, 5000), batch(5, 1)];
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
         assert!(journal.append(&frames).is_ok());
-        for with_changes in [true, false] {
-            let mut reader = LogReader::open(&path, with_changes).unwrap();
+        for with_entries in [true, false] {
+            let mut reader = LogReader::open(&path, with_entries).unwrap();
             for (expected, frame) in batches.iter().zip(&frames) {
                 let Framed { length, batch, .. } = reader.batch().unwrap().unwrap();
                 assert_eq!(
-                    (batch.position, length, &batch.record),
-                    (expected.position, frame.length(), &expected.record)
+                    (batch.position, length, &batch.header),
+                    (expected.position, frame.length(), &expected.header)
                 );
-                assert!(batch.changes == if with_changes { expected.changes.clone() } else { Default::default() });
+                assert!(batch.entries == if with_entries { expected.entries.clone() } else { Default::default() });
             }
             assert!(reader.batch().unwrap().is_none() && reader.rest.is_none());
         }
         let whole = std::fs::read(&path).unwrap();
         let first: u64 = frames.iter().take(3).map(BatchFrame::length).sum();
         let fourth = journal::HEAD + first as usize;
+        let file = File::open(&path).unwrap();
+        let (_, lengths) = header_at(&file, fourth as u64).unwrap().unwrap();
+        for (offset, expected) in batches.get(3).unwrap().entries.located().step_by(500) {
+            let entry = entry_at(&file, fourth as u64 + lengths.entries_at() + offset).unwrap().unwrap();
+            assert!(decode_entry(&entry) == Ok(expected));
+        }
         let rest_of = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let mut reader = LogReader::open(&path, true).unwrap();
@@ -283,7 +299,7 @@ mod tests {
             assert_eq!(rest_of(&damaged), (3, Some(Rest::Damaged)), "byte {at}");
             assert_eq!(rest_of(whole.get(..fourth + at + 1).unwrap()), (3, Some(Rest::Torn)), "cut at {at}");
         }
-        // The head is written last.
+        // The start is written last.
         let mut headless = whole.get(..fourth + 4_500_000).unwrap().to_vec();
         headless.get_mut(fourth..fourth + frame::HEAD).unwrap().fill(0);
         assert_eq!(rest_of(&headless), (3, Some(Rest::Torn)));

@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-
 use super::{
     FolderContent, collect, files, fingerprint, format,
     head::{self, Head},
-    keys, log, read,
+    keys, log,
+    log_search::LogSearch,
+    read,
     state::Access,
     told, twice,
 };
@@ -24,7 +24,8 @@ use crate::{
     store::{
         StoreError,
         backup::Backup,
-        engine::{Batch, Engine, OnDisk, Query, State, Statistics, Tip, UndoVisit, Visit},
+        engine::{Batch, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip},
+        history::CommitHeader,
         seal::{Keyring, MasterKeySource},
     },
 };
@@ -32,6 +33,7 @@ use crate::{
 /// An engine that reads a folder. Many processes can read one, but not while another has it open for writing.
 pub(crate) struct FolderReader {
     folder: PathBuf,
+    log: LogSearch,
     acknowledged: Head,
     tip: Tip,
     /// The generation of the last part of the log, and the end of its complete batches.
@@ -71,8 +73,8 @@ impl FolderReader {
         let mut warnings = twice::warnings(folder, acknowledged.store);
         warnings.extend(damage.as_ref().map(told));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
-        let (folder, last, opened) = (folder.to_owned(), (generation, end), Mutex::new(Some(state)));
-        Ok(Self { folder, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
+        let (log, last, opened) = (LogSearch::new(folder), (generation, end), Mutex::new(Some(state)));
+        Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })
     }
 }
 
@@ -101,20 +103,20 @@ impl Engine for FolderReader {
         log::changes_since(&self.folder, position, self.tip.position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
-        log::find(&self.folder, query, before, limit)
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.log.headers(query, before, limit)
     }
 
-    fn finds_by_resource(&self) -> bool {
-        false
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.log.commit(position)
     }
 
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        log::walk(&self.folder, self.tip.position, visit)
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        self.log.stories(wanted, visit)
     }
 
-    fn undo_from(&self, revision: u64, visit: &mut UndoVisit<'_>) -> Result<(), StoreError> {
-        log::undo_from(&self.folder, revision, self.tip.position, visit)
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        log::walk(&self.folder, revision, self.tip.position, visit)
     }
 
     /// Returns immediately: nothing can be written while the store is open for reading.

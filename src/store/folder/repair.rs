@@ -95,7 +95,7 @@ impl Repair {
         let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
         journal::write_whole(&path, self.salvage.store, *start, || {
             let Some(frame) = frames.next() else { return Ok(None) };
-            let batch = scan.batch(frame, true);
+            let batch = scan.batch(frame);
             batch.map(Some).ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))
         })
     }

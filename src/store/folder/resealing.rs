@@ -12,9 +12,7 @@ use jiff::Timestamp;
 
 use super::{files::Part, reader::LogReader, state};
 use crate::store::{
-    REMOVAL, StoreError, codec,
-    engine::UNDO,
-    mint,
+    REMOVAL, StoreError, codec, mint,
     seal::{KeyId, Keyring},
     trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
 };
@@ -124,9 +122,8 @@ impl Resealing {
         for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation >= first) {
             let mut reader = LogReader::open(&Part::Log.path(folder, generation), true)?;
             while let Some(framed) = reader.batch()? {
-                // What undoes a batch leads nowhere.
-                let changes = framed.batch.changes.iter().filter(|(key, _)| !key.starts_with(UNDO));
-                used.extend(changes.filter_map(|(_, value)| codec::key_in(value?)));
+                // The values before it lead nowhere.
+                used.extend(framed.batch.entries.iter().filter_map(|entry| codec::key_in(entry.after?)));
             }
         }
         let former = keyring.former();

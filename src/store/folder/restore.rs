@@ -29,13 +29,12 @@ use super::{
 use crate::{
     model::code::Code,
     store::{
-        PastError, Stay, Store, StoreError,
-        changes::Changes,
-        codec,
+        PastError, Stay, Store, StoreError, codec,
         engine::{Batch, Tip},
+        entries::CommitEntries,
         fault,
-        group::scrub_record,
-        history::{RecordOutline, Retention, ScrubbedRecord, ScrubbedRecords, chain},
+        group::scrub_header,
+        history::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
         seal::{Keyring, MasterKeySource},
     },
 };
@@ -182,11 +181,11 @@ fn verify(store: &Store) -> Result<(), StoreError> {
 /// Finds the last record of a point in time.
 fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
     let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
-    store.engine.undo_from(0, &mut |before, batch| {
+    store.engine.walk(0, &mut |before, batch| {
         first = first.or(Some(before));
         let is_within = match point {
             PointInTime::Revision(revision) => batch.revision == revision,
-            PointInTime::Time(time) => RecordOutline::from_bytes(&batch.record)?.at <= time,
+            PointInTime::Time(time) => CommitHeader::from_bytes(&batch.header)?.at <= time,
         };
         if is_within {
             found = Some(Tip::after(&batch));
@@ -244,11 +243,11 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
 /// The records up to `end` that only later ones list as scrubbed.
 fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreError> {
     let (mut scrubbed, mut is_later) = (ScrubbedRecords::default(), false);
-    store.engine.walk(&mut |_, record, hash| {
+    store.engine.walk(0, &mut |_, batch| {
         if is_later {
-            scrubbed.add_from(record);
+            scrubbed.add_from(&batch.header);
         }
-        is_later |= *hash == end.hash;
+        is_later |= batch.hash == end.hash;
         Ok(())
     })?;
     Ok(scrubbed.up_to(end.position))
@@ -259,9 +258,11 @@ fn list_again(journal: &mut Journal, end: Tip, scrubbed: Vec<ScrubbedRecord>) ->
     let Tip { position, hash, revision, next_order } = end;
     let position = position + 1;
     let message = format!("restored with {} records that a later scrub had changed", scrubbed.len());
-    let record = Bytes::from(scrub_record(position, scrubbed, message).to_bytes()?);
-    let hash = chain(&hash, &record);
-    let batch = Batch { position, revision, next_order, record, hash, changes: Changes::default() };
+    let header: Bytes = scrub_header(position, scrubbed, message).to_bytes()?.into();
+    let (calls, entries) = (Bytes::new(), CommitEntries::default());
+    let digest = entries.digest(&calls);
+    let hash = chain_commit(&hash, &header, &digest);
+    let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
     journal.append(&[BatchFrame::new(&batch)]).map_err(|error| match error {
         AppendError::Undone(error) | AppendError::Unsure(error) => error,
     })?;

@@ -3,15 +3,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::Deserialize;
-
 use super::frame::number;
-use crate::{
-    model::operation::Author,
-    store::{
-        engine::{Batch, Query, Tip},
-        history::Outcome,
-    },
+use crate::store::{
+    codec::{RECORD, decode_key},
+    engine::{Batch, Query, Tip},
+    history::CommitHeader,
 };
 
 pub(super) const POSITIONS: &[u8] = b"p/";
@@ -20,8 +16,6 @@ pub(super) const SOURCES: &[u8] = b"s/";
 pub(super) const RESOURCES: &[u8] = b"k/";
 /// The most records in a row of locations.
 const MOST_LOCATIONS: usize = 64;
-/// The longest file name and line in a row.
-const LONGEST_PLACE: usize = 4096;
 /// The size of a location and the revision that its record made.
 const LOCATION: usize = 8 + 8 + 8 + 8;
 
@@ -47,41 +41,23 @@ pub(super) struct IndexedRecord {
     pub revision: Option<u64>,
     /// The source that applied it.
     pub source: Option<String>,
-    /// The path of each resource that it changed, and where that was declared.
-    pub resources: Vec<(String, Option<String>)>,
-}
-
-/// The fields of a record that the index uses.
-#[derive(Deserialize)]
-struct Indexed {
-    #[serde(default)]
-    revision: Option<u64>,
-    author: Author,
-    outcome: Outcome,
-    #[serde(default)]
-    resources: Vec<IndexedResource>,
-}
-
-#[derive(Deserialize)]
-struct IndexedResource {
-    path: String,
-    #[serde(default)]
-    declared_at: Option<String>,
+    /// The path of each resource that it changed, and where its entry begins among the entries.
+    pub resources: Vec<(String, u64)>,
 }
 
 impl IndexedRecord {
-    /// Reads what the index needs. A record that cannot be read has only its location.
+    /// Reads what the index needs. A commit whose header cannot be read has only its location.
     pub(super) fn of(location: Location, batch: &Batch) -> Self {
         let (tip, resources) = (Tip::after(batch), Vec::new());
-        let Ok(record) = serde_json::from_slice::<Indexed>(&batch.record) else {
+        let Ok(header) = CommitHeader::from_bytes(&batch.header) else {
             return Self { tip, location, revision: None, source: None, resources };
         };
-        let source = match record.author {
-            Author::Source { source, .. } if record.outcome == Outcome::Applied => Some(source),
-            _ => None,
-        };
-        let resources = record.resources.into_iter().map(|it| (it.path, it.declared_at)).collect();
-        Self { tip, location, revision: record.revision, source, resources }
+        let source = header.applied_by().map(str::to_owned);
+        let resources = batch.entries.located().filter_map(|(offset, entry)| {
+            let key = entry.key.starts_with(RECORD).then(|| decode_key(RECORD, entry.key.as_bytes()).ok())??;
+            Some((key.path(), offset))
+        });
+        Self { tip, location, revision: header.revision, source, resources: resources.collect() }
     }
 
     /// Whether a query asks for this record.
@@ -90,7 +66,6 @@ impl IndexedRecord {
             Query::All => true,
             Query::Revision(revision) => self.revision == Some(*revision),
             Query::Reconciliations => self.source.is_some(),
-            Query::Resource(path) => self.resources.iter().any(|(of, _)| of == path),
         }
     }
 }
@@ -184,8 +159,10 @@ fn decode(bytes: &[u8]) -> Option<(Location, Option<u64>)> {
 pub(super) struct ResourceRecord {
     /// Its position.
     pub position: u64,
-    /// The source that applied it, and where it declared the resource.
-    pub declared: Option<(String, Option<String>)>,
+    /// Where the entry of the resource begins among the entries.
+    pub offset: u64,
+    /// The source that applied it.
+    pub source: Option<String>,
 }
 
 impl ResourceRecord {
@@ -193,9 +170,9 @@ impl ResourceRecord {
     pub(super) fn by_path(records: &[Arc<IndexedRecord>]) -> BTreeMap<&str, Vec<Self>> {
         let mut found: BTreeMap<&str, Vec<Self>> = BTreeMap::new();
         for record in records {
-            for (path, declared_at) in &record.resources {
-                let declared = record.source.as_ref().map(|source| (source.clone(), declared_at.clone()));
-                found.entry(path.as_str()).or_default().push(Self { position: record.tip.position, declared });
+            for (path, offset) in &record.resources {
+                let (position, offset, source) = (record.tip.position, *offset, record.source.clone());
+                found.entry(path.as_str()).or_default().push(Self { position, offset, source });
             }
         }
         found
@@ -203,34 +180,29 @@ impl ResourceRecord {
 
     /// Writes the records of a row.
     pub(super) fn write(records: &[Self]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(records.len() * 10);
-        for Self { position, declared } in records {
-            let text = declared.as_ref().map(|(source, place)| {
-                // Without the place, the record itself is read.
-                let place = place.as_deref().filter(|place| place.len() <= LONGEST_PLACE);
-                format!("{source}\0{}", place.unwrap_or_default())
-            });
-            let text = text.unwrap_or_default();
-            let length = u16::try_from(text.len()).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(records.len() * 18);
+        for Self { position, offset, source } in records {
+            let source = source.as_deref().unwrap_or_default();
+            let length = u16::try_from(source.len()).unwrap_or_default();
             bytes.extend_from_slice(&position.to_be_bytes());
+            bytes.extend_from_slice(&offset.to_be_bytes());
             bytes.extend_from_slice(&length.to_le_bytes());
-            bytes.extend_from_slice(text.get(..usize::from(length)).unwrap_or_default().as_bytes());
+            bytes.extend_from_slice(source.get(..usize::from(length)).unwrap_or_default().as_bytes());
         }
         bytes
     }
 
     /// Reads a row.
     pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<Self>> {
-        let mut records = Vec::with_capacity(bytes.len() / 10);
+        let mut records = Vec::with_capacity(bytes.len() / 18);
         while !bytes.is_empty() {
-            let (position, rest) = bytes.split_first_chunk::<8>()?;
-            let (length, rest) = rest.split_first_chunk::<2>()?;
-            let (text, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-            let text = std::str::from_utf8(text).ok()?;
-            let declared = text.split_once('\0');
-            let declared =
-                declared.map(|(of, place)| (of.to_owned(), Some(place.to_owned()).filter(|it| !it.is_empty())));
-            records.push(Self { position: u64::from_be_bytes(*position), declared });
+            let (position, rest) = bytes.split_first_chunk()?;
+            let (offset, rest) = rest.split_first_chunk()?;
+            let (length, rest) = rest.split_first_chunk()?;
+            let (source, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+            let source = std::str::from_utf8(source).ok().filter(|source| !source.is_empty()).map(str::to_owned);
+            let (position, offset) = (u64::from_be_bytes(*position), u64::from_be_bytes(*offset));
+            records.push(Self { position, offset, source });
             bytes = rest;
         }
         Some(records)
@@ -271,8 +243,7 @@ pub(super) mod tests {
     ) -> Arc<IndexedRecord> {
         let tip = Tip { position, hash: [7; 32], revision: revision.unwrap_or_default(), next_order: 0 };
         let location = Location { generation: 1, offset: position * 100, length: 100 };
-        let place = source.map(|_| format!("a.yaml:{position}"));
-        let resources = paths.iter().map(|path| ((*path).to_owned(), place.clone())).collect();
+        let resources = paths.iter().map(|path| ((*path).to_owned(), position * 10)).collect();
         Arc::new(IndexedRecord { tip, location, revision, source: source.map(str::to_owned), resources })
     }
 
@@ -302,7 +273,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_row_of_a_resource_has_who_declared_it() {
+    fn the_row_of_a_resource_has_who_applied_it() {
         let records = [
             record(1, Some(1), Some("shop"), &["/a", "/b"]),
             record(2, Some(2), None, &["/a"]),
@@ -310,13 +281,9 @@ pub(super) mod tests {
         ];
         let rows = ResourceRecord::by_path(&records);
         assert_eq!(rows.keys().copied().collect::<Vec<_>>(), ["/a", "/b"]);
-        let declared = Some(("shop".to_owned(), Some("a.yaml:1".to_owned())));
-        assert_eq!(
-            rows["/a"].iter().map(|it| (it.position, it.declared.clone())).collect::<Vec<_>>(),
-            [(1, declared), (2, None)]
-        );
-        let nowhere = ResourceRecord { position: 9, declared: Some(("shop".into(), None)) };
-        for row in [rows["/a"].clone(), vec![nowhere], Vec::new()] {
+        let found: Vec<_> = rows["/a"].iter().map(|it| (it.position, it.offset, it.source.as_deref())).collect();
+        assert_eq!(found, [(1, 10, Some("shop")), (2, 20, None)]);
+        for row in [rows["/a"].clone(), Vec::new()] {
             let written = ResourceRecord::write(&row);
             assert_eq!(ResourceRecord::read(&written), Some(row));
             assert!(written.is_empty() || ResourceRecord::read(&written[..written.len() - 1]).is_none());

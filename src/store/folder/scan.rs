@@ -9,7 +9,7 @@ use super::{
 use crate::store::{
     StoreError,
     engine::{Batch, Tip},
-    history::{ScrubbedRecord, ScrubbedRecords, chain},
+    history::{ScrubbedRecord, ScrubbedRecords, chain_commit},
     seal::StoreId,
 };
 
@@ -72,22 +72,22 @@ impl LogScan {
         let (mut later, mut listed): (Vec<FrameRun>, _) = (Vec::new(), ScrubbedRecords::default());
         while at < bytes.len() {
             let rest = bytes.get(at..).unwrap_or_default();
-            let Ok((batch, length)) = frame::decode(rest, false) else {
+            let Ok((batch, length)) = frame::decode(rest) else {
                 let Some(skipped) = frame::next_frame(rest) else { break };
                 at += skipped;
                 previous = None;
                 continue;
             };
             let continues = |before: Tip| {
-                let is_own = || chain(&before.hash, &batch.record) == batch.hash;
-                let is_scrubbed = || scrubbed.contains(&ScrubbedRecord::new(batch.position, &batch.record));
+                let is_own = || chain_commit(&before.hash, &batch.header, &batch.digest) == batch.hash;
+                let is_scrubbed = || scrubbed.contains(&ScrubbedRecord::new(&batch));
                 before.position + 1 == batch.position && (is_own() || is_scrubbed())
             };
             if !previous.is_some_and(continues) {
                 later.push(FrameRun::at(at));
             }
             if later.is_empty() {
-                listed.add_from(&batch.record);
+                listed.add_from(&batch.header);
             }
             let run = later.last_mut().unwrap_or(&mut first);
             run.frames.push(ScannedFrame { offset: at, tip: Tip::after(&batch) });
@@ -114,8 +114,8 @@ impl LogScan {
     }
 
     /// Reads a frame.
-    pub(super) fn batch(&self, frame: &ScannedFrame, with_changes: bool) -> Option<Batch> {
-        frame::decode(self.bytes.get(frame.offset..)?, with_changes).ok().map(|(batch, _)| batch)
+    pub(super) fn batch(&self, frame: &ScannedFrame) -> Option<Batch> {
+        frame::decode(self.bytes.get(frame.offset..)?).ok().map(|(batch, _)| batch)
     }
 }
 
@@ -124,20 +124,16 @@ impl LogScan {
 mod tests {
     use std::fs;
 
-    use bytes::Bytes;
-
     use super::*;
-    use crate::store::{changes::Changes, folder::journal};
+    use crate::store::folder::{frame::tests::batch, journal};
 
     fn log(count: u64) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.0000000001");
         let mut before = Tip::default();
         let mut batches = (1..=count).map(|position| {
-            let record = Bytes::from(format!("record {position}"));
-            let hash = chain(&before.hash, &record);
-            let batch =
-                Batch { position, revision: position, next_order: 0, record, hash, changes: Changes::default() };
+            let mut batch = batch(position, 1);
+            batch.hash = chain_commit(&before.hash, &batch.header, &batch.digest);
             before = Tip::after(&batch);
             batch
         });

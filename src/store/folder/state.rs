@@ -22,11 +22,10 @@ use crate::{
     model::code::Code,
     store::{
         StoreError,
-        changes::{change_length, encode_change},
         engine::{Hash, KeyedRecord, Tip},
         fault,
         seal::{KeyId, StoreId, name_of, store_named},
-        state_records::StateRecords,
+        state_records::{StateRecords, encode_record, record_length},
     },
 };
 
@@ -133,7 +132,7 @@ fn fill(
     };
     for record in records {
         let (key, record) = record?;
-        encode_change(&key, Some(&record), &mut value);
+        encode_record(&key, &record, &mut value);
         if in_value == 0 {
             first = key;
         }
@@ -253,7 +252,7 @@ fn starts_of_records(memory: &[u8]) -> Option<Vec<usize>> {
     let (mut at, mut starts) = (0, Vec::new());
     while let Some(rest) = memory.get(at..).filter(|rest| !rest.is_empty()) {
         starts.push(at);
-        at = at.checked_add(change_length(rest)?)?;
+        at = at.checked_add(record_length(rest)?)?;
     }
     Some(starts)
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::rows::{IndexedRecord, Location};
+use super::rows::{IndexedRecord, Location, ResourceRecord};
 use crate::store::engine::Query;
 
 /// The most records in memory.
@@ -59,10 +59,16 @@ impl Unwritten {
         found.take(limit).map(|record| (record.tip.position, record.location)).collect()
     }
 
-    /// Returns the place at which a source declared a resource when it last changed it, if that is among the records.
-    pub(super) fn declared_at(&self, path: &str, source: &str) -> Option<Option<String>> {
-        let mut own = self.records.iter().rev().filter(|record| record.source.as_deref() == Some(source));
-        own.find_map(|record| record.resources.iter().find(|(of, _)| of == path).map(|(_, place)| place.clone()))
+    /// Returns what the records have of a resource before a position, newest first: of all, or of those that a source applied.
+    pub(super) fn story(&self, path: &str, before: u64, source: Option<&str>) -> Vec<(Location, ResourceRecord)> {
+        let records = self.records.iter().rev().filter(|record| record.tip.position < before);
+        let wanted = records.filter(|record| source.is_none() || record.source.as_deref() == source);
+        let of_resource = wanted.filter_map(|record| {
+            let (_, offset) = record.resources.iter().find(|(of, _)| of == path)?;
+            let (position, offset, source) = (record.tip.position, *offset, record.source.clone());
+            Some((record.location, ResourceRecord { position, offset, source }))
+        });
+        of_resource.collect()
     }
 }
 
@@ -85,15 +91,18 @@ mod tests {
         let find = |unwritten: &Unwritten, query: Query, before: u64, limit: usize| {
             unwritten.find(&query, before, limit).into_iter().map(|(position, _)| position).collect::<Vec<_>>()
         };
-        let of = |path: &str| Query::Resource(path.into());
+        let story = |path: &str, source: Option<&str>| {
+            unwritten.story(path, u64::MAX, source).into_iter().map(|(_, record)| record.position).collect::<Vec<_>>()
+        };
         assert_eq!(find(&unwritten, Query::All, u64::MAX, 10), [7, 6, 5, 4]);
         assert_eq!(find(&unwritten, Query::All, 7, 2), [6, 5]);
-        assert_eq!(find(&unwritten, of("/a"), u64::MAX, 2), [7, 6]);
-        assert_eq!(find(&unwritten, of("/b"), u64::MAX, 2), [4]);
+        assert_eq!(
+            (story("/a", None), story("/b", None), story("/a", Some("shop"))),
+            (vec![7, 6, 4], vec![4], vec![4])
+        );
         assert_eq!(find(&unwritten, Query::Reconciliations, u64::MAX, 10), [7, 4]);
         assert_eq!(find(&unwritten, Query::Revision(4), u64::MAX, 1), [6]);
-        assert_eq!(unwritten.declared_at("/a", "shop"), Some(Some("a.yaml:4".to_owned())));
-        assert_eq!((unwritten.declared_at("/b", "docs"), unwritten.oldest()), (None, Some(4)));
+        assert_eq!(unwritten.oldest(), Some(4));
         unwritten.drop_upto(5);
         assert_eq!(find(&unwritten, Query::All, u64::MAX, 10), [7, 6]);
         assert_eq!((unwritten.oldest(), unwritten.resources), (Some(6), 2));
@@ -110,7 +119,7 @@ mod tests {
         unwritten.extend(std::iter::once(one(MOST_RECORDS as u64)));
         assert!(unwritten.is_full());
         let mut unwritten = Unwritten::default();
-        let resources = vec![("/a".to_owned(), None); MOST_RESOURCES];
+        let resources = vec![("/a".to_owned(), 0); MOST_RESOURCES];
         unwritten.extend(std::iter::once(IndexedRecord { resources, ..one(1) }));
         assert!(unwritten.is_full());
     }

@@ -38,7 +38,7 @@ pub(in crate::store) fn scrubbed(
     let opened = keyring.open(&sealed.value, &[b"record", name.as_bytes(), before.as_bytes(), &former_places]);
     let value = match opened {
         Ok(secrets) => {
-            keyring.seal_as(&sealed.value, &secrets, &[b"record", name.as_bytes(), after.as_bytes(), &new_places])?
+            keyring.seal_again(&sealed.value, &secrets, &[b"record", name.as_bytes(), after.as_bytes(), &new_places])?
         }
         // Nobody can open them any more. Earlier states have masks in their places.
         Err(NotOpened::Destroyed) => sealed.value,

@@ -29,6 +29,19 @@ pub(super) fn context(purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
 pub(super) fn seal(key: &[u8; KEY], context: &[u8; 32], message: &[u8]) -> Option<Vec<u8>> {
     let mut nonce = [0; NONCE];
     rand::rng().fill_bytes(&mut nonce);
+    seal_at(nonce, key, context, message)
+}
+
+/// Encrypts the message of `sealed` for another context: always to the same bytes. The nonce comes from these two, so another
+/// message has another one.
+pub(super) fn seal_again(key: &[u8; KEY], context: &[u8; 32], message: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(b"edgewright 2026 nonce of a message that is sealed again").update(context).update(sealed);
+    let nonce = hasher.finalize().as_bytes().first_chunk().copied()?;
+    seal_at(nonce, key, context, message)
+}
+
+fn seal_at(nonce: [u8; NONCE], key: &[u8; KEY], context: &[u8; 32], message: &[u8]) -> Option<Vec<u8>> {
     let (cipher, short) = message_cipher(key, &nonce)?;
     // Without room for the tag, the vector would grow and leave the message in freed memory.
     let mut bytes = Vec::with_capacity(NONCE + message.len() + MAX_TAG_LEN);

@@ -228,20 +228,20 @@ impl Keyring {
 
     /// Encrypts bytes, and binds them to the store and to `bound_to`.
     pub(crate) fn seal(&self, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
-        self.seal_with(self.ring.load().current(), bytes, bound_to)
+        let ring = self.ring.load();
+        let key = ring.current().and_then(|key| Some((key.id, key.key.as_ref()?)));
+        let seal = |id: KeyId, key: &[u8; KEY]| cipher::seal(key, &self.context(id, bound_to), bytes);
+        sealed(key.and_then(|(id, key)| Some((id, seal(id, key)?))))
     }
 
-    /// Encrypts bytes with the data key of `former`, from which they come: they must not outlive it.
-    pub(crate) fn seal_as(&self, former: &Sealed, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
-        self.seal_with(self.ring.load().keys.iter().find(|key| key.id == former.key), bytes, bound_to)
-    }
-
-    fn seal_with(&self, key: Option<&DataKey>, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
-        let sealed = key.and_then(|key| Some((key.id, key.key.as_ref()?))).and_then(|(id, key)| {
-            let bytes = cipher::seal(key, &self.context(id, bound_to), bytes)?;
-            Some(Sealed { key: id, bytes })
-        });
-        sealed.ok_or_else(|| StoreError::new(Code::Internal, "a secret cannot be encrypted"))
+    /// Encrypts the bytes of `former` for something else, with the same data key: they must not outlive it. The result is always
+    /// the same.
+    pub(crate) fn seal_again(&self, former: &Sealed, bytes: &[u8], bound_to: &[&[u8]]) -> Result<Sealed, StoreError> {
+        let ring = self.ring.load();
+        let key = ring.keys.iter().find(|key| key.id == former.key).and_then(|key| Some((key.id, key.key.as_ref()?)));
+        let seal =
+            |id: KeyId, key: &[u8; KEY]| cipher::seal_again(key, &self.context(id, bound_to), bytes, &former.bytes);
+        sealed(key.and_then(|(id, key)| Some((id, seal(id, key)?))))
     }
 
     /// Decrypts what [`Keyring::seal`] returned for the same `bound_to`.
@@ -370,4 +370,9 @@ impl Keyring {
     fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn sealed(sealed: Option<(KeyId, Vec<u8>)>) -> Result<Sealed, StoreError> {
+    let failed = || StoreError::new(Code::Internal, "a secret cannot be encrypted");
+    sealed.map(|(key, bytes)| Sealed { key, bytes }).ok_or_else(failed)
 }

@@ -196,7 +196,7 @@ fn an_interrupted_write_is_no_damage() {
     let expected = small_store(&path);
     let log = path.join("log.0000000001");
     let whole = fs::read(&log).unwrap();
-    let last = whole.windows(4).rposition(|it| it == b"ewf2").unwrap();
+    let last = whole.windows(4).rposition(|it| it == b"ewf3").unwrap();
     let next = &whole[last..];
     let killed = folder.path().join("killed");
     copy(&path, &killed);
@@ -490,7 +490,7 @@ fn a_checkpoint_keeps_a_part_of_the_log_that_cannot_be_read() {
     commit(&store, vec![small(1)]).unwrap();
     commit(&store, vec![small(2)]).unwrap();
     let mut bytes = fs::read(&log).unwrap();
-    let first = bytes.windows(4).position(|it| it == b"ewf2").unwrap();
+    let first = bytes.windows(4).position(|it| it == b"ewf3").unwrap();
     bytes[first + 200] ^= 1;
     fs::write(&log, bytes).unwrap();
     commit(&store, edge(1, 12_000)).unwrap();
@@ -512,7 +512,7 @@ fn a_store_without_a_head_is_not_made_anew_over_a_log_that_cannot_be_read() {
     fs::remove_file(path.join("head")).unwrap();
     let log = path.join("log.0000000001");
     let whole = fs::read(&log).unwrap();
-    for at in [0, whole.windows(4).position(|it| it == b"ewf2").unwrap()] {
+    for at in [0, whole.windows(4).position(|it| it == b"ewf3").unwrap()] {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
         fs::write(&log, bytes).unwrap();

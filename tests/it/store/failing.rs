@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use edgewright::{
     Code,
-    storage::{Batch, Engine, MemoryEngine, Query, State, Statistics, StoreError, Visit},
+    storage::{
+        Batch, BatchVisit, CommitHeader, Engine, MemoryEngine, Query, State, Statistics, StoreError, Stories,
+        StoryVisit,
+    },
 };
 
 /// How an engine fails.
@@ -60,12 +62,20 @@ impl Engine for FailingEngine {
         self.inner.changes_since(position)
     }
 
-    fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Bytes>, StoreError> {
-        self.inner.history(query, before, limit)
+    fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.inner.headers(query, before, limit)
     }
 
-    fn walk(&self, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        self.inner.walk(visit)
+    fn commit(&self, position: u64) -> Result<Option<Batch>, StoreError> {
+        self.inner.commit(position)
+    }
+
+    fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
+        self.inner.stories(wanted, visit)
+    }
+
+    fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+        self.inner.walk(revision, visit)
     }
 
     fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {

@@ -76,18 +76,16 @@ fn a_command_leaves_its_state_in_sled_and_the_index_to_a_server() {
 
 /// The positions of the records that each kind of query finds.
 fn found(store: &Store) -> Vec<Vec<u64>> {
-    let queries = [
-        Query::All,
-        Query::Resource(small_key(1).path()),
-        Query::Revision(3),
-        Query::Reconciliations,
-        Query::Revision(99),
-    ];
-    let of = |query: &Query| -> Vec<u64> {
-        let records = store.history(query, u64::MAX, 1000).unwrap_or_else(|error| panic!("{query:?}: {error}"));
+    let of = |query: Option<Query>| -> Vec<u64> {
+        let records = match &query {
+            Some(query) => store.history(query, u64::MAX, 1000),
+            None => store.history_of(&small_key(1).path(), u64::MAX, 1000),
+        };
+        let records = records.unwrap_or_else(|error| panic!("{query:?}: {error}"));
         records.iter().map(|record| record.position).collect()
     };
-    queries.iter().map(of).collect()
+    let (revision, none) = (Query::Revision(3), Query::Revision(99));
+    [Some(Query::All), None, Some(revision), Some(Query::Reconciliations), Some(none)].map(of).to_vec()
 }
 
 #[test]
