@@ -326,8 +326,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
-        keyring
+        Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap()
     }
 
     fn route(id: &str, token: Option<Secret>) -> Entry {

@@ -10,6 +10,9 @@ use super::{
     touched::{EntryReader, TouchedOutline},
 };
 
+/// Visits what a commit did to a resource. Breaks if older ones do not matter.
+type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
+
 impl Store {
     /// How entries are read.
     pub(super) fn entry_reader(&self) -> EntryReader<'_> {
@@ -40,7 +43,7 @@ impl Store {
         path: &str,
         before: u64,
         source: Option<&str>,
-        visit: &mut dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError>,
+        visit: &mut EntryVisit<'_>,
     ) -> Result<(), StoreError> {
         let wanted = Stories { paths: &[path.to_owned()], before, source };
         self.engine.stories(wanted, &mut |_, header, entry| visit(header, entry))

@@ -155,8 +155,7 @@ mod tests {
 
     fn keyring() -> Keyring {
         let master = MasterKey::random("a test".into());
-        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
-        keyring
+        Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap()
     }
 
     fn route(description: &str, claim: Option<Arc<Claim>>) -> Entry {
