@@ -116,7 +116,7 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Frames of journals, and the records in them.
+/// Frames of the log, and the records of the state.
 pub fn records(bytes: &[u8]) {
     folder::fuzzed_frame(bytes);
     let Some(text) = text(bytes) else { return };

@@ -208,6 +208,8 @@
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
 //! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote
 //!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
+//! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
+//!   that they are (`store::{records, stories}`); what people see is made from the entries (`store::touched`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
 //!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
 //! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101),

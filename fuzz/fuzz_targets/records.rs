@@ -1,4 +1,4 @@
-//! Frames of journals, and the records in them.
+//! Frames of the log, and the records of the state.
 
 #![no_main]
 

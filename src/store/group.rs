@@ -1,8 +1,8 @@
 //! Group commit: commits are applied one after another, and all that wait are made durable by one write and one sync.
 //!
-//! A commit is applied to the tip, which is ahead of what is durable, and enters the queue. Its record is prepared
-//! outside the lock, so that writers prepare theirs in parallel. The first writer in the queue leads: it chains the
-//! records and gives the whole queue to the engine, while further commits enter. A revision is visible only once it is
+//! A commit is applied to the tip, which is ahead of what is durable, and enters the queue. Its header and its entries are
+//! prepared outside the lock, so that writers prepare theirs in parallel. The first writer in the queue leads: it chains
+//! the commits and gives the whole queue to the engine, while further commits enter. A revision is visible only once it is
 //! durable.
 
 use std::{

@@ -22,7 +22,7 @@ pub struct Retention {
     pub records: u64,
     /// Maximum age of a record.
     pub age: Duration,
-    /// Maximum bytes on disk, without the newest history file.
+    /// Maximum bytes on disk, without the newest segment of the log.
     pub bytes: u64,
 }
 
@@ -200,7 +200,7 @@ pub struct Touched {
     /// Its name in the manifests, if a source owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The source that owns it. Earlier versions did not record it.
+    /// The source that owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The file and line that declare it; only the file if the attempt changed more than 2,000 resources.

@@ -387,7 +387,7 @@ fn route_at(folder: &Folder, store: &str, revision: u64) -> (String, String) {
     (route.claim.as_deref().unwrap().name.clone(), secret)
 }
 
-/// Replaces bytes of a history file by as many others, and makes the checksum of their frame right again.
+/// Replaces bytes of a segment of the log by as many others, and makes the checksum of their frame right again.
 fn forge(path: &std::path::Path, from: &[u8], to: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let at = bytes.windows(from.len()).position(|window| window == from).unwrap();

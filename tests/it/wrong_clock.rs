@@ -21,7 +21,7 @@ fn secret(revision: u64) -> String {
     format!("hunter2-number-{revision}")
 }
 
-/// A store with a history file, a data key and another secret of each revision.
+/// A store with a segment of the log, a data key and another secret of each revision.
 fn used() -> Folder {
     let folder = Folder::new();
     folder.write("m/a.yaml", ROUTE);

@@ -1,4 +1,4 @@
-//! The index of the history in sled: the location of each record by position, revision, source and resource.
+//! The index of the history in sled: the location of each commit by position, revision and source, and of each entry by resource.
 //!
 //! It is derived from the log and can be rebuilt, so a damaged index costs time but no data, and no commit waits for
 //! sled.

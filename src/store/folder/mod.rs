@@ -4,13 +4,13 @@
 //!
 //! | File | Content |
 //! | --- | --- |
-//! | `log.N` | the batches of generation N, with what undoes them |
+//! | `log.N` | the commits of generation N, with what undoes them |
 //! | `state.N/` | the state at the start of generation N, in sled |
 //! | `head` | the position up to which the log was acknowledged, and the generation of the newest state |
 //! | `kept` | where the history begins, once retention has removed older records |
 //! | `keys`, `keys.copy` | the root secret and the data keys, encrypted with the master key (D96), and a copy |
 //! | `master.key` | the master key, if it can be nowhere else |
-//! | `index/` | the location of each history record, in sled |
+//! | `index/` | the location of each commit and of its entries, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
 //! | `parsed/`, `ties/` | caches of dry runs (D75, D73), which are no part of the store |
