@@ -16,18 +16,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-use jiff::Timestamp;
-
 use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
-    engine::{Batch, Hash, Tip},
+    engine::{Batch, Tip},
     entries::CommitEntries,
     history::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
     measured,
-    recent::{ChangedResource, bytes_of, changed_resources},
+    recent::{bytes_of, changed_resources},
     tried::NextState,
-    written::{Transition, written},
+    unchained::{MadeRevision, Unchained, header, scrub_header},
+    written::{StateChange, written},
 };
 use crate::{
     model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},
@@ -82,42 +80,6 @@ struct WaitingBatch {
 
 /// Whom to tell, and what becomes visible, with its size in the store.
 type Member = (Sender<Turn>, Option<(Revision, usize)>);
-
-/// A batch that is complete except for its place in the chain of hashes.
-struct Unchained {
-    header: Bytes,
-    digest: Hash,
-    calls: Bytes,
-    entries: CommitEntries,
-    made: Option<MadeRevision>,
-}
-
-impl Unchained {
-    /// Completes a header with the calls and entries of its commit.
-    fn new(
-        header: CommitHeader,
-        calls: &[String],
-        entries: CommitEntries,
-        made: Option<MadeRevision>,
-    ) -> Result<Self, StoreError> {
-        let changed = codec::resource_changes(&entries).count();
-        let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
-        let calls = serde_json::to_vec(calls).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
-        Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
-    }
-
-    /// Its length in the log, more or less.
-    fn size(&self) -> usize {
-        self.header.len() + self.calls.len() + self.entries.size()
-    }
-}
-
-/// What subscribers are told of a revision.
-struct MadeRevision {
-    changed: Arc<[ChangedResource]>,
-    author: Author,
-    at: Timestamp,
-}
 
 /// What a waiting writer is told.
 enum Turn {
@@ -294,8 +256,8 @@ impl Store {
             ..header(position, attempt, Outcome::Applied, attempt.note.clone())
         };
         let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
-        let transition = Transition { before, after, places, reverted_drift };
-        let mut entries = written(&transition, changed, self.keyring.as_deref())?;
+        let change = StateChange { before, after, places, reverted_drift };
+        let mut entries = written(&change, changed, self.keyring.as_deref())?;
         entries.append(codec::rejections(before, after)?);
         let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
@@ -483,26 +445,4 @@ fn free_later(replaced: Vec<Arc<Snapshot>>) {
     };
     // Without a thread, the last reader frees it.
     let _ = std::thread::Builder::new().name("free".into()).spawn(wait);
-}
-
-/// The header of an attempt, without what it did.
-fn header(position: u64, attempt: &Attempt, outcome: Outcome, message: String) -> CommitHeader {
-    CommitHeader {
-        position,
-        revision: None,
-        at: attempt.at,
-        milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        author: attempt.author.clone(),
-        source: attempt.source.clone(),
-        outcome,
-        message,
-        operations: 0,
-        changed: 0,
-        scrubbed: Vec::new(),
-    }
-}
-
-/// The header of a scrub.
-pub(super) fn scrub_header(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> CommitHeader {
-    CommitHeader { scrubbed, ..header(position, &Attempt::new(Author::Local), Outcome::Scrubbed, message) }
 }

@@ -37,6 +37,7 @@ mod stories;
 pub(crate) mod touched;
 mod tried;
 mod trusted_time;
+mod unchained;
 mod written;
 
 use std::{

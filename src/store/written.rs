@@ -23,7 +23,7 @@ const AT_ONCE: usize = 256;
 const FEW: usize = 8;
 
 /// The states before and after a commit, and what is known of its resources besides.
-pub(super) struct Transition<'c> {
+pub(super) struct StateChange<'c> {
     pub(super) before: &'c Snapshot,
     pub(super) after: &'c Snapshot,
     /// The file of each resource.
@@ -34,19 +34,19 @@ pub(super) struct Transition<'c> {
 
 /// Writes the entries of the resources that differ between two states.
 pub(super) fn written(
-    transition: &Transition<'_>,
+    change: &StateChange<'_>,
     changed: &BTreeSet<Key>,
     keyring: Option<&Keyring>,
 ) -> Result<CommitEntries, StoreError> {
     let keys: Vec<&Key> = changed.iter().collect();
-    let pieces = keys.par_chunks(AT_ONCE).map(|keys| piece(keys, transition, keyring));
+    let pieces = keys.par_chunks(AT_ONCE).map(|keys| piece(keys, change, keyring));
     let mut entries = CommitEntries::default();
     pieces.collect::<Result<Vec<_>, StoreError>>()?.into_iter().for_each(|piece| entries.append(piece));
     Ok(entries)
 }
 
-fn piece(keys: &[&Key], transition: &Transition<'_>, keyring: Option<&Keyring>) -> Result<CommitEntries, StoreError> {
-    let Transition { before, after, places, reverted_drift } = *transition;
+fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> Result<CommitEntries, StoreError> {
+    let StateChange { before, after, places, reverted_drift } = *change;
     let (mut encoded, mut count) = (Vec::new(), 0);
     let (mut value, mut tombstone) = (Vec::new(), Vec::new());
     for key in keys {
@@ -94,8 +94,8 @@ fn piece(keys: &[&Key], transition: &Transition<'_>, keyring: Option<&Keyring>) 
 #[cfg(test)]
 pub(super) fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
     let (places, reverted_drift) = (Places::new(), RevertedDrift::new());
-    let transition = Transition { before, after, places: &places, reverted_drift: &reverted_drift };
-    written(&transition, changed, None).unwrap_or_default()
+    let change = StateChange { before, after, places: &places, reverted_drift: &reverted_drift };
+    written(&change, changed, None).unwrap_or_default()
 }
 
 #[cfg(test)]

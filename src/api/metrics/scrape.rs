@@ -88,7 +88,7 @@ fn store(app: &App, page: &mut Exposition) {
     let statistics = app.store.statistics();
     page.value(
         "edgewright_store_size_bytes",
-        "Size of the store's files: base, journals and history.",
+        "Size of the store's files: log, states and index.",
         statistics.bytes as f64,
     );
     let records = match statistics.oldest {

@@ -101,8 +101,8 @@ fn parsed(entry: HistoryEntry) -> Option<Record> {
         author: author_of(head.author)?,
         outcome,
         message: head.message,
-        operations: calls.len(),
-        changed: resources.len(),
+        operations: head.operations,
+        changed: head.changed,
         scrubbed: Vec::new(),
     };
     let resources = resources.into_iter().map(touched_of).collect::<Option<Vec<Touched>>>()?;

@@ -287,7 +287,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn allows(&self, entry: &CommitEntry) -> bool {
+    fn allows(&self, entry: &GitTreeEntry) -> bool {
         self.anywhere || entry.path.starts_with(&self.root)
     }
 
@@ -310,7 +310,7 @@ struct Files<'r> {
 }
 
 /// An entry of a commit with its resolved path.
-struct CommitEntry {
+struct GitTreeEntry {
     path: PathBuf,
     id: Oid,
     kind: ObjectType,
@@ -318,7 +318,7 @@ struct CommitEntry {
 
 impl Files<'_> {
     /// Resolves a path through links.
-    fn find(&self, path: &Path) -> Result<CommitEntry, String> {
+    fn find(&self, path: &Path) -> Result<GitTreeEntry, String> {
         let mut path = plain(path);
         for _ in 0..=MOST_LINKS {
             match self.step(&path)? {
@@ -331,7 +331,7 @@ impl Files<'_> {
 
     /// Resolves a path up to its end or its first link.
     fn step(&self, path: &Path) -> Result<Lookup, String> {
-        let mut here = CommitEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+        let mut here = GitTreeEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
         let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
         while let Some(part) = parts.next() {
             let missing = || MISSING.to_owned();
@@ -353,7 +353,7 @@ impl Files<'_> {
                 }
                 return Ok(Lookup::Link(plain(&leads)));
             }
-            here = CommitEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
+            here = GitTreeEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
         }
         Ok(Lookup::There(here))
     }
@@ -384,7 +384,7 @@ impl Files<'_> {
         self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(|error| error.message().to_owned())
     }
 
-    fn read(&self, entry: &CommitEntry) -> Result<Vec<u8>, String> {
+    fn read(&self, entry: &GitTreeEntry) -> Result<Vec<u8>, String> {
         match entry.kind {
             ObjectType::Blob => self.blob(entry.id),
             _ => Err("not a file".into()),
@@ -392,7 +392,7 @@ impl Files<'_> {
     }
 
     /// What the file in a folder leaves out, if there is one.
-    fn ignored(&self, folder: &CommitEntry, walk: &Walk) -> Result<IgnoreRules, String> {
+    fn ignored(&self, folder: &GitTreeEntry, walk: &Walk) -> Result<IgnoreRules, String> {
         let path = folder.path.join(IGNORE_FILE);
         let name = path.display().to_string();
         let entry = match self.find(&path) {
@@ -408,7 +408,7 @@ impl Files<'_> {
     }
 
     /// Collects the manifests below a folder.
-    fn walk(&self, folder: &CommitEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
+    fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
             if self.stop.stops() {
@@ -436,7 +436,7 @@ impl Files<'_> {
             let about = |reason: String| format!("{}: {reason}", shown.display());
             let entry = match item.filemode() == LINK {
                 true => self.find(&folder.path.join(name)).map_err(about)?,
-                false => CommitEntry {
+                false => GitTreeEntry {
                     path: folder.path.join(name),
                     id: item.id(),
                     kind: item.kind().unwrap_or(ObjectType::Any),
@@ -482,7 +482,7 @@ impl Files<'_> {
 }
 
 enum Lookup {
-    There(CommitEntry),
+    There(GitTreeEntry),
     /// The path with the link replaced by its target.
     Link(PathBuf),
 }

@@ -40,7 +40,7 @@ impl LogSearch {
     fn each_part(
         &self,
         with_entries: bool,
-        visit: &mut dyn FnMut(u64, &mut LogReader) -> Result<PartEnd, StoreError>,
+        visit: &mut dyn FnMut(u64, &mut LogReader) -> Result<PartStop, StoreError>,
     ) -> Result<(), StoreError> {
         // The start of the part that follows in the log.
         let mut next: Option<Tip> = None;
@@ -52,10 +52,10 @@ impl LogSearch {
                 opened => opened?,
             };
             let end = visit(generation, &mut reader)?;
-            if end == PartEnd::Reached && next.is_some_and(|next| reader.tip.position != next.position) {
+            if end == PartStop::Reached && next.is_some_and(|next| reader.tip.position != next.position) {
                 return Err(reader.unreadable());
             }
-            if end == PartEnd::Over {
+            if end == PartStop::Over {
                 return Ok(());
             }
             next = Some(reader.start);
@@ -71,10 +71,10 @@ impl LogSearch {
         }
         self.each_part(false, &mut |generation, reader| {
             let missing = limit - found.len();
-            let (mut newest, mut end) = (VecDeque::new(), PartEnd::Reached);
+            let (mut newest, mut end) = (VecDeque::new(), PartStop::Reached);
             while let Some(Framed { offset, length, batch }) = reader.batch()? {
                 if batch.position >= before {
-                    end = PartEnd::Early;
+                    end = PartStop::Early;
                     break;
                 }
                 let header = CommitHeader::from_bytes(&batch.header)?;
@@ -87,7 +87,7 @@ impl LogSearch {
             }
             self.note(newest.iter().map(|(header, location)| (header.position, *location)));
             found.extend(newest.into_iter().rev().map(|(header, _)| header));
-            Ok(if found.len() == limit { PartEnd::Over } else { end })
+            Ok(if found.len() == limit { PartStop::Over } else { end })
         })?;
         Ok(found)
     }
@@ -112,7 +112,7 @@ impl LogSearch {
         let mut found = None;
         self.each_part(true, &mut |_, reader| {
             if reader.start.position >= position {
-                return Ok(PartEnd::Early);
+                return Ok(PartStop::Early);
             }
             while let Some(Framed { batch, .. }) = reader.batch()? {
                 if batch.position == position {
@@ -122,7 +122,7 @@ impl LogSearch {
             }
             match found.is_none() && reader.rest.is_some() {
                 true => Err(reader.unreadable()),
-                false => Ok(PartEnd::Over),
+                false => Ok(PartStop::Over),
             }
         })?;
         Ok(found)
@@ -132,10 +132,10 @@ impl LogSearch {
     pub(super) fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let (mut open, mut left) = (OpenStories::of(&wanted), MOST_SEARCHED);
         self.each_part(true, &mut |_, reader| {
-            let (mut batches, mut end) = (Vec::new(), PartEnd::Reached);
+            let (mut batches, mut end) = (Vec::new(), PartStop::Reached);
             while let Some(Framed { batch, .. }) = reader.batch()? {
                 if batch.position >= wanted.before {
-                    end = PartEnd::Early;
+                    end = PartStop::Early;
                     break;
                 }
                 batches.extend(open.concern(&batch)?.then_some(batch));
@@ -147,14 +147,14 @@ impl LogSearch {
                 }
             }
             left = left.saturating_sub(batches.len());
-            Ok(if open.is_empty() || left == 0 { PartEnd::Over } else { end })
+            Ok(if open.is_empty() || left == 0 { PartStop::Over } else { end })
         })
     }
 }
 
 /// Why a visitor has stopped reading a part of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PartEnd {
+enum PartStop {
     /// It has read all of it.
     Reached,
     /// What follows in the part does not matter, but older parts do.

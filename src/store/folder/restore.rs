@@ -33,9 +33,9 @@ use crate::{
         engine::{Batch, Tip},
         entries::CommitEntries,
         fault,
-        group::scrub_header,
         history::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
         seal::{Keyring, MasterKeySource},
+        unchained::scrub_header,
     },
 };
 

@@ -1,8 +1,41 @@
-//! Stores of other formats are refused by name.
+//! A store of a released format opens, and stores of other formats are refused by name.
 
 use std::{fs, path::Path};
 
-use edgewright::{Code, Store};
+use edgewright::{
+    Code, Store,
+    resources::{Kind, Secrets},
+    storage::Query,
+};
+
+use crate::cli::Folder;
+
+/// `tests/stores/edgewright-4` was made by `reconcile examples/storefront` with this master key. Each later
+/// version must open it: the format of a store is a promise.
+#[test]
+fn a_store_of_the_first_format_opens() {
+    let folder = Folder::new();
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/edgewright-4");
+    crate::cli::copy(&stored, &folder.path("store"));
+    folder.write("master.key", &"0123456789abcdef".repeat(4));
+    fs::set_permissions(folder.path("master.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    folder.ok("store check --master-key-file master.key");
+    folder.ok("store repair --master-key-file master.key");
+    let source = edgewright::storage::MasterKeySource::File(folder.path("master.key"));
+    let store = Store::open_encrypted(folder.path("store"), Default::default(), &source).unwrap();
+    assert!(store.warnings().is_empty(), "{:?}", store.warnings());
+    let state = store.snapshot();
+    assert_eq!((state.revision, state.count(Kind::HttpsEdgeRoute)), (1, 13));
+    let secret_of = |spec: &serde_json::Map<String, serde_json::Value>| {
+        let secret = spec.get("webhook_verification")?.get("secret")?.as_str()?.to_owned();
+        Some(secret).filter(|secret| !secret.is_empty())
+    };
+    let hook = state.iter().find_map(|entry| secret_of(&entry.spec().to_json(Secrets::Revealed).unwrap()));
+    assert_eq!(hook.as_deref(), Some("demo-only-stripe-webhook-secret"));
+    let records = store.history(&Query::All, u64::MAX, 9).unwrap();
+    assert_eq!(records.iter().map(|record| record.resources.len()).collect::<Vec<_>>(), [25]);
+    assert_eq!(store.verify().unwrap().records, 1);
+}
 
 /// Checks that a store is refused because of its format, with what to do, and that nothing in its folder changes.
 fn is_refused(path: &Path, format: &str) {

@@ -1,0 +1,73 @@
+//! What a commit writes, before it has its place in the log: its header, calls and entries.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{
+    Attempt, StoreError, codec,
+    engine::Hash,
+    entries::CommitEntries,
+    history::{CommitHeader, Outcome, ScrubbedRecord},
+    recent::ChangedResource,
+};
+use crate::model::{code::Code, operation::Author};
+
+/// A batch that is complete except for its place in the chain of hashes.
+pub(super) struct Unchained {
+    pub(super) header: Bytes,
+    pub(super) digest: Hash,
+    pub(super) calls: Bytes,
+    pub(super) entries: CommitEntries,
+    pub(super) made: Option<MadeRevision>,
+}
+
+/// What subscribers are told of a revision.
+pub(super) struct MadeRevision {
+    pub(super) changed: Arc<[ChangedResource]>,
+    pub(super) author: Author,
+    pub(super) at: Timestamp,
+}
+
+impl Unchained {
+    /// Completes a header with the calls and entries of its commit.
+    pub(super) fn new(
+        header: CommitHeader,
+        calls: &[String],
+        entries: CommitEntries,
+        made: Option<MadeRevision>,
+    ) -> Result<Self, StoreError> {
+        let changed = codec::resource_changes(&entries).count();
+        let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
+        let calls = serde_json::to_vec(calls).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
+    }
+
+    /// Its length in the log, more or less.
+    pub(super) fn size(&self) -> usize {
+        self.header.len() + self.calls.len() + self.entries.size()
+    }
+}
+
+/// The header of an attempt, without what it did.
+pub(super) fn header(position: u64, attempt: &Attempt, outcome: Outcome, message: String) -> CommitHeader {
+    CommitHeader {
+        position,
+        revision: None,
+        at: attempt.at,
+        milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        author: attempt.author.clone(),
+        source: attempt.source.clone(),
+        outcome,
+        message,
+        operations: 0,
+        changed: 0,
+        scrubbed: Vec::new(),
+    }
+}
+
+/// The header of a scrub.
+pub(super) fn scrub_header(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> CommitHeader {
+    CommitHeader { scrubbed, ..header(position, &Attempt::new(Author::Local), Outcome::Scrubbed, message) }
+}
