@@ -110,7 +110,7 @@ const CHECKPOINT_BYTES: u64 = 8 << 20;
 /// How much of the log before the state is read for readers that have not seen all of it.
 const EARLIER_BYTES: u64 = 16 << 20;
 /// How long a state of this many bytes takes to write, more or less.
-const BYTES_IN_A_SECOND: u64 = 128 << 20;
+const BYTES_IN_A_SECOND: u64 = 256 << 20;
 /// Nobody notices a last checkpoint that takes less.
 const UNNOTICED: Duration = Duration::from_millis(100);
 /// A last checkpoint takes at most one of so many parts of the time that a process has run.

@@ -7,6 +7,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -81,7 +82,19 @@ pub(crate) fn restore(
         remove_empty(folder);
     }
     drop(lock);
+    if restored.is_ok() {
+        write_state(folder, source);
+    }
     restored
+}
+
+/// Writes the state at the end of a restored log, which can be after the one in the backup. The log has it anyway. Nothing of the
+/// history is dropped: the limits are those of whoever opens the store next.
+fn write_state(folder: &Path, source: &MasterKeySource) {
+    let all = Retention { records: u64::MAX, age: Duration::MAX, bytes: u64::MAX };
+    if let Err(error) = Store::open_briefly(folder, all, source) {
+        tracing::warn!(code = %error.code, "the restored state was not written: {error}");
+    }
 }
 
 /// Removes a folder that a failed restore has created and locked, unless it has more than the file of the lock.
