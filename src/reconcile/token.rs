@@ -83,9 +83,10 @@ pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
         Ok(facts) if !facts.is_file() => return Err(io::Error::other("it exists and is not a regular file")),
-        Ok(_) => {
+        Ok(facts) => {
             let mut start = [0; 3];
-            let known = fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_";
+            // An empty one is what a process has left that was killed before it wrote the token.
+            let known = facts.len() == 0 || (fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_");
             if !known {
                 return Err(io::Error::other("it exists and does not contain a token"));
             }
@@ -113,4 +114,22 @@ fn write_new(path: &Path, token: &str) -> io::Result<()> {
     file.write_all(token.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_replaces_an_earlier_one_and_what_a_killed_process_left_but_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.token");
+        for (before, is_replaced) in [("", true), ("ew_ak_1_2\n", true), ("mine", false)] {
+            fs::write(&path, before).unwrap();
+            assert_eq!(write_token(&path, "ew_new").is_ok(), is_replaced, "{before}");
+            let expected = if is_replaced { "ew_new\n" } else { before };
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        }
+    }
 }

@@ -83,13 +83,16 @@ impl Fault {
     }
 }
 
+/// How the server is started.
+const OPTIONS: &str = "--store store --manifests edges --max-deletes 100%";
+
 /// The server on a folder that has a source.
 fn serve(folder: &Folder, points: &str) -> Option<Serve> {
     serve_from(folder, "store", points)
 }
 
 fn serve_from(folder: &Folder, store: &str, points: &str) -> Option<Serve> {
-    let options = format!("--store {store} --manifests edges --max-deletes 100%");
+    let options = OPTIONS.replace("--store store", &format!("--store {store}"));
     folder.try_serve(&options, &[("FAILPOINTS", points)]).ok()
 }
 
@@ -188,8 +191,8 @@ fn a_birth_that_fails_leaves_nothing_or_a_store() {
             Load::default().declare(&folder);
             let points = format!("{point}={before}*off->1*return({action})");
             drop(serve(&folder, &points));
-            let served = serve(&folder, "");
-            let served = served.unwrap_or_else(|| panic!("after {points}: {}", told(&folder)));
+            let served = folder.try_serve(OPTIONS, &[]);
+            let served = served.unwrap_or_else(|run| panic!("after {points}: {}\n{}", told(&folder), run.all()));
             assert_eq!(served.get("/healthz").status, 200, "after {points}");
         }
     }
