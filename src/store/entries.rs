@@ -100,7 +100,7 @@ impl CommitEntries {
 
     /// Makes entries of encoded ones, of which there are `count`.
     pub(super) fn of_piece(piece: Vec<u8>, count: usize) -> Self {
-        Self { pieces: Vec::new(), last: piece, count }
+        Self { pieces: vec![piece.into()], last: Vec::new(), count }
     }
 
     /// Reads encoded entries, which share the memory of `bytes`.

@@ -21,7 +21,6 @@ use crate::model::{
     code::Code,
     drift::{DriftFields, ForeignWrite, writer},
     key::Key,
-    operation::Author,
     resource::AnyResource,
     secret::Secrets,
     snapshot::Snapshot,
@@ -66,7 +65,7 @@ impl Store {
                 return Ok(ControlFlow::Continue(()));
             };
             search.read += 1;
-            let is_own = matches!(&header.author, Author::Source { source: of, .. } if of == source);
+            let is_own = header.applied_by() == Some(source);
             // A look at its fields, for each resource, would cost more than the rest of a run.
             if is_own && header.changed > LARGE {
                 return Ok(ControlFlow::Break(()));
@@ -87,7 +86,7 @@ impl Store {
             .headers(&Query::All, u64::MAX, MOST_HEADERS)?
             .into_iter()
             .filter(|header| header.revision.is_some() && header.changed > 0)
-            .filter(|header| !matches!(&header.author, Author::Source { source: of, .. } if of == source))
+            .filter(|header| header.applied_by() != Some(source))
             .map(|header| header.position)
             .collect();
         if others.len() > MOST_LOOKED_INTO {
@@ -118,8 +117,7 @@ impl Store {
         self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
             let Some(revision) = header.revision else { return Ok(ControlFlow::Continue(())) };
             let set = SetBy { revision, at: header.at, author: header.author.clone() };
-            let is_own = source
-                .is_some_and(|source| matches!(&header.author, Author::Source { source: by, .. } if by == source));
+            let is_own = source.is_some() && header.applied_by() == source;
             if is_own {
                 let place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
                 found.applied = Some((set.clone(), place));
