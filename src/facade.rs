@@ -35,7 +35,7 @@ pub mod resources {
             key::Key,
             resource::{KindInfo, Offer, Offers},
         },
-        store::mint::{fresh_id, now, token as new_token},
+        store::ids_and_clock::{fresh_id, now, token as new_token},
     };
 
     // Content.
@@ -177,25 +177,27 @@ pub mod storage {
     };
 
     // Changes.
-    pub use crate::store::recent::{ChangeEvent, ChangedResource};
+    pub use crate::store::history::recent::{ChangeEvent, ChangedResource};
 
     // History.
-    pub use crate::store::history::{
+    pub use crate::store::commit::header::{
         CommitHeader, Outcome, Places, Record, Retention, RevertedDrift, ScrubbedRecord, Touched, Verified,
     };
 
     // Engines.
     pub use crate::store::{
+        commit::{
+            entries::{CommitEntries, CommitEntry},
+            record_arena::StateRecords,
+        },
         engine::{
             Batch, BatchEdit, BatchVisit, Engine, Hash, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
         },
-        entries::{CommitEntries, CommitEntry},
         memory::MemoryEngine,
-        state_records::StateRecords,
     };
 
     // Backups.
-    pub use crate::store::backup::Backup;
+    pub use crate::store::maintenance::backup::Backup;
 
     // Secrets at rest.
     pub use crate::store::seal::{Keyring, MasterKeySource};

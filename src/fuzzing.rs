@@ -20,7 +20,7 @@ use crate::{
         format::{Format, render},
         saved::SavedPlan,
     },
-    store::folder,
+    store::fuzzed_frame,
     validate, x509, xml,
 };
 
@@ -118,7 +118,7 @@ pub fn metadata(bytes: &[u8]) {
 
 /// Frames of the log, and the records of the state.
 pub fn records(bytes: &[u8]) {
-    folder::fuzzed_frame(bytes);
+    fuzzed_frame(bytes);
     let Some(text) = text(bytes) else { return };
     for info in Kind::all() {
         if let Ok(spec) = (info.restore)(text) {

@@ -201,17 +201,17 @@
 //!   (`api::intake`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
 //!   are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
-//!   segment in a sled database of its own, while commits go on → the head names it (`store::folder`, D58).
+//!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
 //!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::again`,
 //!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
 //! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote
-//!   (`store::foreign`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
+//!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
-//!   that they are (`store::{records, stories}`); what people see is made from the entries (`store::touched`, D58).
+//!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::touched`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
-//!   walked back (`store::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
+//!   walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
 //! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101),
 //!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `api::protection` asks the sources that own what changes (D103).
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges

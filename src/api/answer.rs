@@ -18,7 +18,7 @@ use crate::{
         redact::quotable_key,
         snapshot::Rendered,
     },
-    store::{CommitError, StoreError, mint},
+    store::{CommitError, StoreError, ids_and_clock},
     text::without_tokens,
 };
 
@@ -83,12 +83,12 @@ impl ApiError {
 
     /// The body of a response, on one line.
     pub(super) fn to_json_line(&self) -> String {
-        self.document(mint::fresh("op_").as_str()).to_string()
+        self.document(ids_and_clock::fresh("op_").as_str()).to_string()
     }
 
     /// The whole response as it goes over HTTP/1, for a request that reaches no handler. The connection is closed after it.
     pub(super) fn to_http1(&self) -> Vec<u8> {
-        let (status, operation) = (self.status(), mint::fresh("op_"));
+        let (status, operation) = (self.status(), ids_and_clock::fresh("op_"));
         let body = self.document(operation.as_str()).to_string();
         let mut text = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
         for (name, value) in self.headers.iter() {
@@ -243,7 +243,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let operation = mint::fresh("op_");
+        let operation = ids_and_clock::fresh("op_");
         let body = self.document(operation.as_str()).to_string();
         let mut response = (self.status(), *self.headers, Body::from(body)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -24,7 +24,7 @@ use crate::{
         rules,
         snapshot::Snapshot,
     },
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// The API version.
@@ -68,7 +68,7 @@ impl Caller {
 
     /// The error message of an expired key.
     pub(super) fn expiry(&self) -> Option<String> {
-        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(mint::now()))?;
+        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(ids_and_clock::now()))?;
         Some(format!("the API key {} expired at {}; create another one", self.key, scope.expires_at))
     }
 
@@ -170,7 +170,7 @@ fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'st
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key));
     // An unknown key takes as long as a known one.
     let kept = entry.and_then(|entry| entry.token.clone()).unwrap_or_default();
-    if !mint::token_matches(secret, &kept) {
+    if !ids_and_clock::token_matches(secret, &kept) {
         return Err(if entry.is_some() { WRONG } else { UNKNOWN });
     }
     let entry = entry.ok_or(UNKNOWN)?;
@@ -189,7 +189,7 @@ fn token(headers: &HeaderMap) -> Result<(Id, &str), &'static str> {
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(MALFORMED);
     }
-    mint::split_token(token.trim()).ok_or(MALFORMED)
+    ids_and_clock::split_token(token.trim()).ok_or(MALFORMED)
 }
 
 /// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was

@@ -28,7 +28,7 @@ use super::{
     query,
     security::{event::SecurityEvent, note::SecurityNote},
 };
-use crate::{model::code::Code, store::backup::Backup};
+pub(crate) use crate::{model::code::Code, store::maintenance::backup::Backup};
 
 /// The path.
 pub(crate) const PATH: &str = "/backup";

@@ -10,7 +10,7 @@ use crate::{
         operation::Author,
         resource::{KindInfo, Offer},
     },
-    store::recent::ChangeEvent,
+    store::history::recent::ChangeEvent,
     text::printable,
 };
 

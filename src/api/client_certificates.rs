@@ -136,7 +136,7 @@ mod tests {
             kind::owner::{Owner, Role},
             operation::Operation,
         },
-        store::mint::now,
+        store::ids_and_clock::now,
     };
 
     fn entry(subject_alt_name: &str, owner: &str) -> CertificateOwner {

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// The path.
@@ -89,7 +89,7 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     place
         .run(move |_| {
             let snapshot = app.store.snapshot();
-            let exported = export(&snapshot, &source, adopt, mint::now())?;
+            let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
             Ok(json_response(StatusCode::OK, &ExportedManifests::of(exported, snapshot.revision))?)
         })
         .await

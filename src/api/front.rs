@@ -21,7 +21,7 @@ use super::{
     guard, metrics, router,
     security::note::SecurityNote,
 };
-use crate::store::mint;
+use crate::store::ids_and_clock;
 
 /// A response on its way.
 pub(super) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -90,7 +90,7 @@ impl Front {
         guard::add_safe_headers(headers, is_page);
         // An error already has the id of its body (D8).
         if !headers.contains_key(REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
+            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
         {
             headers.insert(REQUEST_ID, id);
         }

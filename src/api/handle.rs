@@ -41,7 +41,7 @@ use crate::{
         secret::{Secret, Secrets},
         snapshot::{Entry, Rendered, Snapshot},
     },
-    store::{Attempt, Declined, Entered, NextState, mint},
+    store::{Attempt, Declined, Entered, NextState, ids_and_clock},
 };
 
 /// A write in the queue of the store, and what to warn of.
@@ -198,11 +198,11 @@ impl ApiRequest<'_> {
             let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
             key.id = field.unwrap_or_else(|| Id::new(""));
         } else {
-            key.id = mint::fresh_id(self.kind);
+            key.id = ids_and_clock::fresh_id(self.kind);
         }
         if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
             spec = Arc::new(self.owned(api_key.clone(), &mut operations));
-            token = Some(mint::token(&key.id));
+            token = Some(ids_and_clock::token(&key.id));
         }
         if let Some(parent) = &key.parent {
             check_id(&self.snapshot, info.parent, parent)?;

@@ -13,7 +13,7 @@ use crate::{
     reconcile::cancel::Cancel,
     store::{
         PastError,
-        commits::{LATEST, NamingError, RevisionName},
+        history::commits::{LATEST, NamingError, RevisionName},
     },
     text::printable,
 };
@@ -108,7 +108,7 @@ mod tests {
             kind::ip_restriction::{IpRestriction, Traffic},
             operation::{Author, Operation},
         },
-        store::{Commit, MEMORY, Store, mint},
+        store::{Commit, MEMORY, Store, ids_and_clock},
     };
 
     /// The API of a store with so many revisions.
@@ -118,9 +118,11 @@ mod tests {
         let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
-            let key = Key::new(Kind::IpRestriction, mint::fresh_id(Kind::IpRestriction));
+            let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
             let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
-            app.store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+            app.store
+                .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
+                .unwrap();
         }
         app
     }

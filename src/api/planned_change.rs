@@ -35,7 +35,7 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{Planned, measure, sync_log},
-    store::{Attempt, Store, history::Outcome},
+    store::{Attempt, Store, commit::header::Outcome},
 };
 
 /// The result of a request to plan or apply a change.

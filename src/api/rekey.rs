@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     model::{code::Code, decode::decode, fault::Fault},
-    store::{MasterChange, Rekeyed, StoreError, mint},
+    store::{MasterChange, Rekeyed, StoreError, ids_and_clock},
 };
 
 /// The tag of the operation.
@@ -150,7 +150,7 @@ impl RekeyJob {
             Err(error) => ("failed", error.into_response()),
         };
         if !response.headers().contains_key(REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(mint::fresh("op_").as_str())
+            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
         {
             response.headers_mut().insert(REQUEST_ID, id);
         }

@@ -78,7 +78,7 @@ mod tests {
     use crate::{
         api::Settings,
         model::{Kind, id::Id, operation::Operation},
-        store::{MEMORY, Store, mint},
+        store::{MEMORY, Store, ids_and_clock},
     };
 
     fn app() -> App {
@@ -95,7 +95,7 @@ mod tests {
             token: None,
         };
         let operations: Vec<Operation> = (0..count).map(create).collect();
-        Snapshot::default().apply(&operations, mint::now()).unwrap().0
+        Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::backup::PATH,
     model::{code::Code, diagnostic::Diagnostic},
-    store::{folder::BackupFile, mint},
+    store::{ids_and_clock, maintenance::backup_read::BackupFile},
     text::escaped,
 };
 
@@ -119,7 +119,7 @@ impl Temporary {
             return Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into());
         };
         // Another run may write a backup of the same name.
-        let name = format!("{}{}.tmp", name.to_string_lossy(), mint::fresh("."));
+        let name = format!("{}{}.tmp", name.to_string_lossy(), ids_and_clock::fresh("."));
         Ok(Self { path: file.with_file_name(name) })
     }
 

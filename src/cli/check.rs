@@ -13,8 +13,8 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     store::{
         Store, StoreError,
-        check::StoreCheck,
-        folder::{BackupFile, Repair, harmless_damage, index_agrees},
+        folder::harmless_damage,
+        maintenance::{backup_read::BackupFile, check::StoreCheck, inspect::index_agrees, repair::Repair},
         probe,
     },
     text::escaped,

@@ -11,7 +11,7 @@ use crate::{
     api::export::{ADOPT, ExportedManifests, PATH, SOURCE},
     manifest::export::export,
     model::{code::Code, diagnostic::Diagnostic, key::segment},
-    store::mint,
+    store::ids_and_clock,
     text::{escaped, printable},
 };
 
@@ -54,7 +54,7 @@ impl Args {
             None => {
                 let store = self.place.store.read_existing()?;
                 let snapshot = store.snapshot();
-                ExportedManifests::of(export(&snapshot, source, self.adopt, mint::now())?, snapshot.revision)
+                ExportedManifests::of(export(&snapshot, source, self.adopt, ids_and_clock::now())?, snapshot.revision)
             }
         };
         if self.target == "-" {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Kind, code::Code, diagnostic::Diagnostic},
-    store::commits::RevisionName,
+    store::history::commits::RevisionName,
     text::{escaped, yaml::to_yaml},
 };
 pub(super) use kinds::kind_of;

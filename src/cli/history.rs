@@ -18,9 +18,11 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, json, operation::Author, secret::Secrets, snapshot::Snapshot},
     store::{
         PastError, Store,
-        commits::{CommitPrefix, RevisionName},
-        history::{self, Record, Touched},
-        select::{HistoryFilter, HistorySearch},
+        commit::header::{self, Record, Touched},
+        history::{
+            commits::{CommitPrefix, RevisionName},
+            select::{HistoryFilter, HistorySearch},
+        },
     },
     text::escaped,
 };
@@ -303,12 +305,12 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
     let ShownRecord { record, key_description } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
     let outcome = match record.outcome {
-        history::Outcome::Applied => "applied",
-        history::Outcome::Refused => "refused",
-        history::Outcome::Failed => "failed",
-        history::Outcome::Suspended => "suspended",
-        history::Outcome::Resumed => "resumed",
-        history::Outcome::Scrubbed => "scrubbed",
+        header::Outcome::Applied => "applied",
+        header::Outcome::Refused => "refused",
+        header::Outcome::Failed => "failed",
+        header::Outcome::Suspended => "suspended",
+        header::Outcome::Resumed => "resumed",
+        header::Outcome::Scrubbed => "scrubbed",
     };
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
     let author = author(&record.author, key_description);

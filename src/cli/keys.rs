@@ -43,7 +43,7 @@ use crate::{
         snapshot::Snapshot,
     },
     reconcile::{ApplyError, token::write_token},
-    store::{Commit, Store, mint},
+    store::{Commit, Store, ids_and_clock},
     text::{escaped, key_of_token},
 };
 
@@ -129,7 +129,7 @@ impl Args {
                 let scope = scope.scope().map(Arc::new);
                 let spec = ApiKey {
                     description,
-                    owner_id: owner.clone().unwrap_or_else(|| mint::fresh_id(Kind::Owner).to_string()),
+                    owner_id: owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string()),
                     scope: scope.clone(),
                     ..ApiKey::default()
                 };
@@ -293,8 +293,8 @@ pub(super) fn create(
         (Some(has), Some(wanted)) if has != wanted => return Err(has_another_role(&owner)),
         (Some(_), _) => {}
     }
-    let key = Key::new(Kind::ApiKey, mint::fresh_id(Kind::ApiKey));
-    let (token, hash) = mint::token(&key.id);
+    let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
+    let (token, hash) = ids_and_clock::token(&key.id);
     operations.push(Operation::Create { key, spec: Arc::new(spec), claim: None, token: Some(hash) });
     hand_out(&token)?;
     commit(store, log, operations)
@@ -303,7 +303,7 @@ pub(super) fn create(
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = LocalChanges::of(&operations);
-    let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+    let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
     store.commit(commit).map_err(|error| ApplyError::Commit(error).diagnostic())?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change is made, and in the history, but not in the security log: {error}"));

@@ -19,7 +19,7 @@ use crate::{
         run::RunReport,
         sync_log::{self, SYNC, SyncOrigin},
     },
-    store::{REMOVAL, mint},
+    store::{REMOVAL, ids_and_clock},
     text::escaped,
 };
 
@@ -86,7 +86,7 @@ pub(super) fn admin_token(format: LogFormat, token: &Secret) -> io::Result<()> {
     show::say_all(&match format {
         LogFormat::Text => format!("{WHAT}: {}", token.expose()),
         LogFormat::Json => {
-            let timestamp = mint::now().to_string();
+            let timestamp = ids_and_clock::now().to_string();
             json!({"timestamp": timestamp, "level": "INFO", "message": WHAT, "admin_token": token.expose()}).to_string()
         }
     })

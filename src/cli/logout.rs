@@ -5,7 +5,7 @@ use super::{
     contexts::{ContextToken, Contexts, context_name, unknown},
     show::say,
 };
-use crate::store::mint::split_token;
+use crate::store::ids_and_clock::split_token;
 
 /// Remove a context and its token.
 ///

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 
 use super::{CommandResult, Exit, StoreArgs, progress::during, show::say};
 use crate::{
-    store::folder::{BackupFile, PointInTime, restore},
+    store::maintenance::{
+        backup_read::BackupFile,
+        restore::{PointInTime, restore},
+    },
     text::escaped,
 };
 

@@ -16,8 +16,10 @@ use crate::{
     },
     store::{
         PastError, Store,
-        commits::{CommitPrefix, CommitSearch, NamingError, RevisionName},
-        select::HistoryFilter,
+        history::{
+            commits::{CommitPrefix, CommitSearch, NamingError, RevisionName},
+            select::HistoryFilter,
+        },
     },
 };
 

@@ -14,7 +14,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     plan::safety::Budget,
     reconcile::rollback::Rollback,
-    store::commits::RevisionName,
+    store::history::commits::RevisionName,
 };
 
 /// Bring back the state of an earlier revision as a new one.

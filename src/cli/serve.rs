@@ -41,7 +41,7 @@ use crate::{
         secret::Secret,
     },
     reconcile::{drift::DriftPolicy, following::SourceObserver, token::write_token},
-    store::{Store, checkpoint::maintain_from_time_to_time, folder::note_server, mint},
+    store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server},
     text::escaped,
 };
 
@@ -260,7 +260,7 @@ impl Args {
         };
         // The server's log begins after its first admin.
         let log = crate::api::security::LocalLog::default();
-        let owner_id = mint::fresh_id(Kind::Owner).to_string();
+        let owner_id = ids_and_clock::fresh_id(Kind::Owner).to_string();
         let spec = ApiKey { description: "first admin".into(), owner_id, ..ApiKey::default() };
         let created = keys::create(store, log, Some(Role::Admin), spec, hand_out);
         match (&created, &self.admin_token_file) {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     model::{code::Code, diagnostic::Diagnostic, snapshot::Snapshot},
     plan::report::no_store_found,
-    store::{MEMORY, Store, engine::OnDisk, history::Retention, on_disk, probe, seal::MasterKeySource},
+    store::{MEMORY, Store, commit::header::Retention, engine::OnDisk, on_disk, probe, seal::MasterKeySource},
 };
 
 /// The store that a command works on.

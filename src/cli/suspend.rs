@@ -10,7 +10,7 @@ use crate::{
     api::sources::view::{SourceSuspend, SourceView, SuspensionView},
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, json, key::segment, operation::Author, secret::Secrets},
     reconcile::suspension::{Suspension, Suspensions},
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// How to see whether a source is suspended.
@@ -45,7 +45,7 @@ impl Args {
                 .into());
         }
         let until = match self.time {
-            Some(time) => Some(mint::now().checked_add(time).map_err(|_| {
+            Some(time) => Some(ids_and_clock::now().checked_add(time).map_err(|_| {
                 Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
             })?),
             None => None,

@@ -18,7 +18,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets, snapshot::Snapshot},
     reconcile::{ApplyError, LintLevels, Options, Prepared},
     routing::{TracedRequest, trace},
-    store::{CommitError, mint},
+    store::{CommitError, ids_and_clock},
     text::{escaped, printable},
 };
 
@@ -195,7 +195,7 @@ impl Args {
         if !plan.refusals.is_empty() {
             return Err(Failure { diagnostics: plan.refusals, exit: Exit::Refused });
         }
-        let applied = snapshot.apply(&plan.operations(), mint::now());
+        let applied = snapshot.apply(&plan.operations(), ids_and_clock::now());
         let applied = applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)).diagnostic())?;
         Ok(applied.0)
     }

@@ -9,7 +9,7 @@ use super::{following::SourceLocation, source_entries::SourceEntries};
 use crate::{
     manifest::tree::whole_commit,
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
-    store::{Attempt, Store, StoreError, history::Outcome},
+    store::{Attempt, Store, StoreError, commit::header::Outcome},
 };
 
 /// The file, beside the files of the store.

@@ -20,7 +20,7 @@ use crate::{
         snapshot::Snapshot,
     },
     plan::Plan,
-    store::{Attempt, CommitError, Declined, NextState, Store, Tried, history::Places},
+    store::{Attempt, CommitError, Declined, NextState, Store, Tried, commit::header::Places},
 };
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).

@@ -25,10 +25,10 @@ use crate::{
     },
     store::{
         Commit, Store, StoreError,
+        commit::header::{CommitHeader, Retention},
         engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
-        history::{CommitHeader, Retention},
+        ids_and_clock,
         memory::MemoryEngine,
-        mint,
     },
 };
 
@@ -120,7 +120,7 @@ fn run(store: &Store, metadata: &str) -> RunResult {
 
 fn commit(store: &Store, operation: Operation) {
     let (operations, author) = (vec![operation], Author::Local);
-    store.commit(Commit { base: None, operations, author, at: mint::now() }).unwrap();
+    store.commit(Commit { base: None, operations, author, at: ids_and_clock::now() }).unwrap();
 }
 
 fn edge(description: &str) -> Arc<HttpsEdge> {
@@ -128,7 +128,7 @@ fn edge(description: &str) -> Arc<HttpsEdge> {
 }
 
 fn another() -> Operation {
-    let key = Key::new(Kind::HttpsEdge, mint::fresh_id(Kind::HttpsEdge));
+    let key = Key::new(Kind::HttpsEdge, ids_and_clock::fresh_id(Kind::HttpsEdge));
     Operation::Create { key, spec: edge(""), claim: None, token: None }
 }
 

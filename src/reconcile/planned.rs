@@ -24,7 +24,7 @@ use crate::{
         outline::{Detail, Outline},
         report::Report,
     },
-    store::{Store, Tried, history::Places},
+    store::{Store, Tried, commit::header::Places},
 };
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which

@@ -29,7 +29,7 @@ use crate::{
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
         digest_key::DigestKey,
     },
-    store::{engine::OnDisk, mint, read_beside, write_beside},
+    store::{engine::OnDisk, ids_and_clock, read_beside, write_beside},
 };
 
 /// The file, beside the files of the store.
@@ -94,7 +94,7 @@ impl RememberedRun {
     pub(crate) fn find(store: &OnDisk, options: &Options) -> Option<Self> {
         let (question, state) = (question(options)?, store.fingerprint.to_hex());
         let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
-        let now = mint::now();
+        let now = ids_and_clock::now();
         let holds = run.at <= now && run.until.is_none_or(|until| now < until);
         holds.then(|| Self { digest_key: store.digest_key.clone(), ..run })
     }
@@ -128,7 +128,7 @@ impl RememberedRun {
         let diagnostics = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
         let diagnostics: Vec<Diagnostic> = diagnostics.collect::<Option<_>>()?;
         let source = SettledSource { files, revision: self.revision, unchanged: self.unchanged };
-        let planned = plan_part(&part, source, options, mint::now())?;
+        let planned = plan_part(&part, source, options, ids_and_clock::now())?;
         // A run from scratch reads a file again that changes meanwhile.
         changed_file(recorder).is_none().then_some(Planned { diagnostics, ..planned })
     }
@@ -172,8 +172,8 @@ fn run_of(
     Some(RememberedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
-        reading: recorder.reading(key, mint::salt())?,
-        at: mint::now(),
+        reading: recorder.reading(key, ids_and_clock::salt())?,
+        at: ids_and_clock::now(),
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },

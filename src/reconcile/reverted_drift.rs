@@ -6,7 +6,7 @@ use crate::{
     plan::{Change, Plan},
     store::{
         Attempt,
-        history::{Places, RevertedDrift},
+        commit::header::{Places, RevertedDrift},
     },
 };
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{Options, Planned, clock::Clock};
 use crate::{
     lint::{self, horizon::holds_until},
-    store::{Store, mint},
+    store::{Store, ids_and_clock},
 };
 
 /// The interval of full runs, even without changes.
@@ -27,7 +27,7 @@ impl<'a> SettledRun<'a> {
     /// A run that judged the manifests just now.
     pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
         let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
-        Self { planned, revision, until: holds_until(&planned.desired, mint::now(), days) }
+        Self { planned, revision, until: holds_until(&planned.desired, ids_and_clock::now(), days) }
     }
 }
 

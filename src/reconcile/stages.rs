@@ -37,7 +37,7 @@ use crate::{
         snapshot::{Entry, Refusal, Snapshot},
     },
     plan::{Plan, diff, safety::Budget},
-    store::{Tried, mint},
+    store::{Tried, ids_and_clock},
 };
 
 /// Loaded manifests, which can be planned on any revision.
@@ -105,7 +105,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
     let context = loaded.context_state();
     let resolved = resolve_offline(loaded, &context, source);
     let others = others(&context, source, &resolved.desired);
-    judge(loaded, resolved, &others, lints, Before::default(), mint::now()).capped().planned(loaded, None)
+    judge(loaded, resolved, &others, lints, Before::default(), ids_and_clock::now()).capped().planned(loaded, None)
 }
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
@@ -345,7 +345,7 @@ pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>
     let context = former.context_state();
     let mut before = former.plan(&context);
     let Some(first) = before.plan.take() else { return before };
-    match context.apply(&first.operations(), mint::now()) {
+    match context.apply(&first.operations(), ids_and_clock::now()) {
         Ok((snapshot, _)) => {
             let current = Prepared::load_with(lenient(new), parsed);
             let mut after = current.plan(&current.loaded.in_context(&snapshot));

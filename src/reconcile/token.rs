@@ -14,7 +14,7 @@ use super::ApplyError;
 use crate::{
     model::{Kind, id::Id, operation::Operation, secret::Secret},
     plan::Plan,
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// A source of token hashes for new keys.
@@ -34,7 +34,7 @@ pub(crate) struct TokenFiles {
 
 impl Tokens for TokenFiles {
     fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError> {
-        let (token, hash) = mint::token(key);
+        let (token, hash) = ids_and_clock::token(key);
         write_new(file, token.expose()).map_err(|error| ApplyError::TokenFile(file.to_owned(), error))?;
         self.written.push(file.to_owned());
         Ok(hash)

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Store, StoreError, codec, engine::KeyedRecord, group::Line, shares::count_shares};
+use super::{Store, StoreError, commit::codec, engine::KeyedRecord, group::Line, shares::count_shares};
 use crate::{
     background::lower_priority,
     model::{code::Code, snapshot::Snapshot},

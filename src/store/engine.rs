@@ -7,11 +7,13 @@ use bytes::Bytes;
 
 use super::{
     StoreError,
-    backup::Backup,
-    entries::{CommitEntries, CommitEntry},
-    history::{CommitHeader, Retention},
+    commit::{
+        entries::{CommitEntries, CommitEntry},
+        header::{CommitHeader, Retention},
+        record_arena::StateRecords,
+    },
+    maintenance::backup::Backup,
     seal::Keyring,
-    state_records::StateRecords,
 };
 use crate::model::{code::Code, digest_key::DigestKey};
 

@@ -17,15 +17,18 @@ use std::{
 };
 
 use super::{
-    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber, codec,
+    Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber,
+    commit::{
+        codec,
+        encoding::{StateChange, written},
+        entries::CommitEntries,
+        header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
+        unchained::{MadeRevision, Unchained, header, scrub_header},
+    },
     engine::{Batch, Tip},
-    entries::CommitEntries,
-    history::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
-    measured,
-    recent::{bytes_of, changed_resources},
+    history::recent::{bytes_of, changed_resources},
+    metrics,
     tried::NextState,
-    unchained::{MadeRevision, Unchained, header, scrub_header},
-    written::{StateChange, written},
 };
 use crate::{
     model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},
@@ -172,7 +175,7 @@ impl Store {
         let began = Instant::now();
         if let Err(error) = self.health() {
             let failed = Err(Declined::Commit(CommitError::Failed(error)));
-            measured::commit(&failed, began);
+            metrics::commit(&failed, began);
             return failed;
         }
         let mut line = self.queue.line_to_enter();
@@ -219,7 +222,7 @@ impl Store {
             (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),
             (_, Err(error)) => Err(error),
         };
-        measured::commit(&committed, began);
+        metrics::commit(&committed, began);
         committed
     }
 
@@ -385,7 +388,7 @@ impl Store {
                 .map(|()| end),
         };
         if !batches.is_empty() {
-            measured::group(batches.len(), appended.is_ok(), began);
+            metrics::group(batches.len(), appended.is_ok(), began);
         }
         if self.stay == Stay::Brief {
             // The process ends soon. Freeing the changes of a large commit one by one takes longer than hashing them.

@@ -8,10 +8,10 @@ use std::{
 
 use super::{
     StoreError,
+    commit::header::CommitHeader,
     engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit, Tip},
-    history::CommitHeader,
-    mint,
-    stories::OpenStories,
+    history::stories::OpenStories,
+    ids_and_clock,
 };
 use crate::model::code::Code;
 
@@ -24,7 +24,7 @@ pub struct MemoryEngine {
 
 impl Default for MemoryEngine {
     fn default() -> Self {
-        Self { log: Mutex::default(), newer: Condvar::new(), root_secret: mint::random_secret() }
+        Self { log: Mutex::default(), newer: Condvar::new(), root_secret: ids_and_clock::random_secret() }
     }
 }
 

@@ -1,44 +1,25 @@
 //! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
 //! changes state, and only this module knows the engines.
 
-pub(crate) mod backup;
-pub(crate) mod blame;
-pub(crate) mod check;
 pub(crate) mod checkpoint;
-mod codec;
-pub(crate) mod commits;
-mod declared;
+pub(crate) mod commit;
+mod database;
+pub(crate) mod disk;
 pub(crate) mod engine;
-pub(crate) mod entries;
 mod error;
 pub(crate) mod fault;
 pub(crate) mod folder;
-mod foreign;
 mod group;
 pub(crate) mod history;
-pub(crate) mod masked;
-pub(crate) mod measured;
+pub(crate) mod ids_and_clock;
+mod log;
+pub(crate) mod maintenance;
 pub(crate) mod memory;
-pub(crate) mod mint;
-mod past;
-pub(crate) mod patience;
-mod probe;
-pub(crate) mod recent;
-mod record;
-pub(crate) mod records;
-pub(crate) mod rejected;
-mod rekey;
-mod scrub;
+pub(crate) mod metrics;
 pub(crate) mod seal;
-pub(crate) mod select;
 mod shares;
-pub(crate) mod state_records;
-mod stories;
-pub(crate) mod touched;
 mod tried;
 mod trusted_time;
-mod unchained;
-mod written;
 
 use std::{
     path::Path,
@@ -55,13 +36,19 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub(crate) use disk::{
+    files::note_server,
+    probe::probe,
+    sidecar_files::{read_beside, set_aside, write_beside},
+};
 pub use error::{CommitError, Declined, StoreError};
-pub(crate) use foreign::Provenance;
-pub use past::PastError;
-pub(crate) use probe::probe;
-pub(crate) use rekey::{MasterChange, Rekeyed};
-pub(crate) use scrub::RecordedTokens;
-pub(crate) use touched::OWNED_BY;
+pub(crate) use history::external_writes::Provenance;
+pub use history::past::PastError;
+pub(crate) use history::touched::OWNED_BY;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use log::frame::fuzzed as fuzzed_frame;
+pub(crate) use maintenance::rekey::{MasterChange, Rekeyed};
+pub(crate) use maintenance::scrub::RecordedTokens;
 pub(crate) use tried::{NextState, Tried};
 
 use crate::model::{
@@ -69,15 +56,20 @@ use crate::model::{
     operation::{Author, Operation},
     snapshot::Snapshot,
 };
-use declared::DeclaredPlaces;
+use commit::{
+    codec,
+    header::{Outcome, Places, Retention, RevertedDrift, Verified},
+};
 use engine::{Engine, OnDisk, Statistics, Tip};
-use folder::{FolderEngine, FolderReader, forget_runs};
-pub(crate) use folder::{on_disk, read_beside, set_aside, write_beside};
+pub(crate) use folder::on_disk;
+use folder::{FolderEngine, FolderReader};
 pub(crate) use group::Entered;
 use group::Queue;
-use history::{Outcome, Places, Retention, RevertedDrift, Verified};
-use past::PastStates;
-use recent::{ChangedResource, NextRevision, Recent};
+use history::{
+    declared::DeclaredPlaces,
+    past::PastStates,
+    recent::{ChangedResource, NextRevision, Recent},
+};
 use seal::{Keyring, MasterKeySource, NewMaster};
 use shares::Shares;
 
@@ -157,7 +149,7 @@ impl Attempt {
     /// Starts an attempt now.
     pub fn new(author: Author) -> Self {
         let (places, reverted_drift, note) = (Places::new(), RevertedDrift::new(), String::new());
-        Self { author, source: None, at: mint::now(), places, reverted_drift, began: Instant::now(), note }
+        Self { author, source: None, at: ids_and_clock::now(), places, reverted_drift, began: Instant::now(), note }
     }
 }
 

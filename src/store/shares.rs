@@ -8,7 +8,7 @@ use std::{
 
 use foldhash::HashMap;
 
-use super::{Store, StoreError, engine::Query, history::Retention, mint};
+use super::{Store, StoreError, commit::header::Retention, engine::Query, ids_and_clock};
 use crate::{
     background::give_way,
     model::{code::Code, id::Id, operation::Author},
@@ -125,7 +125,7 @@ impl Store {
     /// Finds what earlier processes have recorded within a day, newest first, of at most [`PAGE`] records before a position.
     /// Returns the position of the last one, or none if there is nothing older.
     fn earlier_records(&self, before: u64, found: &mut Vec<EarlierRecord>) -> Option<u64> {
-        let (clock, now) = (mint::now(), self.shares.now());
+        let (clock, now) = (ids_and_clock::now(), self.shares.now());
         let mut last = None;
         for header in self.headers(&Query::All, before, PAGE).ok()? {
             give_way();

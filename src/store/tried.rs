@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Attempt, mint};
+use super::{Attempt, ids_and_clock};
 use crate::model::{
     key::Key,
     operation::Operation,
@@ -32,7 +32,7 @@ pub(crate) struct Tried {
 impl Tried {
     /// Applies operations to a state, without committing them.
     pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
-        let (at, began) = (mint::now(), Instant::now());
+        let (at, began) = (ids_and_clock::now(), Instant::now());
         let (after, changed) = before.apply(operations, at)?;
         Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
     }

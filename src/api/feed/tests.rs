@@ -13,7 +13,7 @@ use crate::{
         secret::{Secret, Text},
         snapshot::Snapshot,
     },
-    store::mint::now,
+    store::ids_and_clock::now,
 };
 
 /// One key for all certificates of these tests.

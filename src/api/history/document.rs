@@ -21,10 +21,8 @@ use crate::{
     },
     store::{
         Store,
-        blame::Blame,
-        history::{CommitHeader, Outcome, Record, Touched},
-        masked,
-        records::CommitDetails,
+        commit::header::{CommitHeader, Outcome, Record, Touched},
+        history::{blame::Blame, masked, records::CommitDetails},
     },
 };
 
@@ -409,7 +407,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, Store, mint},
+        store::{Commit, MEMORY, Store, ids_and_clock},
     };
 
     #[test]
@@ -423,7 +421,7 @@ mod tests {
         let base = "https://edge.example.com";
         for numbers in [1..2_u32, 2..5, 5..5] {
             let operations: Vec<Operation> = numbers.map(operation).collect();
-            let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+            let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
             let revision = store.commit(commit).unwrap().snapshot.revision;
             let state = store.snapshot();
             let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base, &state);

@@ -26,9 +26,11 @@ use crate::{
     },
     reconcile::cancel::Cancel,
     store::{
-        commits::CommitPrefix,
-        history::CommitHeader,
-        select::{HistoryFilter, HistorySearch, SearchEnd},
+        commit::header::CommitHeader,
+        history::{
+            commits::CommitPrefix,
+            select::{HistoryFilter, HistorySearch, SearchEnd},
+        },
     },
     text::printable,
 };

@@ -34,7 +34,7 @@ use super::{
 use crate::{
     model::code::Code,
     reconcile::followed::FollowedList,
-    store::measured::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
+    store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
 

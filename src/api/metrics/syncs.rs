@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::store::mint;
+use crate::store::ids_and_clock;
 
 /// The most sources; the one that was in sync the longest ago makes room.
 const MOST_SOURCES: usize = 100;
@@ -17,7 +17,7 @@ pub(in crate::api) struct SyncTimes(Mutex<BTreeMap<String, i64>>);
 impl SyncTimes {
     /// Records a successful sync.
     pub(in crate::api) fn note(&self, source: &str) {
-        self.note_at(source, mint::now().as_second());
+        self.note_at(source, ids_and_clock::now().as_second());
     }
 
     fn note_at(&self, source: &str, second: i64) {

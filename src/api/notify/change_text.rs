@@ -4,8 +4,10 @@ use crate::{
     model::key::Key,
     store::{
         OWNED_BY,
-        recent::ChangeEvent,
-        touched::{OwnerOutline, TouchedOutline},
+        history::{
+            recent::ChangeEvent,
+            touched::{OwnerOutline, TouchedOutline},
+        },
     },
 };
 

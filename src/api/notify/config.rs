@@ -5,11 +5,9 @@ use std::{collections::BTreeSet, path::PathBuf};
 use axum::http::Uri;
 use serde::Deserialize;
 
-use super::{
-    super::change::kind_named,
-    events::{EventFilter, EventType},
-};
+use super::events::{EventFilter, EventType};
 use crate::{
+    api::change::kind_named,
     model::{
         code::Code,
         fault::{Fault, Faults, Path},
@@ -230,7 +228,7 @@ fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::{model::Kind, store::recent::ChangeEvent};
+    use crate::{model::Kind, store::history::recent::ChangeEvent};
 
     fn parsed(text: &str) -> Result<Vec<NotificationTarget>, Vec<Fault>> {
         serde_yaml::from_str::<NotificationConfig>(text).unwrap().targets()

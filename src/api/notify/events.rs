@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{super::change::ChangeFilter, transitions::Transition};
-use crate::{model::Kind, store::recent::ChangeEvent};
+use super::transitions::Transition;
+use crate::{api::change::ChangeFilter, model::Kind, store::history::recent::ChangeEvent};
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,14 +5,9 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{
-    super::change::{ChangeFilter, actor},
-    change_text,
-    cursors::Cursor,
-    events::EventType,
-    transitions::Transition,
-};
+use super::{change_text, cursors::Cursor, events::EventType, transitions::Transition};
 use crate::{
+    api::change::{ChangeFilter, actor},
     model::{
         Kind,
         drift::writer,
@@ -23,7 +18,11 @@ use crate::{
         secret::Secrets,
         snapshot::Snapshot,
     },
-    store::{Store, StoreError, engine::Hash, recent::ChangeEvent, records::CommitDetails, touched::TouchedOutline},
+    store::{
+        Store, StoreError,
+        engine::Hash,
+        history::{recent::ChangeEvent, records::CommitDetails, touched::TouchedOutline},
+    },
     text::{escaped, without_tokens},
 };
 
@@ -277,7 +276,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::store::history::Touched;
+    use crate::store::commit::header::Touched;
 
     const RECIPIENT: Recipient<'_> = Recipient { store: b"store", name: "audit" };
 

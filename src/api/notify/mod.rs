@@ -32,7 +32,7 @@ use super::change::ChangeFilter;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::following::{Following, SourceObserver},
-    store::{Store, engine::Query, mint},
+    store::{Store, engine::Query, ids_and_clock},
     text::escaped,
 };
 use config::NotificationTarget;
@@ -130,7 +130,7 @@ impl Outbox {
             let snapshot = self.store.snapshot();
             let revision = snapshot.revision;
             if last.is_none_or(|(seen, at)| seen != revision || at.elapsed() >= CERTIFICATE_INTERVAL) {
-                match certificates::expiring(&snapshot, mint::now(), &self.base_url) {
+                match certificates::expiring(&snapshot, ids_and_clock::now(), &self.base_url) {
                     Ok(found) => self.transitions.note_certificates(revision, found),
                     Err(error) => {
                         tracing::warn!("cannot describe expiring certificates: {}", escaped(&error.to_string()));
@@ -337,7 +337,7 @@ impl Delivery {
         let revision = self.cursor.revision + 1;
         let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
             let last = self.last_missing(revision, newest)?;
-            let gap = message::of_gap(&recipient, self.cursor, last, mint::now());
+            let gap = message::of_gap(&recipient, self.cursor, last, ids_and_clock::now());
             self.pending.push_back(gap.map_err(|error| error.to_string())?);
             return Ok(());
         };

@@ -21,18 +21,17 @@ use crate::{
     },
     store::{
         Commit, StoreError,
+        commit::header::{CommitHeader, Retention},
         engine::{Batch, BatchVisit, Engine, Query, State, Statistics, Stories, StoryVisit},
-        history::CommitHeader,
-        history::Retention,
         memory::MemoryEngine,
     },
 };
 
 fn commit(store: &Store) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
-    let key = Key::new(Kind::IpRestriction, mint::fresh_id(Kind::IpRestriction));
+    let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
     let operations = vec![Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }];
-    store.commit(Commit { base: None, operations, author: Author::Local, at: mint::now() }).unwrap();
+    store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
 }
 
 fn target(path: &Path) -> NotificationTarget {

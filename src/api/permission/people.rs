@@ -3,20 +3,22 @@
 use std::borrow::Borrow;
 
 use super::{ask_an_admin, needs};
-use crate::api::auth::Caller;
-use crate::model::{
-    Kind,
-    code::Code,
-    fault::{Fault, Path},
-    key::Key,
-    key_scope::KeyScope,
-    kind::{
-        api_key::ApiKey,
-        owner::{Owner, Role},
+use crate::{
+    api::auth::Caller,
+    model::{
+        Kind,
+        code::Code,
+        fault::{Fault, Path},
+        key::Key,
+        key_scope::KeyScope,
+        kind::{
+            api_key::ApiKey,
+            owner::{Owner, Role},
+        },
+        operation::Operation,
+        rules,
+        snapshot::Snapshot,
     },
-    operation::Operation,
-    rules,
-    snapshot::Snapshot,
 };
 
 /// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,
@@ -166,7 +168,7 @@ mod tests {
     use crate::{
         api::permission::{Manner, allows_operations},
         model::id::Id,
-        store::mint::now,
+        store::ids_and_clock::now,
     };
 
     const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];

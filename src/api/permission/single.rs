@@ -40,7 +40,7 @@ mod tests {
                 owner::{Owner, Role},
             },
         },
-        store::mint::now,
+        store::ids_and_clock::now,
     };
 
     #[test]

@@ -30,7 +30,7 @@ use crate::{
         },
         operation::{Author, Claim, Operation},
     },
-    store::{Commit, MEMORY, Store, mint},
+    store::{Commit, MEMORY, Store, ids_and_clock},
 };
 
 /// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
@@ -198,7 +198,7 @@ impl AskedServer {
         for (number, asker) in ASKERS.into_iter().enumerate() {
             let owner = Id::new(&format!("usr_{number}"));
             let key = Key::new(Kind::ApiKey, Id::new(&format!("ak_{number}")));
-            let (token, hash) = mint::token(&key.id);
+            let (token, hash) = ids_and_clock::token(&key.id);
             let (owner_id, scope) = (owner.to_string(), asker.scope().map(Arc::new));
             let spec = Arc::new(ApiKey { owner_id, scope, ..ApiKey::default() });
             let role = Arc::new(Owner { role: asker.role() });
@@ -274,7 +274,7 @@ impl AskedServer {
 }
 
 fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
-    let commit = Commit { base: None, operations, author: Author::Local, at: mint::now() };
+    let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
     store.commit(commit).map(drop).map_err(|error| error.to_string())
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::response::Response;
 
 use super::{
-    super::{answer::ApiError, auth, trace::TraceReport},
     ReconciliationJob, intent,
     wire::{Request, TraceOfPlan},
 };
 use crate::{
+    api::{answer::ApiError, auth, trace::TraceReport},
     manifest::tree::{Sent, SharedFile, Tree, TreeInContext},
     model::{
         code::Code,
@@ -19,7 +19,7 @@ use crate::{
     },
     reconcile::{Options, Planned, Prepared},
     routing::{TracedRequest, trace},
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// Checks the fields of a comparison and of a trace, and returns the request to trace.
@@ -88,7 +88,7 @@ pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planne
     let way = |state: &Snapshot| TraceReport::of(request, &trace(state, request));
     let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
     // The plan was tried, so that nothing refuses it.
-    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), mint::now()).ok());
+    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), ids_and_clock::now()).ok());
     TraceOfPlan { before: way(snapshot), after: after.map(|(state, _)| way(&state)) }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     model::{operation::Author, secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
-    store::history::CommitHeader,
+    store::commit::header::CommitHeader,
     text::printable,
 };
 

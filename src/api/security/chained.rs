@@ -16,9 +16,9 @@ use super::{
     reading::{LineHead, hex},
 };
 use crate::store::{
+    commit::header::chain,
+    disk::lock_wait::{MOMENT, patiently},
     engine::Hash,
-    history::chain,
-    patience::{MOMENT, patiently},
 };
 
 /// How long a file becomes, and how many older ones are kept.

@@ -10,7 +10,7 @@ use std::{
 use serde::Deserialize;
 
 use super::chained::{CAREFULLY, FileBounds, numbered};
-use crate::store::{engine::Hash, history::chain};
+use crate::store::{commit::header::chain, engine::Hash};
 
 /// The most older files that are looked for.
 const MOST_FILES: u32 = 1000;

@@ -10,7 +10,7 @@ use crate::{
     model::{Kind, operation::Author, rules},
     store::{
         Revision, Store,
-        recent::{ChangeEvent, ChangedResource},
+        history::recent::{ChangeEvent, ChangedResource},
     },
 };
 

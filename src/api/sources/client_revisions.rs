@@ -11,7 +11,7 @@ use crate::{
         operation::{Author, RejectedManifests},
         snapshot::Snapshot,
     },
-    store::{Store, StoreError, engine::Query, history::CommitHeader, rejected::AppliedManifests},
+    store::{Store, StoreError, commit::header::CommitHeader, engine::Query, history::rejected::AppliedManifests},
 };
 
 /// How many records are read at once.
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
-        store::{Commit, MEMORY, mint},
+        store::{Commit, MEMORY, ids_and_clock},
     };
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
             let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
             let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
             let author = Author::source(source, Some(format!("commit{count}")));
-            store.commit(Commit { base: None, operations: vec![create], author, at: mint::now() }).unwrap();
+            store.commit(Commit { base: None, operations: vec![create], author, at: ids_and_clock::now() }).unwrap();
         };
         let revisions = ClientRevisions::default();
         let last = |source: &str| {

@@ -24,7 +24,7 @@ use crate::{
         status::{LookRecord, SourceStatus},
         suspension::Suspension,
     },
-    store::rejected::AppliedManifests,
+    store::history::rejected::AppliedManifests,
 };
 
 /// A source that the server follows or that owns resources, and its status.

@@ -4,14 +4,14 @@ use axum::body::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::super::{
-    App,
-    answer::ApiError,
-    change::{ChangeFilter, actor},
-    permission::Sight,
-    render::render,
-};
 use crate::{
+    api::{
+        App,
+        answer::ApiError,
+        change::{ChangeFilter, actor},
+        permission::Sight,
+        render::render,
+    },
     model::{
         Kind,
         id::Id,
@@ -21,7 +21,7 @@ use crate::{
     },
     store::{
         Revision,
-        recent::{ChangeEvent, ChangedResource},
+        history::recent::{ChangeEvent, ChangedResource},
     },
 };
 

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     model::{code::Code, kind::owner::Role},
-    store::{Revision, recent::NextRevision},
+    store::{Revision, history::recent::NextRevision},
 };
 use body::EventBody;
 

@@ -25,7 +25,7 @@ use crate::{
         node::Tape,
         secret::Secret,
     },
-    store::patience::patiently,
+    store::disk::lock_wait::patiently,
     text::yaml::to_yaml,
 };
 

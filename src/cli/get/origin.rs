@@ -29,7 +29,7 @@ use crate::{
         unbounded,
         view::view_json,
     },
-    store::{Store, commits::RevisionName},
+    store::{Store, history::commits::RevisionName},
     text::printable,
 };
 

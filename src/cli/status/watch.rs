@@ -15,7 +15,7 @@ use crate::{
     },
     model::{code::Code, json, secret::Secrets},
     reconcile::health::Reason,
-    store::mint,
+    store::ids_and_clock,
     text::escaped,
 };
 
@@ -117,7 +117,7 @@ impl LastShown {
         });
         let gone = self.lines.keys().filter(|name| !lines.contains_key(*name));
         let gone = gone.map(|name| format!("{}  no longer listed", escaped(name)));
-        let now = mint::now();
+        let now = ids_and_clock::now();
         let told: String = changed.chain(gone).map(|line| format!("{now}  {line}\n")).collect();
         self.lines = lines;
         told
@@ -158,7 +158,8 @@ fn line(source: &SourceView, applied: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tests::source, *};
+    use super::*;
+    use crate::cli::status::tests::source;
 
     fn list(sources: Vec<SourceView>) -> SourceList {
         SourceList { sources, uri: String::new() }

@@ -10,7 +10,7 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, json::JsonError, operation::Author},
     plan::{Plan, format::json::Item, outline::Detail, report::Report},
     reconcile::{ApplyError, Planned},
-    store::{Attempt, CommitError, Store, history::Outcome},
+    store::{Attempt, CommitError, Store, commit::header::Outcome},
 };
 
 /// A change that is planned from the store.

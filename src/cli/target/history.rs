@@ -22,8 +22,8 @@ use crate::{
         operation::{Author, CommitAuthor},
     },
     store::{
-        history::{CommitHeader, Outcome, Record, Touched},
-        select::HistoryFilter,
+        commit::header::{CommitHeader, Outcome, Record, Touched},
+        history::select::HistoryFilter,
     },
 };
 

@@ -19,7 +19,7 @@ use crate::{
         remembered::{self, Recalled, RememberedRun},
         settled::SettledRun,
     },
-    store::{Attempt, CommitError, Store, history::Outcome, mint},
+    store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
 };
 
 /// Plans against a local store, which is created only when a valid plan is applied.
@@ -150,9 +150,9 @@ impl Local {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),
                 (None, PlanFile::LikeReviewed(reviewed)) => {
-                    Guard::Salt(reviewed.salt().map_or_else(mint::salt, str::to_owned))
+                    Guard::Salt(reviewed.salt().map_or_else(ids_and_clock::salt, str::to_owned))
                 }
-                (None, PlanFile::ToSave) => Guard::Salt(mint::salt()),
+                (None, PlanFile::ToSave) => Guard::Salt(ids_and_clock::salt()),
             };
             let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
             SavedPlan::new(plan, planned.desired.values(), &pin)

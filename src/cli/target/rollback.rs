@@ -17,7 +17,7 @@ use crate::{
         snapshot::Snapshot,
     },
     reconcile::{ApplyError, Planned, rollback::Rollback},
-    store::{Store, commits::RevisionName},
+    store::{Store, history::commits::RevisionName},
 };
 
 /// Where a rollback is planned and applied.

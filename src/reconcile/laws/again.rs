@@ -12,7 +12,7 @@ use crate::{
     manifest::tree::{Disk, ReadingDepth, Recorder, Tree},
     model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared, settled::SettledRun},
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// A sequence of numbers that looks random and is the same in every run.
@@ -167,7 +167,7 @@ pub(super) fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
     let plan = Prepared::load(options).plan(&snapshot).plan.filter(|plan| plan.refusals.is_empty());
     let operations = plan.map(|plan| plan.operations()).unwrap_or_default();
-    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, mint::now()).unwrap().0 }
+    if operations.is_empty() { snapshot } else { snapshot.apply(&operations, ids_and_clock::now()).unwrap().0 }
 }
 
 /// The state after a call of the API on any resource: mostly one that changes it, and now and then one that deletes it or
@@ -187,7 +187,7 @@ pub(super) fn meddled(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
         }
         _ => return snapshot,
     };
-    let changed = snapshot.apply(&[operation], mint::now());
+    let changed = snapshot.apply(&[operation], ids_and_clock::now());
     changed.map_or(snapshot, |(changed, _)| changed)
 }
 
@@ -295,7 +295,7 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
             };
             let operations: Vec<Operation> = plan.operations();
             if !operations.is_empty() {
-                snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+                snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
                 applied += 1;
             }
             is_broken = !settles;
@@ -363,7 +363,7 @@ fn a_change_of_what_an_edge_requires_reaches_its_routes() {
     let planned = first.plan(&Snapshot::default());
     let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
     assert_eq!(operations.len(), 2, "{}", said(&planned));
-    let snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    let snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
     fs::write(folder.path().join("a.yaml"), text.replace("X-A: '0'", "X-A: '1'")).unwrap();
     let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
     let scratch = Prepared::load(options(folder.path(), false)).plan(&snapshot);
@@ -392,7 +392,7 @@ fn a_change_of_an_edge_is_judged_apart_with_every_level_and_host() {
     open_edges(folder.path(), "", "one", "a");
     let mut last = Prepared::load_again(options(folder.path(), false), None);
     let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
-    let mut snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    let mut snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
     // With another host, an edge has other neighbours, which are found from all of them.
     for (annotation, host, description, is_apart) in [
         ("", "one", "b", true),
@@ -415,7 +415,7 @@ fn a_change_of_an_edge_is_judged_apart_with_every_level_and_host() {
         assert_eq!(said(&planned).contains("duplicate-hostport"), host == "two", "{case}");
         assert_eq!(again.findings() == findings + 1, is_apart, "{case}");
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
         again.tidy();
         last = again;
     }
@@ -450,7 +450,7 @@ fn findings_that_were_made_apart_hold_as_long_as_those_of_all() {
         assert_eq!(until, from_all, "{years:?}");
         assert_eq!(until, format!("{first}-01-01T00:00:00Z").parse().ok(), "{}", said(&planned));
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
         last = Some(again);
     }
 }
@@ -477,7 +477,7 @@ fn a_module_that_moves_between_a_route_and_its_set_is_judged_where_it_is() {
     disabled_module(folder.path(), own, "a");
     let mut last = Prepared::load_again(options(folder.path(), false), None);
     let operations = last.plan(&Snapshot::default()).plan.map(|plan| plan.operations()).unwrap_or_default();
-    let mut snapshot = Snapshot::default().apply(&operations, mint::now()).unwrap().0;
+    let mut snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
     for (own, description) in [(own, "b"), ("", "b"), ("", "c"), (own, "c"), (own, "d")] {
         disabled_module(folder.path(), own, description);
         let again = Prepared::load_again(options(folder.path(), false), Some(last));
@@ -489,7 +489,7 @@ fn a_module_that_moves_between_a_route_and_its_set_is_judged_where_it_is() {
         assert_eq!(said(&planned).contains("disabled"), own.is_empty(), "{case}");
         assert_eq!(again.findings(), findings + 1, "{case}");
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();
-        snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+        snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
         again.tidy();
         last = again;
     }

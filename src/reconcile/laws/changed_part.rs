@@ -25,7 +25,7 @@ use crate::{
         remembered::{RememberedRun, remember},
         settled::SettledRun,
     },
-    store::{engine::OnDisk, mint},
+    store::{engine::OnDisk, ids_and_clock},
 };
 
 /// Lints that compare edges with each other, or with the whole source.
@@ -131,7 +131,7 @@ impl DryRuns {
         let planned = plan_with(&options, &self.snapshot, Some(&self.parsed()));
         let operations: Vec<Operation> = planned.plan.as_ref().unwrap().operations();
         if !operations.is_empty() {
-            self.change(self.snapshot.apply(&operations, mint::now()).unwrap().0);
+            self.change(self.snapshot.apply(&operations, ids_and_clock::now()).unwrap().0);
         }
         self.remember(&recorder, &options, &planned);
     }

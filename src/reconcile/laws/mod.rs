@@ -16,10 +16,6 @@ use jiff::Timestamp;
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use serde_json::{Value, json};
 
-use self::{
-    specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind},
-    worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds},
-};
 use super::{Options, apply::apply_plan};
 use crate::{
     manifest::tree::Disk,
@@ -49,11 +45,13 @@ use crate::{
     },
     store::{
         Commit, Store,
+        commit::header::{Places, Record},
         engine::Query,
-        history::{Places, Record},
-        mint,
+        ids_and_clock,
     },
 };
+use specs::{AUTHORITIES, AUTHORITY_PEMS, MARKER, PRIVATE_KEYS, Spec, any_spec, host_and_two_modules, two_of_a_kind};
+use worlds::{Estate, SOURCE, changing_worlds, some_fields, worlds};
 
 type Law = Result<(), TestCaseError>;
 
@@ -449,8 +447,8 @@ fn an_answer_of_one_revision_is_never_that_of_another() {
     let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
     let route = Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new("edghtsrt_1"));
     let create = |key: &Key| Operation::Create { key: key.clone(), spec: spec_of(key.kind), claim: None, token: None };
-    let (old, _) = Snapshot::default().apply(&[create(&edge)], mint::now()).unwrap();
-    let (new, _) = old.apply(&[create(&route)], mint::now()).unwrap();
+    let (old, _) = Snapshot::default().apply(&[create(&edge)], ids_and_clock::now()).unwrap();
+    let (new, _) = old.apply(&[create(&route)], ids_and_clock::now()).unwrap();
     let cells = [&old, &new].map(|snapshot| Arc::clone(&snapshot.get(&edge).unwrap().rendered));
     assert!(!Arc::ptr_eq(&cells[0], &cells[1]));
 }

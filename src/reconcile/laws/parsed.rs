@@ -19,7 +19,7 @@ use crate::{
     manifest::{ParsedFiles, tree::Disk},
     model::{Kind, snapshot::Snapshot},
     reconcile::{LintLevels, Options, Prepared, plan_with, validate_with},
-    store::mint,
+    store::ids_and_clock,
 };
 
 /// Makes a manifest long enough for an entry.
@@ -101,7 +101,7 @@ fn whatever_is_in_the_cache_a_run_gives_what_it_gives_without() {
             let Some(plan) = scratch.plan.filter(|plan| plan.refusals.is_empty()) else { continue };
             let operations = plan.operations();
             if !operations.is_empty() {
-                snapshot = snapshot.apply(&operations, mint::now()).unwrap().0;
+                snapshot = snapshot.apply(&operations, ids_and_clock::now()).unwrap().0;
                 applied += 1;
             }
         }

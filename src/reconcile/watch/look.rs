@@ -5,8 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    super::{
+use super::Loop;
+use crate::{
+    manifest::tree::{Tree, changed_while_read},
+    model::{diagnostic::Diagnostic, operation::Author, snapshot::Snapshot},
+    reconcile::{
         Options, Planned, Prepared,
         drift::DriftPolicy,
         fight::{Fight, put_back},
@@ -20,12 +23,7 @@ use super::{
         status::{LookRecord, RunFindings},
         stillness::ReadingCheck,
     },
-    Loop,
-};
-use crate::{
-    manifest::tree::{Tree, changed_while_read},
-    model::{diagnostic::Diagnostic, operation::Author, snapshot::Snapshot},
-    store::{Attempt, history::Outcome as AttemptOutcome},
+    store::{Attempt, commit::header::Outcome as AttemptOutcome},
 };
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {

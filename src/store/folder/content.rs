@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::{
-    files::Part,
-    head::Head,
-    journal,
-    reader::{LogReader, Rest},
-    state::{self, Access, SavedState},
-};
 use crate::{
     model::code::Code,
     store::{
         StoreError,
+        commit::header::chain_commit,
+        database::state::{self, Access, SavedState},
+        disk::files::Part,
         engine::{State, Tip},
-        history::chain_commit,
+        log::{
+            appender,
+            head::Head,
+            reader::{LogReader, Rest},
+        },
         seal::{KeyId, Keyring},
     },
 };
@@ -37,7 +37,7 @@ pub(super) struct FolderContent {
 }
 
 /// Where the log begins that leads to the present.
-pub(super) struct StartOfLog {
+pub(crate) struct StartOfLog {
     state: State,
     generation: u64,
     key: KeyId,
@@ -47,7 +47,7 @@ pub(super) struct StartOfLog {
 
 impl StartOfLog {
     /// The generation of the state, or 0 if it is the beginning of the log.
-    pub(super) fn named(&self) -> u64 {
+    pub(crate) fn named(&self) -> u64 {
         if self.state.tip.position > 0 { self.generation } else { 0 }
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn read(
             return Err(StoreError::corrupt(&path, found));
         }
         end = log.end;
-        since += end - journal::HEAD as u64;
+        since += end - appender::HEAD as u64;
     }
     if tip.position < acknowledged.position {
         let found =
@@ -109,7 +109,7 @@ pub(super) fn read(
 }
 
 /// Finds the newest state that can be read. Without one, the log must lead to it from the beginning.
-pub(super) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
+pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access) -> Result<StartOfLog, StoreError> {
     let root_secret = keyring.root_secret();
     let from =
         |generation: u64, SavedState { of, records, bytes }: SavedState, damage: Option<StoreError>| StartOfLog {

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use super::{
-    files::Part,
-    head::{self, Head, HeadFile},
-    journal::Journal,
-    keys,
-    reader::LogReader,
-};
+use super::keys;
 use crate::store::{
     StoreError,
+    disk::files::Part,
     engine::Tip,
-    mint,
+    ids_and_clock,
+    log::{
+        appender::LogAppender,
+        head::{self, Head, HeadFile},
+        reader::LogReader,
+    },
     seal::{Keyring, MasterKeySource},
 };
 
 /// The first generation of a new store.
-pub(super) const FIRST_GENERATION: u64 = 1;
+pub(crate) const FIRST_GENERATION: u64 = 1;
 
 /// Creates an empty store. The head comes last: a folder without one was never a store.
 pub(super) fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring, StoreError> {
@@ -31,9 +31,9 @@ pub(super) fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring,
     if used {
         return Err(StoreError::corrupt(&head::path(folder), "the file is missing"));
     }
-    let keyring = keys::create(folder, mint::random_secret(), source)?;
+    let keyring = keys::create(folder, ids_and_clock::random_secret(), source)?;
     let store = keyring.store();
-    Journal::create(Part::Log.path(folder, FIRST_GENERATION), store, Tip::default())?;
+    LogAppender::create(Part::Log.path(folder, FIRST_GENERATION), store, Tip::default())?;
     HeadFile::create(folder, Head { position: 0, generation: FIRST_GENERATION, state: 0, hash: [0; 32], store })?;
     Ok(keyring)
 }

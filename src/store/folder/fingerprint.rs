@@ -2,13 +2,16 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use super::{
-    files::{self, Part},
-    head, journal, keys,
-};
+use super::keys;
 use crate::{
     model::digest_key::DigestKey,
-    store::{StoreError, engine::OnDisk, seal::MasterKeySource},
+    store::{
+        StoreError,
+        disk::files::{self, Part},
+        engine::OnDisk,
+        log::{appender, head},
+        seal::MasterKeySource,
+    },
 };
 
 /// Returns the store in a folder, or none if there is none. Fails while another process has it open for writing.
@@ -27,7 +30,7 @@ pub(super) fn of_files(folder: &Path, digest_key: Option<DigestKey>) -> Result<O
     for generation in Part::Log.generations(folder)? {
         let path = Part::Log.path(folder, generation);
         let facts = fs::metadata(&path).map_err(|error| StoreError::io("read", &path, &error))?;
-        if facts.len() > journal::HEAD as u64 {
+        if facts.len() > appender::HEAD as u64 {
             for number in [generation, facts.len(), facts.ino(), facts.mtime() as u64, facts.mtime_nsec() as u64] {
                 hasher.update(&number.to_le_bytes());
             }

@@ -6,18 +6,20 @@
 
 use std::path::Path;
 
-use super::{files, head};
-use crate::{model::code::Code, store::StoreError};
+use crate::{
+    model::code::Code,
+    store::{StoreError, disk::files, log::head},
+};
 
 /// The format that this version reads and writes.
-pub(super) const FORMAT: &str = "edgewright 4";
+pub(crate) const FORMAT: &str = "edgewright 4";
 /// The format that kept everything in one sled tree.
 const ONE_TREE: &str = "edgewright 1";
 /// The last format with bases.
 const BASES: &str = "edgewright 3";
 
 /// The error of a file in another format, with what to do.
-pub(super) fn other_format(path: &Path, format: &str) -> StoreError {
+pub(crate) fn other_format(path: &Path, format: &str) -> StoreError {
     let format = crate::text::printable(format);
     let message = format!(
         "{} has the format `{format}`, and this version of edgewright reads only `{FORMAT}`: run `edgewright export` with the \
@@ -28,7 +30,7 @@ pub(super) fn other_format(path: &Path, format: &str) -> StoreError {
 }
 
 /// Checks that a folder has no store of an earlier format.
-pub(super) fn check(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn check(folder: &Path) -> Result<(), StoreError> {
     if files::exists(&folder.join("conf"))? && !files::exists(&head::path(folder))? {
         return Err(other_format(folder, ONE_TREE));
     }

@@ -8,32 +8,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    files,
-    twice::{self, Damage},
-};
+use super::twice::{self, Damage};
 use crate::{
     model::{code::Code, digest_key::DigestKey},
     store::{
-        StoreError, fault,
+        StoreError,
+        disk::files,
+        fault,
         seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
     },
 };
 
 /// The name of the file with the data keys.
-pub(super) const KEYS: &str = "keys";
+pub(crate) const KEYS: &str = "keys";
 /// The copy of that file. It is written after the file, which is the newer one if a change was interrupted.
-pub(super) const KEYS_COPY: &str = "keys.copy";
+pub(crate) const KEYS_COPY: &str = "keys.copy";
 /// The master key, where it cannot be beside the folder.
-pub(super) const MASTER: &str = "master.key";
+pub(crate) const MASTER: &str = "master.key";
 
 /// Reads the data keys of a store.
-pub(super) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Keyring, StoreError> {
+pub(crate) fn open(folder: &Path, store: StoreId, source: &MasterKeySource) -> Result<Keyring, StoreError> {
     open_for(folder, folder, store, source)
 }
 
 /// Reads the data keys in a folder for a store that is, or will be, in another one: the master key is expected there.
-pub(super) fn open_for(
+pub(crate) fn open_for(
     folder: &Path,
     home: &Path,
     store: StoreId,
@@ -45,7 +44,7 @@ pub(super) fn open_for(
 }
 
 /// Reads both files with the data keys of a store, and returns the damage of one of them, too.
-pub(super) fn read(folder: &Path, store: StoreId) -> Result<(EncryptedKeys, Option<Damage>), StoreError> {
+pub(crate) fn read(folder: &Path, store: StoreId) -> Result<(EncryptedKeys, Option<Damage>), StoreError> {
     twice::read_both(&folder.join(KEYS), &folder.join(KEYS_COPY), |path| read_one(path, store))
 }
 
@@ -55,12 +54,12 @@ fn read_one(path: &Path, store: StoreId) -> Result<EncryptedKeys, StoreError> {
 }
 
 /// Returns the path of the data keys or, if that file is damaged, of its copy.
-pub(super) fn intact(folder: &Path, store: StoreId) -> Result<PathBuf, StoreError> {
+pub(crate) fn intact(folder: &Path, store: StoreId) -> Result<PathBuf, StoreError> {
     twice::intact(folder.join(KEYS), folder.join(KEYS_COPY), |path| read_one(path, store))
 }
 
 /// Copies the intact data keys if their copy is missing or, because a change was interrupted, outdated.
-pub(super) fn complete(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn complete(folder: &Path) -> Result<(), StoreError> {
     let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
     let keys = files::read(&path).map_err(|error| files::unreadable(&path, &error))?;
     if files::read(&copy).is_ok_and(|copied| copied == keys) { Ok(()) } else { files::copy(&path, &copy) }

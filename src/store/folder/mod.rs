@@ -21,42 +21,13 @@
 //! | `notifications`, `transitions` | what targets were notified of, and events that are due (D81), which are no part of the store |
 //! | `restore.tmp/` | a backup that is being restored (D100) |
 
-mod beside;
-mod catch_up;
-mod collect;
-mod commit_files;
-mod content;
-mod creation;
-mod database;
-mod edit;
-mod files;
+pub(crate) mod content;
+pub(crate) mod creation;
 mod fingerprint;
-mod format;
-mod frame;
-mod given_up;
-mod head;
-mod index;
-mod indexing;
-mod inspect;
-mod journal;
-mod keys;
-mod librarian;
-mod log;
-mod log_search;
-mod parallel_read;
-mod reader;
+pub(crate) mod format;
+pub(crate) mod keys;
 mod readonly;
-mod repair;
-mod resealing;
-mod restore;
-mod rows;
-mod salvage;
-mod scan;
-mod scratch;
-mod state;
-mod twice;
-mod unpack;
-mod unwritten;
+pub(crate) mod twice;
 
 use std::{
     fs::File,
@@ -68,42 +39,47 @@ use std::{
     time::{Duration, Instant},
 };
 
-use content::{FolderContent, read, told};
-use creation::create;
-use files::Part;
-use frame::BatchFrame;
-use head::{Head, HeadFile};
-use journal::{AppendError, Journal};
-use librarian::Librarian;
-use log_search::LogSearch;
-use resealing::{NeededStates, Resealing};
-use rows::Location;
-use state::{Access, StateOf};
-
-pub(crate) use beside::{forget_manifests, forget_runs, read_beside, set_aside, write_beside};
-pub(crate) use files::note_server;
-pub(crate) use fingerprint::on_disk;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use frame::fuzzed as fuzzed_frame;
-pub(crate) use inspect::index_agrees;
-pub(crate) use keys::default_master_key;
-pub(crate) use readonly::FolderReader;
-pub(crate) use repair::Repair;
-pub(crate) use restore::{PointInTime, restore};
-pub(crate) use twice::harmless_damage;
-pub(crate) use unpack::BackupFile;
-
 use super::{
     Stay, StoreError,
-    backup::Backup,
+    commit::header::{CommitHeader, Retention},
+    database::{
+        history_reader::HistoryReader,
+        open,
+        rows::Location,
+        state::{self, Access, StateOf},
+    },
+    disk::{
+        files::{self, Part},
+        sidecar_files,
+    },
     engine::{
         Batch, BatchEdit, BatchVisit, Engine, KeyedRecord, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
     },
     fault,
-    history::{CommitHeader, Retention},
+    log::{
+        appender::{AppendError, LogAppender},
+        edit,
+        frame::BatchFrame,
+        head::{self, Head, HeadFile},
+        parts,
+        search::LogSearch,
+    },
+    maintenance::{
+        backup::Backup,
+        backup_write,
+        resealing::{NeededStates, Resealing},
+        restore,
+    },
     seal::{Keyring, MasterKeySource, StoreId},
 };
 use crate::model::code::Code;
+use content::{FolderContent, read, told};
+use creation::create;
+
+pub(crate) use fingerprint::on_disk;
+pub(crate) use keys::default_master_key;
+pub(crate) use readonly::FolderReader;
+pub(crate) use twice::harmless_damage;
 
 /// A checkpoint is due when the log after the state is longer than this and longer than the state.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
@@ -121,7 +97,7 @@ pub(crate) struct FolderEngine {
     folder: PathBuf,
     writing: Mutex<Writing>,
     newer: Condvar,
-    librarian: Librarian,
+    history: HistoryReader,
     log: LogSearch,
     /// The state that was read at the start, until it is loaded.
     opened: Mutex<Option<State>>,
@@ -145,7 +121,7 @@ pub(crate) struct FolderEngine {
 }
 
 struct Writing {
-    journal: Journal,
+    log_end: LogAppender,
     head: HeadFile,
     generation: u64,
     /// The generation of the newest state, or 0.
@@ -172,7 +148,7 @@ impl FolderEngine {
     /// Opens the store in a folder. Creates it if the folder is missing or empty.
     pub(crate) fn open(folder: &Path, stay: Stay, source: &MasterKeySource) -> Result<Self, StoreError> {
         restore::check_complete(folder)?;
-        if !Self::exists(folder)? && beside::holds_something_else(folder) {
+        if !Self::exists(folder)? && sidecar_files::holds_something_else(folder) {
             let message = format!("{} contains other files and is not a store", folder.display());
             return Err(StoreError::new(Code::StoreFormat, message));
         }
@@ -189,19 +165,19 @@ impl FolderEngine {
         };
         let mut content = read(folder, acknowledged, &keyring, Access::Alone)?;
         if stay == Stay::Long {
-            content.state.earlier = log::before(folder, content.state.tip, EARLIER_BYTES)?;
+            content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
         }
         let mut warnings = twice::restore(folder, acknowledged.store);
         warnings.extend(content.damage.as_ref().map(told));
-        let journal = Journal::open(Part::Log.path(folder, content.generation), content.end)?;
+        let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let resealing = Resealing::new(content.key, keyring.known_time());
         let (generation, state) = (content.generation, acknowledged.state);
-        let writing = Writing { journal, head, generation, state, tip, rotated: None };
+        let writing = Writing { log_end, head, generation, state, tip, rotated: None };
         let sync = writing.head.handle().map_err(|error| StoreError::io("open", &head::path(folder), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
-            librarian: Librarian::start(folder, tip, sync, stay),
+            history: HistoryReader::start(folder, tip, sync, stay),
             log: LogSearch::new(folder),
             stay,
             newer: Condvar::new(),
@@ -229,14 +205,14 @@ impl FolderEngine {
     /// everything, and takes longer.
     fn indexed<T>(
         &self,
-        index: impl FnOnce(&Librarian) -> Result<T, StoreError>,
+        index: impl FnOnce(&HistoryReader) -> Result<T, StoreError>,
         log: impl FnOnce(&LogSearch) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         if self.stay == Stay::Brief {
             return log(&self.log);
         }
-        match index(&self.librarian) {
-            Err(_) if self.librarian.has_failed() => log(&self.log),
+        match index(&self.history) {
+            Err(_) if self.history.has_failed() => log(&self.log),
             found => found,
         }
     }
@@ -252,7 +228,7 @@ impl Engine for FolderEngine {
     }
 
     fn loaded(&self) {
-        self.librarian.begin();
+        self.history.begin();
     }
 
     fn keyring(&self) -> Option<Arc<Keyring>> {
@@ -272,8 +248,8 @@ impl Engine for FolderEngine {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        let mut offset = writing.journal.length();
-        match writing.journal.append(&frames) {
+        let mut offset = writing.log_end.length();
+        match writing.log_end.append(&frames) {
             Ok(()) => {}
             Err(AppendError::Undone(error)) => return Err(error),
             Err(AppendError::Unsure(error)) => {
@@ -295,19 +271,19 @@ impl Engine for FolderEngine {
             offset += location.length;
             (location, batch.clone())
         });
-        self.librarian.add(located.collect());
+        self.history.add(located.collect());
         Ok(())
     }
 
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
         let upto = self.writing().tip.position;
-        log::changes_since(&self.folder, position, upto)
+        parts::changes_since(&self.folder, position, upto)
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         let position = self.writing().tip.position;
         self.indexed(
-            |librarian| librarian.headers(query, before, limit, position),
+            |history| history.headers(query, before, limit, position),
             |log| log.headers(query, before.min(position.saturating_add(1)), limit),
         )
     }
@@ -317,13 +293,13 @@ impl Engine for FolderEngine {
         if position > upto {
             return Ok(None);
         }
-        self.indexed(|librarian| librarian.commit(position, upto), |log| log.commit(position))
+        self.indexed(|history| history.commit(position, upto), |log| log.commit(position))
     }
 
     fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let position = self.writing().tip.position;
-        if self.stay == Stay::Long && !self.librarian.has_failed() {
-            return self.librarian.stories(wanted, position, visit);
+        if self.stay == Stay::Long && !self.history.has_failed() {
+            return self.history.stories(wanted, position, visit);
         }
         let wanted = Stories { before: wanted.before.min(position.saturating_add(1)), ..wanted };
         self.log.stories(wanted, visit)
@@ -331,7 +307,7 @@ impl Engine for FolderEngine {
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         let upto = self.writing().tip.position;
-        log::walk(&self.folder, revision, upto, visit)
+        parts::walk(&self.folder, revision, upto, visit)
     }
 
     fn edit_history(&self, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
@@ -341,7 +317,7 @@ impl Engine for FolderEngine {
         }
         let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
         // It has texts of records, and where each begins. The next server builds it again.
-        database::remove(&self.folder.join("index"))?;
+        open::remove(&self.folder.join("index"))?;
         let end = self.writing().generation;
         edit::edit_log(&self.folder, end, edit)
     }
@@ -356,7 +332,7 @@ impl Engine for FolderEngine {
     }
 
     fn statistics(&self) -> Statistics {
-        log::statistics(&self.folder, self.writing().tip.position)
+        parts::statistics(&self.folder, self.writing().tip.position)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
@@ -370,10 +346,10 @@ impl Engine for FolderEngine {
             let _removing = self.removing.lock().unwrap_or_else(PoisonError::into_inner);
             let (head, tip, end) = {
                 let writing = self.writing();
-                (writing.head(self.id), writing.tip, writing.journal.length())
+                (writing.head(self.id), writing.tip, writing.log_end.length())
             };
             // What is appended meanwhile is after the end.
-            collect::open(&self.folder, head, &self.keyring, tip, end)?
+            backup_write::open(&self.folder, head, &self.keyring, tip, end)?
         };
         Backup::new(&self.folder, &of, parts)
     }
@@ -410,7 +386,7 @@ impl Engine for FolderEngine {
         let mut writing = self.writing();
         let generation = writing.generation + 1;
         let path = Part::Log.path(&self.folder, generation);
-        writing.journal = Journal::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
+        writing.log_end = LogAppender::create(path.clone(), self.id, writing.tip).inspect_err(|_| {
             // The log continues in the part before, and the next start would report one left at this path as damage.
             let left = files::exists(&path).unwrap_or(true);
             if left && files::remove(&path).and_then(|()| files::sync_folder(&path)).is_err() {
@@ -442,11 +418,11 @@ impl Engine for FolderEngine {
         self.state_bytes.store(bytes, Ordering::Relaxed);
         self.behind.store(false, Ordering::Relaxed);
         let moment = self.resealing.moment(&self.keyring);
-        let mut has_aged = self.librarian.retain(retention, previous, tip, moment)?;
+        let mut has_aged = self.history.retain(retention, previous, tip, moment)?;
         let needed = NeededStates { newest: generation, previous };
         has_aged |= self.resealing.destroy_expired(&self.folder, needed, &self.keyring, moment)?;
         // Without its beginning, or the keys for it, the log alone leads nowhere.
-        let is_needed = log::oldest(&self.folder).is_none_or(|oldest| oldest > 1) || self.keyring.has_destroyed();
+        let is_needed = parts::oldest(&self.folder).is_none_or(|oldest| oldest > 1) || self.keyring.has_destroyed();
         state::remove_others(&self.folder, &[if is_needed { previous } else { generation }, generation])?;
         if has_aged {
             self.resealing.note_removal(&self.keyring);

@@ -10,22 +10,21 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    FolderContent, collect, files, fingerprint, format,
-    head::{self, Head},
-    keys, log,
-    log_search::LogSearch,
-    read,
-    state::Access,
-    told, twice,
-};
+use super::{FolderContent, fingerprint, format, keys, read, told, twice};
 use crate::{
     model::code::Code,
     store::{
         StoreError,
-        backup::Backup,
+        commit::header::CommitHeader,
+        database::state::Access,
+        disk::files,
         engine::{Batch, BatchVisit, Engine, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip},
-        history::CommitHeader,
+        log::{
+            head::{self, Head},
+            parts,
+            search::LogSearch,
+        },
+        maintenance::{backup::Backup, backup_write},
         seal::{Keyring, MasterKeySource},
     },
 };
@@ -60,7 +59,7 @@ impl FolderReader {
     }
 
     /// Reads the files in a folder as a store with this head.
-    pub(super) fn over(
+    pub(crate) fn over(
         folder: &Path,
         acknowledged: Head,
         keyring: Keyring,
@@ -100,7 +99,7 @@ impl Engine for FolderReader {
     }
 
     fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        log::changes_since(&self.folder, position, self.tip.position)
+        parts::changes_since(&self.folder, position, self.tip.position)
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
@@ -116,7 +115,7 @@ impl Engine for FolderReader {
     }
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
-        log::walk(&self.folder, revision, self.tip.position, visit)
+        parts::walk(&self.folder, revision, self.tip.position, visit)
     }
 
     /// Returns immediately: nothing can be written while the store is open for reading.
@@ -125,7 +124,7 @@ impl Engine for FolderReader {
     }
 
     fn statistics(&self) -> Statistics {
-        log::statistics(&self.folder, self.tip.position)
+        parts::statistics(&self.folder, self.tip.position)
     }
 
     fn on_disk(&self) -> Option<(OnDisk, u64)> {
@@ -136,7 +135,7 @@ impl Engine for FolderReader {
     fn backup(&self) -> Result<Backup, StoreError> {
         let (generation, end) = self.last;
         let head = Head { generation, ..self.acknowledged };
-        let (of, parts) = collect::open(&self.folder, head, &self.keyring, self.tip, end)?;
+        let (of, parts) = backup_write::open(&self.folder, head, &self.keyring, self.tip, end)?;
         Backup::new(&self.folder, &of, parts)
     }
 

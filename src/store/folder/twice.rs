@@ -2,18 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    files, head, keys,
-    state::{self, Access},
-};
+use super::keys;
 use crate::{
     model::code::Code,
-    store::{StoreError, seal::StoreId},
+    store::{
+        StoreError,
+        database::state::{self, Access},
+        disk::files,
+        log::head,
+        seal::StoreId,
+    },
 };
 
 /// Damage of one of two files with the same content. The other one is intact.
 #[derive(Debug)]
-pub(super) struct Damage {
+pub(crate) struct Damage {
     /// The error of reading the damaged file.
     pub error: StoreError,
     damaged: PathBuf,
@@ -22,7 +25,7 @@ pub(super) struct Damage {
 
 impl Damage {
     /// Restores the damaged file from the intact one.
-    pub(super) fn restore(&self) -> Result<(), StoreError> {
+    pub(crate) fn restore(&self) -> Result<(), StoreError> {
         files::copy(&self.intact, &self.damaged)
     }
 

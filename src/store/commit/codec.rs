@@ -1,0 +1,382 @@
+//! The records of a state and of its changes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::{
+    entries::{CommitEntries, CommitEntry},
+    record::{self, LastRecord, Lost},
+    record_arena::{StateRecord, StateRecords},
+};
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        id::Id,
+        json,
+        key::Key,
+        operation::RejectedManifests,
+        secret::Secrets,
+        snapshot::{Entry, Restoring, Snapshot, Tombstone},
+    },
+    store::{
+        StoreError,
+        engine::{Batch, KeyedRecord, State, Tip},
+        seal::{KeyId, Keyring},
+    },
+};
+
+/// How the records of resources start in the one tree that everything is in.
+pub(crate) const RECORD: &str = "r/";
+/// How tombstones start: all that is kept of a deleted resource is its place in lists, and of some the source that owned it.
+pub(super) const DELETED: &str = "d/";
+/// How the manifests that a rollback left start; what follows is the source.
+const REJECTED: &str = "x/";
+
+/// Writes a record's key: kind, parent and id. None of them can hold a slash.
+pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
+    let parent = key.parent.as_ref().map(Id::as_str).unwrap_or_default();
+    let parts = [prefix, key.kind.info().name, "/", parent, "/", key.id.as_str()];
+    // A large commit has millions of bytes of keys, so each gets exactly the memory that it needs.
+    let mut name = String::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| name.push_str(part));
+    name
+}
+
+/// Reads what [`encode_key`] wrote.
+pub(crate) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
+    decode_key_with(prefix, record, Id::new)
+}
+
+/// Like [`decode_key`], with a function that makes the ID of the parent.
+pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnce(&str) -> Id) -> Result<Key, String> {
+    let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
+    let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
+    let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(format!("the record {name} has an unknown form"));
+    };
+    let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
+    let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;
+    Ok(Key { kind, parent: (!parent.is_empty()).then(|| parent_id(parent)), id: Id::new(id) })
+}
+
+/// Reads a tombstone.
+fn decode_deleted(record: &[u8], value: &[u8]) -> Result<(Key, Tombstone), String> {
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    // The name of a source can have spaces.
+    let mut words = text.splitn(3, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (order, revision) = number().zip(number()).ok_or("the record of a deletion cannot be read")?;
+    let source = words.next().map(Arc::from);
+    Ok((decode_key(DELETED, record)?, Tombstone { order, revision, source }))
+}
+
+pub(super) fn encode_deleted(tombstone: &Tombstone) -> Vec<u8> {
+    let Tombstone { order, revision, source } = tombstone;
+    let mut text = format!("{order} {revision}");
+    if let Some(source) = source {
+        text.push(' ');
+        text.push_str(source);
+    }
+    text.into_bytes()
+}
+
+fn damaged(found: String) -> StoreError {
+    StoreError::new(Code::StoreCorrupt, format!("the store is damaged: {found}"))
+}
+
+/// From this many changes on, batches are merged into the records if those are not many more.
+const MANY_CHANGES: usize = 1_000;
+/// How many records are read before their resources are added to the maps: they and their texts fit into a cache.
+const PIECE: usize = 2_048;
+
+/// Reads a whole state.
+pub(crate) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
+    let changes: usize = state.batches.iter().map(|batch| batch.entries.len()).sum();
+    let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
+    let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
+    let others = records.take(|key| key.starts_with(REJECTED) || key.starts_with(DELETED)).into_iter();
+    let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
+    let deleted: Result<Vec<_>, String> =
+        deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value)).collect();
+    let restoring = rayon::scope(|_| restore_resources(&records, keyring)).map_err(damaged)?;
+    let mut snapshot = restoring.finish(tip.revision, tip.next_order, deleted.map_err(damaged)?);
+    for (key, value) in &rejected {
+        set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
+    }
+    batches.iter().try_fold(snapshot, |snapshot, batch| advance(&snapshot, batch, keyring))
+}
+
+/// Reads the resources of a state. While one thread adds some of them to the maps, the others read the next ones.
+fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Result<Restoring, String> {
+    let (mut restoring, mut decoded) = (Restoring::default(), Vec::new());
+    for piece in records.pieces(PIECE) {
+        let last = std::mem::take(&mut decoded);
+        let ((), next) = rayon::join(|| restoring.add(last), || decode_piece(piece, keyring));
+        decoded = next?;
+    }
+    restoring.add(decoded);
+    Ok(restoring)
+}
+
+/// Reads the records of resources.
+fn decode_piece<'r>(
+    piece: impl IndexedParallelIterator<Item = StateRecord<'r>>,
+    keyring: Option<&Keyring>,
+) -> Result<Vec<Arc<Entry>>, String> {
+    let entry = |last: &mut LastRecord, record| record::decode_in_place(record, keyring, last);
+    piece.with_min_len(64).with_max_len(1024).map_init(LastRecord::default, entry).collect()
+}
+
+/// Sets the manifests of a source that a rollback left, from their record.
+fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Result<(), String> {
+    let unreadable = |_| format!("the record {key} cannot be read");
+    let rejected: Option<Vec<RejectedManifests>> = value.map(serde_json::from_slice).transpose().map_err(unreadable)?;
+    snapshot.set_rejected(key.strip_prefix(REJECTED).unwrap_or(key), rejected.unwrap_or_default());
+    Ok(())
+}
+
+/// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
+pub(super) fn merged(state: State) -> State {
+    let State { tip, root_secret, records, batches, earlier } = state;
+    let tip = batches.last().map_or(tip, Tip::after);
+    // In the order of their keys, siblings can share, and entries hardly need to be sorted.
+    let records = records.after(batches.into_iter().map(|batch| batch.entries));
+    State { tip, root_secret, records, batches: Vec::new(), earlier }
+}
+
+/// The Snapshot after a batch.
+pub(crate) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
+    let changes = batch.entries.iter().map(|entry| (entry.key, entry.after));
+    let (rejected, changed): (Vec<_>, Vec<_>) = changes.partition(|(key, _)| key.starts_with(REJECTED));
+    let changed: Vec<_> = changed.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    let changed = changed.into_par_iter().with_min_len(64).map(|(key, value)| {
+        if key.starts_with(DELETED) {
+            decode_deleted(key.as_bytes(), value).map(|(key, tombstone)| (key, Err(tombstone)))
+        } else {
+            let entry = record::decode(key.as_bytes(), value, keyring, Lost::Refused);
+            entry.map(|entry| (entry.key.clone(), Ok(entry)))
+        }
+    });
+    let changed: Result<Vec<_>, String> = changed.collect();
+    let mut next = snapshot.advance(batch.revision, batch.next_order, changed.map_err(damaged)?);
+    for (key, value) in rejected {
+        set_rejected(&mut next, key, value).map_err(damaged)?;
+    }
+    Ok(next)
+}
+
+/// The entries of resources, without tombstones and what rollbacks left.
+pub(crate) fn resource_changes(entries: &CommitEntries) -> impl Iterator<Item = CommitEntry<'_>> {
+    entries.iter().filter(|entry| entry.key.starts_with(RECORD))
+}
+
+/// The keys of the resources that a batch changes.
+pub(crate) fn changed_keys(batch: &Batch) -> Result<BTreeSet<Key>, StoreError> {
+    let keys = resource_changes(&batch.entries).map(|entry| decode_key(RECORD, entry.key.as_bytes()));
+    keys.collect::<Result<_, String>>().map_err(damaged)
+}
+
+/// The entries of the manifests that rollbacks left.
+pub(crate) fn rejections(before: &Snapshot, after: &Snapshot) -> Result<CommitEntries, StoreError> {
+    let sources: BTreeSet<&String> = before.sources_with_rejected().chain(after.sources_with_rejected()).collect();
+    let mut entries = CommitEntries::default();
+    for source in sources.into_iter().filter(|source| before.rejected(source) != after.rejected(source)) {
+        let (was, is) = (encode_rejected(before.rejected(source))?, encode_rejected(after.rejected(source))?);
+        let key = format!("{REJECTED}{source}");
+        entries.push(&CommitEntry {
+            key: &key,
+            after: is.as_deref(),
+            before: was.as_deref(),
+            ..CommitEntry::default()
+        });
+    }
+    Ok(entries)
+}
+
+fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, StoreError> {
+    let written = (!rejected.is_empty()).then(|| json::bytes(rejected, Secrets::Masked)).transpose();
+    written.map_err(|error| StoreError::new(Code::Internal, format!("a rollback cannot be stored: {error}")))
+}
+
+/// The former records of batches that are undone, by key.
+#[derive(Default)]
+pub(crate) struct Former(HashMap<String, Option<Vec<u8>>>);
+
+impl Former {
+    /// Adds the values before a batch. Batches must be added oldest first.
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        for entry in batch.entries.iter().filter(|entry| !entry.key.starts_with(REJECTED)) {
+            // The oldest batch has the value before all of them.
+            self.0.entry(entry.key.to_owned()).or_insert_with(|| entry.before.map(<[u8]>::to_vec));
+        }
+    }
+
+    /// Returns the state at an earlier revision. Secrets whose data key is destroyed are lost in it, unless the current
+    /// state has the same ones.
+    pub(crate) fn before(
+        self,
+        current: &Snapshot,
+        revision: u64,
+        next_order: u64,
+        keyring: Option<&Keyring>,
+    ) -> Result<Snapshot, StoreError> {
+        let (deleted, records): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(key, _)| key.starts_with(DELETED));
+        let deleted = deleted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let deleted = deleted.map(|(key, value)| decode_deleted(key.as_bytes(), value));
+        let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
+        let records = records.into_par_iter().map(|(key, value)| match value {
+            Some(value) => {
+                let decode = |lost: Lost<'_>| record::decode(key.as_bytes(), &value, keyring, lost);
+                let entry = decode(Lost::Masked).and_then(|entry| match current.get(&entry.key) {
+                    Some(now) if entry.lazy_spec.has_lost_secrets() => decode(Lost::SameAs(now)),
+                    _ => Ok(entry),
+                });
+                entry.map(|entry| (entry.key.clone(), Some(entry)))
+            }
+            None => decode_key(RECORD, key.as_bytes()).map(|key| (key, None)),
+        });
+        let records = records.collect::<Result<Vec<(Key, Option<Entry>)>, String>>().map_err(damaged)?;
+        let former = records.into_iter().map(|(key, entry)| {
+            // A later deletion left no trace in the earlier state.
+            let tombstone = deleted.get(&key).filter(|tombstone| tombstone.revision <= revision);
+            (key, entry.ok_or_else(|| tombstone.cloned()))
+        });
+        Ok(current.rewound(revision, next_order, former))
+    }
+}
+
+/// How many resources of a state are written at once.
+const WRITTEN_AT_ONCE: usize = 4_096;
+
+/// Every record of a state, in the order of their keys. Only a part of them is in memory at once.
+pub(crate) fn records<'s>(
+    state: &'s Snapshot,
+    keyring: Option<&'s Keyring>,
+) -> Result<impl Iterator<Item = Result<KeyedRecord, StoreError>> + use<'s>, StoreError> {
+    let mut deleted: Vec<KeyedRecord> =
+        state.tombstones().map(|(key, tombstone)| (encode_key(DELETED, key), encode_deleted(tombstone))).collect();
+    deleted.sort_unstable();
+    let mut rejected = Vec::new();
+    for source in state.sources_with_rejected() {
+        let written = encode_rejected(state.rejected(source))?;
+        rejected.extend(written.map(|written| (format!("{REJECTED}{source}"), written)));
+    }
+    rejected.sort_unstable();
+    let mut entries: Vec<&Arc<Entry>> = state.iter().collect();
+    let place = |entry: &Entry| (entry.key.kind.info().name, entry.key.parent.clone(), entry.key.id.clone());
+    entries.sort_by_cached_key(|entry| place(entry));
+    let written = move |entry: &&Arc<Entry>| -> Result<KeyedRecord, StoreError> {
+        Ok((encode_key(RECORD, &entry.key), record::encode(entry, keyring)?))
+    };
+    let mut next = 0;
+    let pieces = std::iter::from_fn(move || {
+        let piece = entries.get(next..).filter(|rest| !rest.is_empty())?;
+        let piece = piece.get(..WRITTEN_AT_ONCE).unwrap_or(piece);
+        next += piece.len();
+        Some(piece.par_iter().with_min_len(64).map(written).collect::<Vec<_>>())
+    });
+    let others = |records: Vec<KeyedRecord>| records.into_iter().map(Ok);
+    Ok(others(deleted).chain(pieces.flatten()).chain(others(rejected)))
+}
+
+/// The data key that a record is sealed with, if it has secrets.
+pub(crate) fn key_in(value: &[u8]) -> Option<KeyId> {
+    record::key_of(value)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use bytes::Bytes;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        lazy_spec::LazySpec,
+        operation::Operation,
+    };
+    use crate::store::commit::encoding::entries_between;
+
+    #[test]
+    fn many_batches_restore_what_one_after_another_does() {
+        let key = |at: usize| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
+        let create = |at: usize| {
+            let spec = Arc::new(HttpsEdge::default());
+            Operation::Create { key: key(at), spec, claim: None, token: None }
+        };
+        let delete = |at: usize| Operation::Delete { key: key(at), with_children: false };
+        let commits: [Vec<Operation>; 3] =
+            [(0..1500).map(create).collect(), (0..700).map(delete).collect(), (0..100).map(create).collect()];
+        let (mut now, mut batches) = (Snapshot::default(), Vec::new());
+        for (operations, position) in commits.iter().zip(1..) {
+            let (next, changed) = now.apply(operations, Timestamp::UNIX_EPOCH).unwrap();
+            batches.push(Batch {
+                position,
+                revision: next.revision,
+                next_order: next.next_order(),
+                header: Bytes::from_static(b"{}"),
+                digest: [0; 32],
+                hash: [0; 32],
+                calls: Bytes::new(),
+                entries: entries_between(&now, &next, &changed),
+            });
+            now = next;
+        }
+        let grown = batches.iter().try_fold(Snapshot::default(), |now, batch| advance(&now, batch, None)).unwrap();
+        let state = State { batches, ..State::default() };
+        assert!(merged(State { batches: state.batches.clone(), ..State::default() }).batches.is_empty());
+        let restored = restore(state, None).unwrap();
+        for found in [&grown, &restored] {
+            let entries = |of: &Snapshot| of.iter().map(|it| (it.key.clone(), it.order)).collect::<Vec<_>>();
+            let deleted =
+                |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it.clone())).collect::<Vec<_>>();
+            let listed = |of: &Snapshot| {
+                of.newest_first(Kind::HttpsEdge, None, u64::MAX).map(|it| it.key.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!((found.revision, found.next_order()), (now.revision, now.next_order()));
+            assert_eq!(entries(found), entries(&now));
+            assert_eq!(deleted(found), deleted(&now));
+            assert_eq!(listed(found), listed(&now));
+        }
+        assert_eq!((restored.len(), restored.tombstones().count()), (900, 600));
+    }
+
+    #[test]
+    fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {
+        let key = Key::new(Kind::TlsEdge, Id::new("edgtls_1"));
+        let record = encode_key(DELETED, &key);
+        for (source, written) in [(None, "3 7"), (Some("team a"), "3 7 team a")] {
+            let tombstone = Tombstone { order: 3, revision: 7, source: source.map(Arc::from) };
+            assert_eq!(encode_deleted(&tombstone), written.as_bytes());
+            assert_eq!(decode_deleted(record.as_bytes(), written.as_bytes()).unwrap(), (key.clone(), tombstone));
+        }
+        assert!(decode_deleted(record.as_bytes(), b"3").is_err());
+    }
+
+    #[test]
+    fn the_children_of_a_parent_share_its_id() {
+        let route = |at: u64| Entry {
+            key: Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(&format!("edghtsrt_{at}"))),
+            lazy_spec: LazySpec::new(Arc::new(HttpsEdgeRoute::default())),
+            created_at: Timestamp::UNIX_EPOCH,
+            order: at,
+            claim: None,
+            token: None,
+            rendered: Arc::default(),
+        };
+        let state = Snapshot::restore(1, 0, [], (0..50).map(route));
+        let written = records(&state, None).unwrap().map(Result::unwrap).collect();
+        let restored = restore(State { records: written, ..State::default() }, None).unwrap();
+        let keys = |of: &Snapshot| of.iter().map(|it| it.key.clone()).collect::<Vec<_>>();
+        assert_eq!(keys(&restored), keys(&state));
+        let parents: Vec<&str> = restored.iter().filter_map(|it| Some(it.key.parent.as_ref()?.as_str())).collect();
+        assert_eq!(parents.len(), 50);
+        assert!(parents.iter().all(|it| std::ptr::eq(*it, parents[0])), "each has a text of its own");
+    }
+}

@@ -1,0 +1,145 @@
+//! What a commit writes of the resources that it changes: their entries, made on all cores.
+
+use std::collections::BTreeSet;
+
+use rayon::{iter::ParallelIterator, slice::ParallelSlice};
+
+use super::{
+    codec::{DELETED, RECORD, encode_deleted, encode_key},
+    entries::{CommitEntries, CommitEntry, encode_entry},
+    header::{Places, RevertedDrift},
+    record,
+};
+use crate::{
+    background::give_way,
+    model::{code::Code, key::Key, snapshot::Snapshot},
+    store::{StoreError, seal::Keyring},
+};
+
+/// How many resources one core writes at once.
+const AT_ONCE: usize = 256;
+/// The most resources of a commit that keep their stored forms: those that people change, and change again.
+const FEW: usize = 8;
+
+/// The states before and after a commit, and what is known of its resources besides.
+pub(crate) struct StateChange<'c> {
+    pub(crate) before: &'c Snapshot,
+    pub(crate) after: &'c Snapshot,
+    /// The file of each resource.
+    pub(crate) places: &'c Places,
+    /// The fields whose drift the change puts back.
+    pub(crate) reverted_drift: &'c RevertedDrift,
+}
+
+/// Writes the entries of the resources that differ between two states.
+pub(crate) fn written(
+    change: &StateChange<'_>,
+    changed: &BTreeSet<Key>,
+    keyring: Option<&Keyring>,
+) -> Result<CommitEntries, StoreError> {
+    let keys: Vec<&Key> = changed.iter().collect();
+    let pieces = keys.par_chunks(AT_ONCE).map(|keys| piece(keys, change, keyring));
+    let mut entries = CommitEntries::default();
+    pieces.collect::<Result<Vec<_>, StoreError>>()?.into_iter().for_each(|piece| entries.append(piece));
+    Ok(entries)
+}
+
+fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> Result<CommitEntries, StoreError> {
+    let StateChange { before, after, places, reverted_drift } = *change;
+    let (mut encoded, mut count) = (Vec::new(), 0);
+    let (mut value, mut tombstone) = (Vec::new(), Vec::new());
+    for key in keys {
+        give_way();
+        let name = encode_key(RECORD, key);
+        let old = before.get(key);
+        let former = old.map(|entry| record::encode(entry, keyring)).transpose()?;
+        value.clear();
+        let new = after.get(key);
+        if let Some(entry) = new {
+            if keys.len() <= FEW && old.is_some() {
+                // The next change needs the form again, as the one before. If it fails, it does so below.
+                let _ = entry.lazy_spec.stored();
+            }
+            record::with_form(entry, keyring, |form| record::encode_form(entry, form, keyring, &mut value))?;
+        }
+        let drift = reverted_drift.get(key).map(serde_json::to_string).transpose();
+        let drift = drift.map_err(|error| StoreError::new(Code::Internal, error.to_string()))?.unwrap_or_default();
+        let entry = CommitEntry {
+            key: &name,
+            after: new.map(|_| value.as_slice()),
+            before: former.as_deref(),
+            place: places.get(key).map_or("", String::as_str),
+            drift: &drift,
+        };
+        encode_entry(&entry, &mut encoded);
+        count += 1;
+        let (was, is) = (before.tombstone(key).map(encode_deleted), after.tombstone(key).map(encode_deleted));
+        // The state on the disk can have tombstones that are no longer in memory.
+        if was.is_some() || is.is_some() || (before.has_deleted() && old.is_none()) {
+            tombstone.clear();
+            let name = encode_key(DELETED, key);
+            let entry =
+                CommitEntry { key: &name, after: is.as_deref(), before: was.as_deref(), ..CommitEntry::default() };
+            encode_entry(&entry, &mut tombstone);
+            encoded.extend_from_slice(&tombstone);
+            count += 1;
+        }
+    }
+    encoded.shrink_to_fit();
+    Ok(CommitEntries::of_piece(encoded, count))
+}
+
+/// The entries between two states, without encryption.
+#[cfg(test)]
+pub(super) fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
+    let (places, reverted_drift) = (Places::new(), RevertedDrift::new());
+    let change = StateChange { before, after, places: &places, reverted_drift: &reverted_drift };
+    written(&change, changed, None).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{Kind, id::Id, kind::https_edge::HttpsEdge, operation::Operation};
+
+    fn key(number: usize) -> Key {
+        Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number:04}")))
+    }
+
+    fn create(number: usize) -> Operation {
+        let spec = HttpsEdge { description: format!("number {number}"), ..HttpsEdge::default() };
+        Operation::Create { key: key(number), spec: Arc::new(spec), claim: None, token: None }
+    }
+
+    #[test]
+    fn many_resources_are_written_as_each_by_itself() {
+        let many = 2 * AT_ONCE + 1;
+        let create: Vec<Operation> = (0..many).map(create).collect();
+        let (before, _) = Snapshot::default().apply(&create, Timestamp::UNIX_EPOCH).unwrap();
+        let delete: Vec<Operation> =
+            (0..many).step_by(3).map(|number| Operation::Delete { key: key(number), with_children: false }).collect();
+        let (after, _) = before.apply(&delete, Timestamp::UNIX_EPOCH).unwrap();
+        let all: BTreeSet<Key> = (0..many).map(key).collect();
+        for (before, after, entries) in [
+            // As long as nothing was ever deleted, there are no tombstones to remove.
+            (&Snapshot::default(), &before, many),
+            (&before, &after, many + delete.len()),
+            (&after, &before, many + delete.len()),
+        ] {
+            let together = entries_between(before, after, &all);
+            let mut single = CommitEntries::default();
+            all.iter().for_each(|key| single.append(entries_between(before, after, &BTreeSet::from([key.clone()]))));
+            assert!(together == single && together.len() == entries, "{together:?}, {entries} expected");
+            let undone: Vec<CommitEntry<'_>> = together.iter().collect();
+            let back = entries_between(after, before, &all);
+            assert!(
+                back.iter().zip(undone).all(|(back, there)| (back.before, back.after) == (there.after, there.before))
+            );
+        }
+    }
+}

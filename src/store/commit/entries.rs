@@ -1,0 +1,347 @@
+//! The entries of a commit: what it did to each record of the state. They are in the form in which the log has them, so that
+//! those of a large commit are not hundreds of thousands of small values in memory.
+
+use bytes::Bytes;
+
+use crate::store::engine::Hash;
+
+/// The lengths of the key, the value after, the value before, the place and the drift, and the checksum of an entry.
+const HEAD: usize = 4 + 8 + 8 + 4 + 4 + SUM;
+/// The length of the checksum of an entry: one that is read by itself is verified by it.
+const SUM: usize = 8;
+/// No value has this length: it marks one that does not exist.
+const NONE: u64 = u64::MAX;
+/// A piece that is as long as this is complete.
+const PIECE: usize = 1 << 20;
+/// How many bytes are hashed at once. BLAKE3 hashes many at a time several times as fast as few.
+const ON_ALL_CORES: usize = 1 << 17;
+
+/// What a commit did to a record of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CommitEntry<'e> {
+    /// The key of the record.
+    pub key: &'e str,
+    /// Its value after the commit, or none if it was removed.
+    pub after: Option<&'e [u8]>,
+    /// Its value before the commit, or none if it is new.
+    pub before: Option<&'e [u8]>,
+    /// The file that declares the resource, as `file:line` or without the line; empty if there is none.
+    pub place: &'e str,
+    /// A JSON list of pointers to the fields whose drift was put back (D85); empty if there is none.
+    pub drift: &'e str,
+}
+
+/// The entries of a commit, in order.
+#[derive(Clone, Default)]
+pub struct CommitEntries {
+    /// Each has complete entries, one after another.
+    pieces: Vec<Bytes>,
+    /// Those after the pieces.
+    last: Vec<u8>,
+    count: usize,
+}
+
+impl CommitEntries {
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, entry: &CommitEntry<'_>) {
+        if self.last.len() >= PIECE {
+            self.end_piece();
+        }
+        encode_entry(entry, &mut self.last);
+        self.count += 1;
+    }
+
+    fn end_piece(&mut self) {
+        if !self.last.is_empty() {
+            self.pieces.push(std::mem::take(&mut self.last).into());
+        }
+    }
+
+    /// Adds entries after these.
+    pub fn append(&mut self, more: Self) {
+        if more.is_empty() {
+            return;
+        }
+        self.end_piece();
+        self.pieces.extend(more.pieces);
+        (self.last, self.count) = (more.last, self.count + more.count);
+    }
+
+    /// Visits all entries.
+    pub fn iter(&self) -> impl Iterator<Item = CommitEntry<'_>> {
+        self.pieces().flat_map(|piece| EntriesIn::new(piece).map_while(Result::ok))
+    }
+
+    /// Visits all entries, each with the offset at which it is encoded.
+    pub(crate) fn located(&self) -> impl Iterator<Item = (u64, CommitEntry<'_>)> {
+        let mut at = 0;
+        self.iter().map(move |entry| {
+            let offset = at;
+            at += entry.length() as u64;
+            (offset, entry)
+        })
+    }
+
+    /// Returns the encoded entries.
+    pub(super) fn into_pieces(mut self) -> Vec<Bytes> {
+        self.end_piece();
+        self.pieces
+    }
+
+    /// Makes entries of encoded ones, of which there are `count`.
+    pub(super) fn of_piece(piece: Vec<u8>, count: usize) -> Self {
+        Self { pieces: vec![piece.into()], last: Vec::new(), count }
+    }
+
+    /// Reads encoded entries, which share the memory of `bytes`.
+    pub(crate) fn parse(bytes: Bytes) -> Result<Self, Malformed> {
+        let count = EntriesIn::new(&bytes).try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+        Ok(if count == 0 { Self::default() } else { Self { pieces: vec![bytes], last: Vec::new(), count } })
+    }
+
+    /// The encoded entries.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let last = (!self.last.is_empty()).then_some(self.last.as_slice());
+        self.pieces.iter().map(|piece| &**piece).chain(last)
+    }
+
+    /// The length of the encoded entries, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.pieces().map(<[u8]>::len).sum()
+    }
+
+    /// The digest of the calls and the entries of a commit, which the hash chain covers.
+    pub(crate) fn digest(&self, calls: &[u8]) -> Hash {
+        digest_of(std::iter::once(calls).chain(self.pieces()))
+    }
+}
+
+/// The digest of calls and encoded entries, in pieces.
+pub(crate) fn digest_of<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    for piece in pieces {
+        if piece.len() < ON_ALL_CORES {
+            hasher.update(piece)
+        } else {
+            hasher.update_rayon(piece)
+        };
+    }
+    hasher.finalize().into()
+}
+
+impl CommitEntry<'_> {
+    /// The length of its encoded form.
+    fn length(&self) -> usize {
+        let value = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
+        HEAD + self.key.len() + value(self.after) + value(self.before) + self.place.len() + self.drift.len()
+    }
+}
+
+impl PartialEq for CommitEntries {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.iter().eq(other.iter())
+    }
+}
+
+/// Omits the values, which have secrets in clear if there is no keyring.
+impl std::fmt::Debug for CommitEntries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries", self.count)
+    }
+}
+
+impl<'e> FromIterator<CommitEntry<'e>> for CommitEntries {
+    fn from_iter<I: IntoIterator<Item = CommitEntry<'e>>>(entries: I) -> Self {
+        let mut all = Self::default();
+        entries.into_iter().for_each(|entry| all.push(&entry));
+        all
+    }
+}
+
+/// Appends an encoded entry to `out`.
+pub(super) fn encode_entry(entry: &CommitEntry<'_>, out: &mut Vec<u8>) {
+    out.reserve(entry.length());
+    let start = out.len();
+    let length = |value: Option<&[u8]>| value.map_or(NONE, |value| value.len() as u64);
+    out.extend_from_slice(&(entry.key.len() as u32).to_le_bytes());
+    out.extend_from_slice(&length(entry.after).to_le_bytes());
+    out.extend_from_slice(&length(entry.before).to_le_bytes());
+    out.extend_from_slice(&(entry.place.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(entry.drift.len() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; SUM]);
+    out.extend_from_slice(entry.key.as_bytes());
+    out.extend_from_slice(entry.after.unwrap_or_default());
+    out.extend_from_slice(entry.before.unwrap_or_default());
+    out.extend_from_slice(entry.place.as_bytes());
+    out.extend_from_slice(entry.drift.as_bytes());
+    let sum = out.get(start..).map(checksum).unwrap_or_default();
+    if let Some(place) = out.get_mut(start + HEAD - SUM..).and_then(<[u8]>::first_chunk_mut) {
+        *place = sum;
+    }
+}
+
+/// The checksum of an encoded entry, over everything but the checksum itself.
+fn checksum(entry: &[u8]) -> [u8; SUM] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(entry.get(..HEAD - SUM).unwrap_or_default()).update(entry.get(HEAD..).unwrap_or_default());
+    hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// Returns the length of the encoded entry at the start of `bytes`, which only need to have its head.
+pub(crate) fn entry_length(bytes: &[u8]) -> Option<usize> {
+    EntryHead::read(bytes).and_then(|(head, _)| head.length())
+}
+
+/// Reads the encoded entry that these bytes are, and verifies it.
+pub(crate) fn decode_entry(bytes: &[u8]) -> Result<CommitEntry<'_>, Malformed> {
+    let sum = bytes.get(HEAD - SUM..HEAD).ok_or(Malformed)?;
+    let mut entries = EntriesIn::new(bytes);
+    let entry = entries.next().ok_or(Malformed)??;
+    if entries.next().is_none() && checksum(bytes) == sum { Ok(entry) } else { Err(Malformed) }
+}
+
+/// The lengths at the start of an encoded entry.
+struct EntryHead {
+    key: usize,
+    after: Option<usize>,
+    before: Option<usize>,
+    place: usize,
+    drift: usize,
+}
+
+impl EntryHead {
+    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (key, rest) = bytes.split_first_chunk()?;
+        let (after, rest) = rest.split_first_chunk()?;
+        let (before, rest) = rest.split_first_chunk()?;
+        let (place, rest) = rest.split_first_chunk()?;
+        let (drift, rest) = rest.split_first_chunk()?;
+        let value = |bytes: [u8; 8]| match u64::from_le_bytes(bytes) {
+            NONE => Some(None),
+            length => usize::try_from(length).ok().map(Some),
+        };
+        let short = |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize;
+        let head = Self {
+            key: short(*key),
+            after: value(*after)?,
+            before: value(*before)?,
+            place: short(*place),
+            drift: short(*drift),
+        };
+        Some((head, rest.get(SUM..)?))
+    }
+
+    fn length(&self) -> Option<usize> {
+        let Self { key, after, before, place, drift } = *self;
+        let parts = [key, after.unwrap_or_default(), before.unwrap_or_default(), place, drift];
+        parts.into_iter().try_fold(HEAD, usize::checked_add)
+    }
+}
+
+/// Encoded entries end in the middle of one, or a text is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// Parses encoded entries, without their checksums. After an error there is nothing more.
+pub(super) struct EntriesIn<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> EntriesIn<'b> {
+    /// Starts at the first entry.
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    fn read(&mut self) -> Option<CommitEntry<'b>> {
+        let (head, mut rest) = EntryHead::read(std::mem::take(&mut self.rest))?;
+        let mut take = |length: usize| {
+            let (part, after) = rest.split_at_checked(length)?;
+            rest = after;
+            Some(part)
+        };
+        let key = std::str::from_utf8(take(head.key)?).ok()?;
+        let after = head.after.map(|length| take(length).ok_or(Malformed)).transpose().ok()?;
+        let before = head.before.map(|length| take(length).ok_or(Malformed)).transpose().ok()?;
+        let place = std::str::from_utf8(take(head.place)?).ok()?;
+        let drift = std::str::from_utf8(take(head.drift)?).ok()?;
+        self.rest = rest;
+        Some(CommitEntry { key, after, before, place, drift })
+    }
+}
+
+impl<'b> Iterator for EntriesIn<'b> {
+    type Item = Result<CommitEntry<'b>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (!self.rest.is_empty()).then(|| self.read().ok_or(Malformed))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn values(number: usize) -> (String, Vec<u8>, Vec<u8>) {
+        (format!("r/{number}"), vec![7; 1000 * (number % 4)], vec![8; 10 * (number % 3)])
+    }
+
+    fn entry((key, after, before): &(String, Vec<u8>, Vec<u8>)) -> CommitEntry<'_> {
+        let (place, drift) = if key.ends_with('1') { ("a.yaml:1", "[\"/b\"]") } else { ("", "") };
+        let is_there = |value: &&[u8]| !value.is_empty();
+        let (after, before) = (Some(after.as_slice()).filter(is_there), Some(before.as_slice()).filter(is_there));
+        CommitEntry { key, after, before, place, drift }
+    }
+
+    #[test]
+    fn entries_are_those_that_were_added_in_any_number_of_pieces() {
+        for many in [0, 1, 2000] {
+            let added: Vec<_> = (0..many).map(values).collect();
+            let expected: Vec<CommitEntry<'_>> = added.iter().map(entry).collect();
+            let mut entries: CommitEntries = expected[..many / 2].iter().copied().collect();
+            entries.append(expected[many / 2..].iter().copied().collect());
+            assert_eq!(entries.iter().collect::<Vec<_>>(), expected);
+            assert_eq!((entries.len(), entries.is_empty()), (many, many == 0));
+            assert_eq!(entries.pieces().count() > 1, many > 1);
+            let bytes = Bytes::from(entries.pieces().collect::<Vec<_>>().concat());
+            assert_eq!(bytes.len(), entries.size());
+            assert_eq!(entries.digest(b"x"), digest_of([b"x", &bytes[..]].into_iter()));
+            let parsed = CommitEntries::parse(bytes.clone()).unwrap();
+            assert!(parsed == entries);
+            for (offset, entry) in parsed.located() {
+                let rest = &bytes[offset as usize..];
+                let length = entry_length(rest).unwrap();
+                assert_eq!(decode_entry(&rest[..length]), Ok(entry));
+            }
+            assert!(entries.into_pieces().concat() == bytes);
+        }
+    }
+
+    #[test]
+    fn what_ends_in_the_middle_of_an_entry_is_malformed_and_every_flipped_bit_is_found() {
+        let values = [values(1), values(5)];
+        let entries: CommitEntries = values.iter().map(entry).collect();
+        let bytes = Bytes::from(entries.pieces().collect::<Vec<_>>().concat());
+        let first = entry_length(&bytes).unwrap();
+        for cut in (1..bytes.len()).filter(|cut| *cut != first) {
+            assert!(CommitEntries::parse(bytes.slice(..cut)).is_err(), "{cut}");
+        }
+        assert_eq!(CommitEntries::parse(bytes.slice(..first)).unwrap().len(), 1);
+        for at in 0..first {
+            let mut damaged = bytes[..first].to_vec();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(decode_entry(&damaged).is_err(), "byte {at}");
+        }
+    }
+}

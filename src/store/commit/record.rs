@@ -1,0 +1,462 @@
+//! The record of a resource: JSON, with its secrets encrypted (D96).
+
+mod plain;
+mod scrub;
+mod secrets;
+
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use zeroize::Zeroizing;
+
+use super::codec::{RECORD, decode_key, encode_key};
+use crate::{
+    model::{
+        code::Code,
+        json::{self, JsonError},
+        lazy_spec::{LazySpec, SpecForm, StoredSecrets, StoredText},
+        operation::Claim,
+        secret::{MASK, Secret, Secrets},
+        snapshot::Entry,
+    },
+    store::{
+        StoreError,
+        seal::{KeyId, Keyring, NotOpened, Sealed},
+    },
+};
+use secrets::{append, digests_of, places_of, secrets_in, split};
+
+pub(super) use plain::{LastRecord, decode_in_place};
+pub(crate) use scrub::scrubbed;
+
+/// What a Spec has in the place of an encrypted secret.
+const EMPTY: &str = r#""""#;
+
+/// What a record has besides its spec.
+#[derive(Serialize)]
+struct Written<'a> {
+    references: Vec<String>,
+    created_at: Timestamp,
+    order: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claim: &'a Option<Arc<Claim>>,
+    /// Only in a store that encrypts nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a Secret>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<SealedSecrets>,
+}
+
+#[derive(Deserialize)]
+struct Read<'a> {
+    #[serde(borrow)]
+    spec: &'a RawValue,
+    references: Vec<String>,
+    created_at: Timestamp,
+    order: u64,
+    #[serde(default)]
+    claim: Option<Arc<Claim>>,
+    #[serde(default)]
+    token: Option<Secret>,
+    #[serde(default)]
+    sealed: Option<SealedSecrets>,
+}
+
+/// The secrets of a record. They are bound to its key and to everything else in its Spec.
+#[derive(Serialize, Deserialize)]
+struct SealedSecrets {
+    /// Where the secrets are in the Spec: each place has an empty text instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    at: Vec<usize>,
+    /// Whether the last secret is the hash of the resource's token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    token: bool,
+    /// A digest of each secret, in the same order.
+    digests: Vec<String>,
+    /// Each secret with its length before it.
+    value: Sealed,
+}
+
+/// What to do about secrets whose data key is destroyed.
+#[derive(Clone, Copy)]
+pub(crate) enum Lost<'a> {
+    /// They are an error, because the current state must have all of its secrets.
+    Refused,
+    /// Masks take their places, in an earlier state.
+    Masked,
+    /// Digests take their places, which tell whether another earlier state has the same ones.
+    Digested,
+    /// Those of another state of the resource take their places if they are the same, and otherwise masks.
+    SameAs(&'a Entry),
+}
+
+/// A Spec with its secrets, and the hash of a token.
+struct OpenedRecord {
+    text: Zeroizing<String>,
+    token: Option<Secret>,
+    secrets: StoredSecrets,
+}
+
+/// Writes a record's value. Without a keyring, secrets are written as they are.
+pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>, StoreError> {
+    let mut value = Vec::new();
+    with_form(entry, keyring, |form| encode_form(entry, form, keyring, &mut value))?;
+    Ok(value)
+}
+
+/// Makes something of the form of a Spec. With a keyring, its secrets are known.
+pub(super) fn with_form<R>(
+    entry: &Entry,
+    keyring: Option<&Keyring>,
+    make: impl FnOnce(&SpecForm<'_>) -> Result<R, StoreError>,
+) -> Result<R, StoreError> {
+    let spec = if keyring.is_some() { entry.lazy_spec.with_known_secrets() } else { entry.lazy_spec.clone() };
+    make(&spec.form_once().map_err(|error| unstorable(entry, &error.to_string()))?)
+}
+
+fn unstorable(entry: &Entry, reason: &str) -> StoreError {
+    StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key))
+}
+
+/// Like [`encode`], from the form of the Spec. Appends the value to `out`.
+pub(super) fn encode_form(
+    entry: &Entry,
+    form: &SpecForm<'_>,
+    keyring: Option<&Keyring>,
+    out: &mut Vec<u8>,
+) -> Result<(), StoreError> {
+    let failed = |error: JsonError| unstorable(entry, &error.to_string());
+    let text = form.text();
+    let Some(keyring) = keyring else {
+        return append_value(entry, text, entry.token.as_ref(), None, out).map_err(failed);
+    };
+    let places = form.secrets().ok_or_else(|| unstorable(entry, "its secrets are lost"))?;
+    if places.is_empty() && entry.token.is_none() {
+        return append_value(entry, text, None, None, out).map_err(failed);
+    }
+    let split = split(text, places, entry.token.as_ref());
+    let (public, at, secrets) = split.ok_or_else(|| unstorable(entry, "its secrets are not where they should be"))?;
+    let (name, token) = (encode_key(RECORD, &entry.key), entry.token.is_some());
+    let digests = digests_of(&name, &secrets, keyring);
+    let places = places_of(&at, token, &digests);
+    let value = keyring.seal(&secrets, &[b"record", name.as_bytes(), public.as_bytes(), &places])?;
+    append_value(entry, &public, None, Some(SealedSecrets { at, token, digests, value }), out).map_err(failed)
+}
+
+fn append_value(
+    entry: &Entry,
+    spec: &str,
+    token: Option<&Secret>,
+    sealed: Option<SealedSecrets>,
+    out: &mut Vec<u8>,
+) -> Result<(), JsonError> {
+    let Entry { created_at, order, claim, .. } = entry;
+    let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
+    append_written(spec, &Written { references, created_at: *created_at, order: *order, claim, token, sealed }, out)
+}
+
+fn append_written(spec: &str, written: &Written<'_>, out: &mut Vec<u8>) -> Result<(), JsonError> {
+    // The spec is JSON already: only the object around it is new.
+    out.extend_from_slice(br#"{"spec":"#);
+    out.extend_from_slice(spec.as_bytes());
+    let others = out.len();
+    json::append(written, Secrets::Revealed, out)?;
+    if let Some(bracket) = out.get_mut(others) {
+        *bracket = b',';
+    }
+    Ok(())
+}
+
+/// Reads a record. The error says what is wrong with it, without its content.
+pub(crate) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
+    decode_with(key, value, keyring, lost, |text| StoredText::from(text))
+}
+
+/// `keep` makes the text of a Spec that has no secret from the one in the record.
+fn decode_with(
+    key: &[u8],
+    value: &[u8],
+    keyring: Option<&Keyring>,
+    lost: Lost<'_>,
+    keep: impl FnOnce(&str) -> StoredText,
+) -> Result<Entry, String> {
+    let name = || String::from_utf8_lossy(key);
+    let key = decode_key(RECORD, key)?;
+    let unreadable = |error: serde_json::Error| {
+        let name = name();
+        format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
+    };
+    let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
+    let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
+    let (text, token, secrets) = match opened {
+        Some(OpenedRecord { text, token, secrets }) => (StoredText::from(text.as_str()), token, secrets),
+        None if keyring.is_some() => (keep(read.spec.get()), read.token, StoredSecrets::At(Box::default())),
+        None => (StoredText::from(read.spec.get()), read.token, StoredSecrets::Unknown),
+    };
+    let references: Result<_, String> =
+        read.references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
+    let lazy_spec = LazySpec::from_stored(key.kind, references?, text, secrets);
+    Ok(Entry {
+        key,
+        lazy_spec,
+        created_at: read.created_at,
+        order: read.order,
+        claim: read.claim,
+        token,
+        rendered: Arc::default(),
+    })
+}
+
+impl SealedSecrets {
+    fn open(
+        &self,
+        name: &str,
+        public: &str,
+        keyring: Option<&Keyring>,
+        lost: Lost<'_>,
+    ) -> Result<OpenedRecord, String> {
+        let Some(keyring) = keyring else {
+            return Err(format!("the record {name} has encrypted secrets, and the store has no data keys"));
+        };
+        let places = places_of(&self.at, self.token, &self.digests);
+        let bound_to: [&[u8]; 4] = [b"record", name.as_bytes(), public.as_bytes(), &places];
+        let opened = match keyring.open(&self.value, &bound_to) {
+            Ok(secrets) => self.with(public, &secrets),
+            Err(NotOpened::Destroyed) => match lost {
+                Lost::Refused => {
+                    return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
+                }
+                Lost::Masked => self.masked(public),
+                Lost::Digested => self.digested(public),
+                Lost::SameAs(other) => self.same_as(other, name, public, keyring).or_else(|| self.masked(public)),
+            },
+            Err(NotOpened::UnknownKey(id)) => {
+                return Err(format!("the data key {id} of the record {name} is missing in `keys`"));
+            }
+            Err(NotOpened::Changed) => {
+                return Err(format!("the encrypted secrets of the record {name} were changed or moved"));
+            }
+        };
+        opened.ok_or_else(|| format!("the secrets of the record {name} have an unknown form"))
+    }
+
+    /// The Spec with its secrets.
+    fn with(&self, public: &str, secrets: &[u8]) -> Option<OpenedRecord> {
+        let mut secrets_in_order = secrets_in(secrets);
+        let (text, places) = self.joined(public, secrets.len(), &mut secrets_in_order)?;
+        let token = if self.token { Some(Secret::new(secrets_in_order.next()?)) } else { None };
+        Some(OpenedRecord { text, token, secrets: StoredSecrets::At(places.into_boxed_slice()) })
+    }
+
+    /// The Spec with secrets of another state, if it has all of them.
+    fn same_as(&self, other: &Entry, name: &str, public: &str, keyring: &Keyring) -> Option<OpenedRecord> {
+        let spec = other.lazy_spec.with_known_secrets();
+        let StoredSecrets::At(places) = spec.secrets().ok()? else { return None };
+        let (_, _, secrets) = split(spec.stored().ok()?, places, other.token.as_ref())?;
+        let digests = digests_of(name, &secrets, keyring);
+        let known: HashMap<String, &str> = digests.into_iter().zip(secrets_in(&secrets)).collect();
+        let found = self.digests.iter().map(|digest| known.get(digest).copied());
+        let found = found.collect::<Option<Vec<&str>>>()?;
+        let size = found.iter().map(|secret| secret.len() + 4).sum::<usize>();
+        let mut same = Zeroizing::new(Vec::<u8>::with_capacity(size));
+        found.into_iter().try_for_each(|secret| append(&mut same, secret))?;
+        self.with(public, &same)
+    }
+
+    /// The Spec with masks in the places of its secrets.
+    fn masked(&self, public: &str) -> Option<OpenedRecord> {
+        let mask = format!("\"{MASK}\"");
+        self.without(public, &mut std::iter::repeat(mask.as_str()))
+    }
+
+    /// The Spec with digests in the places of its secrets.
+    fn digested(&self, public: &str) -> Option<OpenedRecord> {
+        let digests: Vec<String> = self.digests.iter().map(|digest| format!("\"{digest}\"")).collect();
+        self.without(public, &mut digests.iter().map(String::as_str))
+    }
+
+    /// The Spec with other texts in the places of its secrets.
+    fn without(&self, public: &str, texts: &mut dyn Iterator<Item = &str>) -> Option<OpenedRecord> {
+        let (text, _) = self.joined(public, 0, texts)?;
+        Some(OpenedRecord { text, token: None, secrets: StoredSecrets::Lost })
+    }
+
+    /// Puts secrets of a total size into a Spec. Returns their places in the result.
+    fn joined(
+        &self,
+        public: &str,
+        size: usize,
+        secrets: &mut dyn Iterator<Item = &str>,
+    ) -> Option<(Zeroizing<String>, Vec<Range<usize>>)> {
+        let mut text = Zeroizing::new(String::with_capacity(public.len() + size));
+        let (mut places, mut from) = (Vec::with_capacity(self.at.len()), 0);
+        for at in &self.at {
+            let end = at.checked_add(EMPTY.len())?;
+            if public.get(*at..end)? != EMPTY {
+                return None;
+            }
+            text.push_str(public.get(from..*at)?);
+            let start = text.len();
+            text.push_str(secrets.next()?);
+            places.push(start..text.len());
+            from = end;
+        }
+        text.push_str(public.get(from..)?);
+        Some((text, places))
+    }
+}
+
+/// The data key that the secrets of a record are sealed with, if it has any.
+pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
+    #[derive(Deserialize)]
+    struct RecordSeal {
+        sealed: SealedSecrets,
+    }
+    serde_json::from_slice::<RecordSeal>(value).ok().map(|record| record.sealed.value.key())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge},
+        store::seal::MasterKey,
+    };
+
+    fn keyring() -> Keyring {
+        let master = MasterKey::random("a test".into());
+        Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap()
+    }
+
+    fn route(id: &str, token: Option<Secret>) -> Entry {
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new(id));
+        let text =
+            r#"{"match":"/ä","webhook_verification":{"provider":"github","secret":"hunt\"er2"},"description":"b"}"#;
+        let spec = (key.kind.info().restore)(text).unwrap();
+        let (lazy_spec, created_at) = (LazySpec::new(spec), Timestamp::UNIX_EPOCH);
+        Entry { key, lazy_spec, created_at, order: 7, claim: None, token, rendered: Arc::default() }
+    }
+
+    fn name(entry: &Entry) -> String {
+        encode_key(RECORD, &entry.key)
+    }
+
+    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost<'_>) -> Result<Entry, String> {
+        decode(name(of).as_bytes(), bytes, Some(keyring), lost)
+    }
+
+    #[test]
+    fn secrets_are_encrypted_and_come_back_exactly() {
+        let keyring = keyring();
+        for token in [None, Some(Secret::new("a-hash"))] {
+            let entry = route("edghtsrt_1", token.clone());
+            let bytes = encode(&entry, Some(&keyring)).unwrap();
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            assert!(!text.contains("er2") && !text.contains("a-hash") && text.contains("\"secret\":\"\""), "{text}");
+            let again = read(&entry, &bytes, &keyring, Lost::Refused).unwrap();
+            assert_eq!(again.lazy_spec.stored().unwrap(), entry.lazy_spec.stored().unwrap());
+            assert_eq!(again.lazy_spec.secrets().unwrap(), entry.lazy_spec.secrets().unwrap());
+            assert_eq!((again.token, again.order, key_of(&bytes)), (token, 7, Some(keyring.current())));
+        }
+        let edge = Entry {
+            key: Key::new(Kind::HttpsEdge, Id::new("edghts_1")),
+            lazy_spec: LazySpec::new(Arc::new(HttpsEdge::default())),
+            ..route("edghtsrt_1", None)
+        };
+        let bytes = encode(&edge, Some(&keyring)).unwrap();
+        assert_eq!(bytes, encode(&edge, None).unwrap(), "a record without a secret is as it was");
+        let again = read(&edge, &bytes, &keyring, Lost::Refused).unwrap();
+        assert_eq!(again.lazy_spec.secrets().unwrap(), &StoredSecrets::At(Box::default()));
+    }
+
+    #[test]
+    fn encrypted_secrets_open_in_their_own_record_only() {
+        let keyring = keyring();
+        let (one, other) = (route("edghtsrt_1", None), route("edghtsrt_2", None));
+        let bytes = encode(&one, Some(&keyring)).unwrap();
+        let error = read(&other, &bytes, &keyring, Lost::Refused).unwrap_err();
+        assert!(error.contains("changed or moved") && error.contains("edghtsrt_2"), "{error}");
+        let text = String::from_utf8(bytes).unwrap();
+        for (from, to) in [("\"b\"", "\"c\""), ("\"at\":[", "\"at\":[1,"), ("\"value\":", "\"token\":true,\"value\":")]
+        {
+            assert!(text.contains(from), "{text}");
+            let error = read(&one, text.replacen(from, to, 1).as_bytes(), &keyring, Lost::Refused).unwrap_err();
+            assert!(error.contains("edghtsrt_1") && !error.contains("er2"), "{error}");
+        }
+        let foreign = self::keyring();
+        let error = read(&one, text.as_bytes(), &foreign, Lost::Masked).unwrap_err();
+        assert!(error.contains(&format!("{} of the record", keyring.current())), "{error}");
+        assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, Lost::Masked).is_err());
+    }
+
+    #[test]
+    fn a_scrubbed_record_keeps_its_secrets_and_their_data_key() {
+        const TOKEN: &str = "ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_Zirnp3rqEUFId13vm5Ms2LsUY6D";
+        let keyring = keyring();
+        let plain = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        assert_eq!(scrubbed(&name(&plain), &encode(&plain, Some(&keyring)).unwrap(), Some(&keyring)), Ok(None));
+        let with = |token: &str| {
+            let text = plain.lazy_spec.stored().unwrap().replace("/ä", &format!("/ä/{token}"));
+            let spec = (plain.key.kind.info().restore)(&text.replace("\"b\"", &format!("\"{token}\""))).unwrap();
+            Entry { lazy_spec: LazySpec::new(spec), ..plain.clone() }
+        };
+        let (entry, hidden) = (with(TOKEN), with("ew_ak_3MWmcLvtt0vjIX9kLlxuHz95QLB_***"));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
+        let scrub = |keyring: &Keyring| scrubbed(&name(&entry), &bytes, Some(keyring)).unwrap().unwrap();
+        let kept = scrub(&keyring);
+        assert!(!String::from_utf8(kept.clone()).unwrap().contains("Zirnp"));
+        assert_eq!(key_of(&kept), key_of(&bytes), "the secrets do not outlive their data key");
+        let again = read(&entry, &kept, &keyring, Lost::Refused).unwrap();
+        assert_eq!(again.lazy_spec.stored().unwrap(), hidden.lazy_spec.stored().unwrap());
+        assert_eq!((again.token, again.order), (entry.token.clone(), 7));
+        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        let lost = read(&entry, &scrub(&keyring), &keyring, Lost::Masked).unwrap();
+        assert!(lost.lazy_spec.has_lost_secrets() && lost.lazy_spec.stored().unwrap().contains(MASK));
+    }
+
+    #[test]
+    fn secrets_whose_data_key_is_destroyed_are_lost_in_earlier_states_only() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).is_ok(), "the former key is still there");
+        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        assert!(read(&entry, &bytes, &keyring, Lost::Refused).unwrap_err().contains("destroyed"));
+        let lost = read(&entry, &bytes, &keyring, Lost::Masked).unwrap();
+        assert!(lost.lazy_spec.has_lost_secrets() && lost.token.is_none());
+        let secret = format!("\"secret\":\"{MASK}\"");
+        assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
+        assert!(encode(&lost, Some(&keyring)).is_err(), "masks never get into a store");
+    }
+
+    #[test]
+    fn lost_secrets_come_back_from_a_state_that_has_the_same() {
+        let keyring = keyring();
+        let entry = route("edghtsrt_1", Some(Secret::new("a-hash")));
+        let bytes = encode(&entry, Some(&keyring)).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
+        keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
+        let spec = entry.lazy_spec.stored().unwrap().to_owned();
+        let later = |from: &str, to: &str| {
+            assert!(spec.contains(from), "{spec}");
+            let spec = (entry.key.kind.info().restore)(&spec.replace(from, to)).unwrap();
+            Entry { lazy_spec: LazySpec::new(spec), ..entry.clone() }
+        };
+        let same = later("\"b\"", "\"another description\"");
+        let known = read(&entry, &bytes, &keyring, Lost::SameAs(&same)).unwrap();
+        assert_eq!((known.lazy_spec.stored().unwrap(), &known.token), (spec.as_str(), &entry.token));
+        assert!(!known.lazy_spec.has_lost_secrets() && encode(&known, Some(&keyring)).is_ok());
+        let others = [later("er2", "er3"), Entry { token: None, ..same.clone() }];
+        for other in others {
+            assert!(read(&entry, &bytes, &keyring, Lost::SameAs(&other)).unwrap().lazy_spec.has_lost_secrets());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a commit writes, before it has its place in the log: its header, calls and entries.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{
+    codec,
+    entries::CommitEntries,
+    header::{CommitHeader, Outcome, ScrubbedRecord},
+};
+use crate::{
+    model::{code::Code, operation::Author},
+    store::{Attempt, StoreError, engine::Hash, history::recent::ChangedResource},
+};
+
+/// A batch that is complete except for its place in the chain of hashes.
+pub(crate) struct Unchained {
+    pub(crate) header: Bytes,
+    pub(crate) digest: Hash,
+    pub(crate) calls: Bytes,
+    pub(crate) entries: CommitEntries,
+    pub(crate) made: Option<MadeRevision>,
+}
+
+/// What subscribers are told of a revision.
+pub(crate) struct MadeRevision {
+    pub(crate) changed: Arc<[ChangedResource]>,
+    pub(crate) author: Author,
+    pub(crate) at: Timestamp,
+}
+
+impl Unchained {
+    /// Completes a header with the calls and entries of its commit.
+    pub(crate) fn new(
+        header: CommitHeader,
+        calls: &[String],
+        entries: CommitEntries,
+        made: Option<MadeRevision>,
+    ) -> Result<Self, StoreError> {
+        let changed = codec::resource_changes(&entries).count();
+        let header = CommitHeader { operations: calls.len(), changed, ..header }.to_bytes()?.into();
+        let calls = serde_json::to_vec(calls).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+        Ok(Self { header, digest: entries.digest(&calls), calls: calls.into(), entries, made })
+    }
+
+    /// Its length in the log, more or less.
+    pub(crate) fn size(&self) -> usize {
+        self.header.len() + self.calls.len() + self.entries.size()
+    }
+}
+
+/// The header of an attempt, without what it did.
+pub(crate) fn header(position: u64, attempt: &Attempt, outcome: Outcome, message: String) -> CommitHeader {
+    CommitHeader {
+        position,
+        revision: None,
+        at: attempt.at,
+        milliseconds: u64::try_from(attempt.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        author: attempt.author.clone(),
+        source: attempt.source.clone(),
+        outcome,
+        message,
+        operations: 0,
+        changed: 0,
+        scrubbed: Vec::new(),
+    }
+}
+
+/// The header of a scrub.
+pub(crate) fn scrub_header(position: u64, scrubbed: Vec<ScrubbedRecord>, message: String) -> CommitHeader {
+    CommitHeader { scrubbed, ..header(position, &Attempt::new(Author::Local), Outcome::Scrubbed, message) }
+}

@@ -1,0 +1,109 @@
+//! Reads commits, and single entries of them, where the index says that they are.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::rows::{Location, ResourceRecord};
+use crate::store::{
+    StoreError,
+    commit::{entries::decode_entry, header::CommitHeader},
+    disk::files::{self, Part},
+    engine::{Batch, StoryVisit},
+    log::{
+        frame::FrameLengths,
+        reader::{commit_at, entry_at, header_at},
+    },
+};
+
+/// The most headers that are kept: the resources of one commit are often asked for together.
+const MOST_HEADERS: usize = 256;
+
+/// The parts of a log from which commits are read. Each is opened once.
+pub(super) struct CommitFiles {
+    folder: PathBuf,
+    opened: HashMap<u64, File>,
+    headers: HashMap<u64, Arc<LocatedHeader>>,
+}
+
+/// A header, and the lengths of the parts of its commit.
+pub(super) struct LocatedHeader {
+    /// The header.
+    pub header: CommitHeader,
+    lengths: FrameLengths,
+}
+
+impl CommitFiles {
+    /// Opens no file yet.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), opened: HashMap::new(), headers: HashMap::new() }
+    }
+
+    fn file(&mut self, generation: u64) -> Result<&File, StoreError> {
+        let path = Part::Log.path(&self.folder, generation);
+        match self.opened.entry(generation) {
+            std::collections::hash_map::Entry::Occupied(opened) => Ok(opened.into_mut()),
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                let opened = files::open(&path, File::options().read(true));
+                Ok(vacant.insert(opened.map_err(|error| files::unreadable(&path, &error))?))
+            }
+        }
+    }
+
+    fn unreadable(&self, position: u64, location: Location, reason: &str) -> StoreError {
+        let path = Part::Log.path(&self.folder, location.generation);
+        let place = format!("record {position} in {} at byte {}", path.display(), location.offset);
+        StoreError::corrupt(&self.folder, format!("{place} cannot be read: {reason}"))
+    }
+
+    /// Reads the header of a commit.
+    pub(super) fn header(&mut self, position: u64, location: Location) -> Result<Arc<LocatedHeader>, StoreError> {
+        if let Some(known) = self.headers.get(&position) {
+            return Ok(Arc::clone(known));
+        }
+        let found = header_at(self.file(location.generation)?, location.offset);
+        let found = found.map_err(|error| self.unreadable(position, location, &error.to_string()))?;
+        let Some((batch, lengths)) = found.filter(|(batch, _)| batch.position == position) else {
+            return Err(self.unreadable(position, location, "its checksum does not match"));
+        };
+        let located = Arc::new(LocatedHeader { header: CommitHeader::from_bytes(&batch.header)?, lengths });
+        if self.headers.len() >= MOST_HEADERS {
+            self.headers.clear();
+        }
+        self.headers.insert(position, Arc::clone(&located));
+        Ok(located)
+    }
+
+    /// Reads a whole commit.
+    pub(super) fn commit(&self, position: u64, location: Location) -> Result<Batch, StoreError> {
+        let path = Part::Log.path(&self.folder, location.generation);
+        let found = commit_at(&path, location.offset, location.length);
+        let found = found.map_err(|error| self.unreadable(position, location, &error.to_string()))?;
+        found
+            .filter(|batch| batch.position == position)
+            .ok_or_else(|| self.unreadable(position, location, "its checksum does not match"))
+    }
+
+    /// Reads one entry of a commit for a visitor of stories.
+    pub(super) fn visit(
+        &mut self,
+        number: usize,
+        location: Location,
+        record: &ResourceRecord,
+        visit: &mut StoryVisit<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let found = self.header(record.position, location)?;
+        let at = location.offset + found.lengths.entries_at() + record.offset;
+        let bytes = entry_at(self.file(location.generation)?, at);
+        let bytes = bytes.map_err(|error| self.unreadable(record.position, location, &error.to_string()))?;
+        let bytes = bytes.unwrap_or_default();
+        match decode_entry(&bytes) {
+            Ok(entry) => visit(number, &found.header, &entry),
+            Err(_) => Err(self.unreadable(record.position, location, "the checksum of an entry does not match")),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Opens sled databases in the folder of a store. sled creates what it does not find, follows links, gives its files the mode
+//! of the process, and can panic on damaged files: whoever uses it here is spared all that.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::DirBuilderExt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sled::Db;
+
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        disk::{
+            files::{self, find_special, make_private},
+            lock_wait,
+        },
+        fault,
+    },
+};
+
+/// Nothing here is read often, so a small cache is enough.
+const CACHE_BYTES: u64 = 16 << 20;
+/// The longest time that sled takes to close a database.
+const LONGEST_CLOSE: Duration = Duration::from_secs(30);
+/// The file without which sled would begin an empty database.
+const FILE: &str = "db";
+
+/// Runs a sled operation on the database at a path.
+pub(super) fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(sled::Error::Io(error))) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            Err(StoreError::io("use the database", path, &error))
+        }
+        Ok(Err(error)) => Err(StoreError::corrupt(path, error.to_string())),
+        Err(_) => Err(StoreError::corrupt(path, "its files are damaged")),
+    }
+}
+
+/// Opens a database, or creates an empty one. `flush_every` is the time in milliseconds for which its writes are only in
+/// memory; none if its owner flushes it.
+pub(super) fn create(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(StoreError::io("create", path, &error));
+        }
+        _ => {}
+    }
+    open_folder(path, flush_every)
+}
+
+/// Opens a database that must exist.
+pub(super) fn open(path: &Path) -> Result<Db, StoreError> {
+    match files::exists(&path.join(FILE))? {
+        true => open_folder(path, None),
+        false => Err(StoreError::corrupt(path, "the database is missing")),
+    }
+}
+
+fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+        return Err(StoreError::corrupt(path, "not a folder"));
+    }
+    if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {
+        return Err(StoreError::corrupt(&special, "not a regular file"));
+    }
+    let config = || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(flush_every);
+    // A database that was just closed can still be locked for a moment.
+    let is_locked =
+        |error: &StoreError| error.code == Code::StoreFailed && error.message.contains("could not acquire lock");
+    let db = lock_wait::patiently(lock_wait::MOMENT, is_locked, || guarded(path, || config().open()))?;
+    let _ = make_private(path);
+    Ok(db)
+}
+
+/// Closes a database, and waits until nothing of sled works on its files any more: some of it does so in the background.
+pub(super) fn close(db: Db, path: &Path) -> Result<(), StoreError> {
+    drop(db);
+    let is_held = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    let closed = lock_wait::patiently(LONGEST_CLOSE, is_held, || {
+        let file = files::open(&path.join(FILE), File::options().read(true))?;
+        file.try_lock().map_err(io::Error::from)
+    });
+    closed.map_err(|error| StoreError::io("close the database", path, &error))
+}
+
+/// Removes a database.
+pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fault::point("file.remove").and_then(|()| fs::remove_dir_all(path)),
+        Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(path)),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Lists the files of a database, below its folder.
+pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    collect(path, &mut found).map_err(|error| StoreError::io("read", path, &error))?;
+    found.sort();
+    Ok(found)
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => collect(&entry.path(), found)?,
+            false => found.push(entry.path()),
+        }
+    }
+    Ok(())
+}
+
+/// Makes a closed database durable, but for its name: every file and every folder.
+pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("sync", path, &error);
+    let sync = |path: &Path| fault::point("state.sync").and_then(|()| File::open(path)?.sync_all());
+    for file in files_of(path)? {
+        sync(&file).map_err(failed)?;
+    }
+    folders(path).and_then(|folders| folders.iter().try_for_each(|folder| sync(folder))).map_err(failed)
+}
+
+fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = vec![path.to_owned()];
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.extend(folders(&entry.path())?);
+        }
+    }
+    Ok(found)
+}

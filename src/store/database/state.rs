@@ -1,0 +1,356 @@
+//! The state of a store at the start of a part of the log, in a sled database (D58). It is written once, by a checkpoint, and
+//! does not change while the head names it.
+//!
+//! Every value but one has some neighbouring records, in the order of their keys: sled takes a third of the time and memory
+//! for them. A record is the length of its key (4 bytes), that of its value (8 bytes), both little-endian, the key and the
+//! value. The key of a value is that of its first record. The one other value describes the state.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sled::Db;
+
+use super::open::{self, guarded};
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        commit::record_arena::{StateRecords, encode_record, record_length},
+        disk::{
+            files::{self, Part},
+            temp_dir::TempFolder,
+        },
+        engine::{Hash, KeyedRecord, Tip},
+        fault,
+        folder::format::{FORMAT, other_format},
+        maintenance::inspect::copy_folder,
+        seal::{KeyId, StoreId, name_of, store_named},
+    },
+};
+
+/// The key of the description. Those of records have a slash.
+const DESCRIPTION: &str = "meta";
+/// The most records in a value.
+const MOST_RECORDS: usize = 32;
+/// A value that is as long as this is complete.
+const VALUE_BYTES: usize = 16 << 10;
+/// Memory for more is allocated as it is read: a damaged number can be anything.
+const MOST_RESERVED: u64 = 1 << 32;
+
+/// What a state is of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StateOf {
+    /// The store.
+    pub store: StoreId,
+    /// The last batch in the state.
+    pub tip: Tip,
+    /// The data key that its secrets are sealed with.
+    pub key: KeyId,
+}
+
+/// What the database says of the state in it.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    /// The format of the whole folder.
+    format: String,
+    /// The id of the store, in hexadecimal.
+    store: String,
+    /// The position of the last batch in the state.
+    position: u64,
+    /// Its hash, in hexadecimal.
+    hash: String,
+    /// The revision.
+    revision: u64,
+    /// The `order` of the next creation.
+    next_order: u64,
+    /// The data key.
+    key: KeyId,
+    /// The number of records.
+    records: u64,
+    /// The length of all values with records.
+    bytes: u64,
+    /// The BLAKE3 hash of these values, in the order of their keys.
+    digest: String,
+}
+
+/// A state that was read.
+pub(crate) struct SavedState {
+    /// What it is of.
+    pub of: StateOf,
+    /// All records, in the memory that they were read to.
+    pub records: StateRecords,
+    /// Their length.
+    pub bytes: u64,
+}
+
+/// Whether the database of a state can be opened where it is: sled writes to open one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nobody else has the store open.
+    Alone,
+    /// The folder must not change.
+    ReadOnly,
+}
+
+/// Writes the state at the start of a generation, durably: `records` in the order of their keys. Returns its length.
+pub(crate) fn write(
+    folder: &Path,
+    generation: u64,
+    of: StateOf,
+    records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+) -> Result<u64, StoreError> {
+    let path = Part::State.path(folder, generation);
+    let staging = path.with_extension("tmp");
+    open::remove(&staging)?;
+    let written = fill(&staging, of, records)
+        .and_then(|bytes| open::sync(&staging).map(|()| bytes))
+        // What an interrupted checkpoint has left is in no head.
+        .and_then(|bytes| open::remove(&path).map(|()| bytes))
+        .and_then(|bytes| files::rename(&staging, &path).map(|()| bytes));
+    if written.is_err() {
+        let _ = open::remove(&staging);
+    }
+    written
+}
+
+fn fill(
+    path: &Path,
+    of: StateOf,
+    records: &mut dyn Iterator<Item = Result<KeyedRecord, StoreError>>,
+) -> Result<u64, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("write", path, &error);
+    fault::point("state.create").map_err(failed)?;
+    let db = open::create(path, None)?;
+    let (mut hasher, mut bytes, mut count) = (blake3::Hasher::new(), 0, 0);
+    let (mut first, mut value, mut in_value) = (String::new(), Vec::with_capacity(2 * VALUE_BYTES), 0);
+    let mut insert = |first: &str, value: &[u8]| -> Result<(), StoreError> {
+        fault::point("state.write").map_err(failed)?;
+        hasher.update(value);
+        bytes += value.len() as u64;
+        guarded(path, || db.insert(first, value)).map(|_| ())
+    };
+    for record in records {
+        let (key, record) = record?;
+        encode_record(&key, &record, &mut value);
+        if in_value == 0 {
+            first = key;
+        }
+        (in_value, count) = (in_value + 1, count + 1);
+        if in_value == MOST_RECORDS || value.len() >= VALUE_BYTES {
+            insert(&first, &value)?;
+            value.clear();
+            in_value = 0;
+        }
+    }
+    if in_value > 0 {
+        insert(&first, &value)?;
+    }
+    let StateOf { store, tip, key } = of;
+    let description = Description {
+        format: FORMAT.into(),
+        store: name_of(&store),
+        position: tip.position,
+        hash: blake3::Hash::from(tip.hash).to_hex().to_string(),
+        revision: tip.revision,
+        next_order: tip.next_order,
+        key,
+        records: count,
+        bytes,
+        digest: hasher.finalize().to_hex().to_string(),
+    };
+    let described =
+        serde_json::to_vec(&description).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+    guarded(path, || db.insert(DESCRIPTION, described).and_then(|_| db.flush()))?;
+    open::close(db, path)?;
+    Ok(bytes)
+}
+
+/// Reads the state of a generation, and verifies all of it.
+pub(crate) fn read(folder: &Path, generation: u64, access: Access) -> Result<SavedState, StoreError> {
+    let path = Part::State.path(folder, generation);
+    match access {
+        Access::Alone => match read_at(&path, &path) {
+            // On a full disk, sled cannot open it.
+            Err(error) if error.code != Code::StoreCorrupt && error.code != Code::StoreFormat => read_copy(&path),
+            read => read,
+        },
+        Access::ReadOnly => read_copy(&path),
+    }
+}
+
+fn read_copy(path: &Path) -> Result<SavedState, StoreError> {
+    if !files::exists(path)? {
+        return Err(StoreError::corrupt(path, "the database is missing"));
+    }
+    let temp = TempFolder::new()?;
+    let copy = temp.path().join("state");
+    copy_folder(path, &copy)?;
+    read_at(&copy, path)
+}
+
+/// The data key of the state of a generation.
+pub(crate) fn key_of(folder: &Path, generation: u64) -> Result<KeyId, StoreError> {
+    let path = Part::State.path(folder, generation);
+    let db = open::open(&path)?;
+    let key = description(&db, &path)?.1.key;
+    open::close(db, &path)?;
+    Ok(key)
+}
+
+/// Reads the database at a path. Errors name another one, of which it can be a copy.
+fn read_at(path: &Path, name: &Path) -> Result<SavedState, StoreError> {
+    let damaged = |found: &str| StoreError::corrupt(name, found);
+    let db = open::open(path).map_err(|error| match error.code {
+        Code::StoreCorrupt => damaged("its database cannot be opened"),
+        _ => error,
+    })?;
+    let (described, of) = description(&db, name)?;
+    let mut memory = Vec::with_capacity(described.bytes.min(MOST_RESERVED) as usize);
+    guarded(name, || {
+        for row in db.iter() {
+            let (key, value) = row?;
+            if key != DESCRIPTION {
+                memory.extend_from_slice(&value);
+            }
+        }
+        Ok(())
+    })?;
+    open::close(db, path)?;
+    let (digest, starts) = rayon::join(
+        || blake3::Hasher::new().update_rayon(&memory).finalize(),
+        // Each record tells where the next one starts, so only one thread can find them. If the hash is wrong, they do not
+        // count.
+        || starts_of_records(&memory),
+    );
+    if memory.len() as u64 != described.bytes || digest.to_hex().as_str() != described.digest {
+        return Err(damaged("its digest does not match its content"));
+    }
+    let records = starts.and_then(|starts| StateRecords::in_memory(Bytes::from(memory), &starts));
+    let records = records.filter(|records| records.len() as u64 == described.records);
+    let records = records.ok_or_else(|| damaged("its records cannot be read"))?;
+    Ok(SavedState { of, records, bytes: described.bytes })
+}
+
+fn description(db: &Db, name: &Path) -> Result<(Description, StateOf), StoreError> {
+    let damaged = || StoreError::corrupt(name, "its description cannot be read");
+    let found = guarded(name, || db.get(DESCRIPTION))?;
+    let described: Option<Description> = found.and_then(|found| serde_json::from_slice(&found).ok());
+    let described = described.ok_or_else(damaged)?;
+    if described.format != FORMAT {
+        return Err(other_format(name, &described.format));
+    }
+    let hash: Hash = blake3::Hash::from_hex(&described.hash).map_err(|_| damaged())?.into();
+    let Description { position, revision, next_order, key, .. } = described;
+    let store = store_named(&described.store).ok_or_else(damaged)?;
+    let of = StateOf { store, tip: Tip { position, hash, revision, next_order }, key };
+    Ok((described, of))
+}
+
+/// Finds where each record starts, or none if one has no complete head. The last one may be longer than the memory.
+fn starts_of_records(memory: &[u8]) -> Option<Vec<usize>> {
+    let (mut at, mut starts) = (0, Vec::new());
+    while let Some(rest) = memory.get(at..).filter(|rest| !rest.is_empty()) {
+        starts.push(at);
+        at = at.checked_add(record_length(rest)?)?;
+    }
+    Some(starts)
+}
+
+/// Removes the states of all generations but these.
+pub(crate) fn remove_others(folder: &Path, kept: &[u64]) -> Result<(), StoreError> {
+    let others = Part::State.generations(folder)?.into_iter().filter(|generation| !kept.contains(generation));
+    others.map(|generation| Part::State.path(folder, generation)).try_for_each(|path| open::remove(&path))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn of() -> StateOf {
+        let tip = Tip { position: 7, hash: [9; 32], revision: 5, next_order: 3 };
+        StateOf { store: [1; 16], tip, key: KeyId::default() }
+    }
+
+    fn records(count: usize) -> Vec<KeyedRecord> {
+        (0..count).map(|at| (format!("r/HttpsEdge//edghts_{at:06}"), vec![at as u8; 100 + at % 900])).collect()
+    }
+
+    fn written(folder: &Path, count: usize) -> u64 {
+        write(folder, 2, of(), &mut records(count).into_iter().map(Ok)).unwrap()
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_wherever_it_is_opened() {
+        for count in [0, 1, 31, 32, 33, 5_000] {
+            let folder = tempfile::tempdir().unwrap();
+            let bytes = written(folder.path(), count);
+            for access in [Access::ReadOnly, Access::Alone, Access::ReadOnly] {
+                let read = read(folder.path(), 2, access).unwrap();
+                let found: Vec<KeyedRecord> =
+                    read.records.iter().map(|(key, value)| (key.to_owned(), value.to_vec())).collect();
+                assert!(found == records(count), "{count} records");
+                assert_eq!((read.of.tip, read.of.store, read.bytes), (of().tip, of().store, bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn sled_alone_reads_the_documented_layout() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), 100);
+        let db = sled::open(Part::State.path(folder.path(), 2)).unwrap();
+        let mut names = Vec::new();
+        for row in db.iter() {
+            let (key, value) = row.unwrap();
+            let mut rest = &value[..];
+            while key != "meta" && !rest.is_empty() {
+                let (length, after) = rest.split_first_chunk().unwrap();
+                let (value, after) = after.split_first_chunk().unwrap();
+                let (name, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+                names.push(String::from_utf8(name.to_vec()).unwrap());
+                rest = after.get(u64::from_le_bytes(*value) as usize..).unwrap();
+            }
+        }
+        assert_eq!(names, records(100).into_iter().map(|(key, _)| key).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_damage_of_the_database_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        written(folder.path(), 500);
+        let path = Part::State.path(folder.path(), 2);
+        let db = path.join("db");
+        let whole = fs::read(&db).unwrap();
+        let step = whole.len() / 40;
+        let mut harmless = 0;
+        for at in (step / 2..whole.len()).step_by(step) {
+            let mut damaged = whole.clone();
+            *damaged.get_mut(at).unwrap() ^= 4;
+            fs::write(&db, &damaged).unwrap();
+            match read(folder.path(), 2, Access::ReadOnly) {
+                Ok(read) => {
+                    harmless += 1;
+                    assert_eq!(read.records.len(), 500, "byte {at}");
+                }
+                Err(error) => assert_eq!(error.code, Code::StoreCorrupt, "byte {at}: {error}"),
+            }
+        }
+        assert!(harmless < 40, "some bytes have content");
+        fs::remove_dir_all(&path).unwrap();
+        assert_eq!(read(folder.path(), 2, Access::Alone).err().unwrap().code, Code::StoreCorrupt);
+        assert!(!path.exists(), "nothing is created in its place");
+    }
+
+    #[test]
+    fn an_error_in_the_middle_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let failed = || Err(StoreError::new(Code::Internal, "no"));
+        let mut broken = records(100).into_iter().map(Ok).chain(std::iter::once_with(failed));
+        assert!(write(folder.path(), 2, of(), &mut broken).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

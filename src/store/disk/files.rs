@@ -1,0 +1,326 @@
+//! The files of a store's folder: their names, and how they are created, locked and made durable.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::OFlags, io::Errno};
+
+use super::lock_wait::{MOMENT, patiently};
+use crate::{
+    model::code::Code,
+    store::{StoreError, fault},
+};
+
+/// The file that a writer locks, and that readers share.
+pub(crate) const LOCK: &str = "lock";
+
+/// The longest URL of a server in a lock.
+const LONGEST_URL: u64 = 512;
+
+/// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
+const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
+
+/// The size of a trial write: more than most commits.
+const PROBE_BYTES: usize = 1 << 18;
+
+/// What a numbered file or folder has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// The complete state at the start of a generation: the folder of a sled database.
+    State,
+    /// The batches of a generation.
+    Log,
+}
+
+impl Part {
+    const ALL: [(Part, &str); 2] = [(Part::State, "state"), (Part::Log, "log")];
+
+    /// Returns the path of the one of a generation.
+    pub(crate) fn path(self, folder: &Path, generation: u64) -> PathBuf {
+        folder.join(self.name(generation))
+    }
+
+    /// Returns the name of the one of a generation.
+    pub(crate) fn name(self, generation: u64) -> String {
+        let name = Self::ALL.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name);
+        format!("{name}.{generation:010}")
+    }
+
+    /// Parses what [`Part::name`] returns.
+    pub(crate) fn parse(name: &str) -> Option<(Self, u64)> {
+        let (name, number) = name.split_once('.')?;
+        let (part, _) = Self::ALL.iter().find(|(_, known)| *known == name)?;
+        let is_number = number.len() == 10 && number.bytes().all(|byte| byte.is_ascii_digit());
+        number.parse().ok().filter(|_| is_number).map(|number| (*part, number))
+    }
+
+    /// Lists the generations that have one, in order.
+    pub(crate) fn generations(self, folder: &Path) -> Result<Vec<u64>, StoreError> {
+        let entries = fs::read_dir(folder).map_err(|error| StoreError::io("read", folder, &error))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|error| StoreError::io("read", folder, &error))?.file_name();
+            let parsed = name.to_str().and_then(Self::parse).filter(|(part, _)| *part == self);
+            found.extend(parsed.map(|(_, generation)| generation));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// Creates a folder that only its owner can access. An existing folder keeps its mode.
+pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
+    if path.exists() {
+        let other = || StoreError::new(Code::StoreFormat, format!("{} is not a folder", path.display()));
+        return if path.is_dir() { Ok(()) } else { Err(other()) };
+    }
+    let missing = path.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists());
+    let missing: Vec<&Path> = missing.collect();
+    fault::point("folder.create").map_err(|error| StoreError::io("create", path, &error))?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(|error| StoreError::io("create", path, &error))?;
+    // After a power loss, a synced file is lost if the name of its folder, or of a parent folder, was not durable.
+    missing.into_iter().try_for_each(sync_folder)
+}
+
+/// Tries again for a moment while a store is locked.
+pub(super) fn when_free<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    patiently(MOMENT, |error: &StoreError| error.code == Code::StoreLocked, open)
+}
+
+/// Locks a folder for as long as the returned files are open.
+pub(crate) fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
+    when_free(|| try_lock(folder))
+}
+
+fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
+    let path = folder.join(LOCK);
+    // On a full disk no file can be created, so an existing lock file is only opened.
+    let file = match open(&path, OpenOptions::new().write(true)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
+        opened => opened,
+    };
+    let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
+    }
+    // A server that is gone must not be named.
+    if file.metadata().is_ok_and(|facts| facts.len() > 0) {
+        let _ = fault::point("lock.clear").and_then(|()| file.set_len(0));
+    }
+    // People remove lock files, so the folder is locked as well where the file system supports it.
+    let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    match held.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(locked(folder)),
+        _ => Ok([file, held]),
+    }
+}
+
+/// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
+pub(crate) fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
+    when_free(|| try_lock_shared(folder))
+}
+
+fn try_lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
+    let path = folder.join(LOCK);
+    let mut held = Vec::new();
+    match open(&path, OpenOptions::new().read(true)) {
+        Ok(file) => match file.try_lock_shared() {
+            Ok(()) => held.push(file),
+            Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
+        },
+        // Writers lock the folder as well, and a lock file must not be created here.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(StoreError::io("open", &path, &error)),
+    }
+    let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
+        _ => held.push(file),
+    }
+    Ok(held)
+}
+
+/// Returns the error for a folder that another process has open.
+pub(super) fn locked(folder: &Path) -> StoreError {
+    let server = noted_server(folder).map(|url| format!(" at {url}")).unwrap_or_default();
+    let folder = folder.display();
+    let message = format!("the store {folder} is in use by another process, perhaps `edgewright serve`{server}");
+    StoreError::new(Code::StoreLocked, message)
+}
+
+/// Notes in the lock of an open store where its server listens, for the message to other processes. It is only a hint, so it
+/// is not an error if it cannot be written.
+pub(crate) fn note_server(folder: &Path, url: &str) {
+    let noting = fault::point("lock.note");
+    let file = noting.and_then(|()| open(&folder.join(LOCK), OpenOptions::new().write(true).truncate(true)));
+    let _ = file.and_then(|mut file| file.write_all(url.as_bytes()));
+}
+
+/// The server that a lock names. Whoever locks the store for writing removes the name.
+fn noted_server(folder: &Path) -> Option<String> {
+    let mut text = String::new();
+    let file = open(&folder.join(LOCK), OpenOptions::new().read(true)).ok()?;
+    file.take(LONGEST_URL).read_to_string(&mut text).ok()?;
+    let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    (is_url && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
+}
+
+/// Returns options to create a file that only its owner can read, because it contains private keys.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
+pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(CAREFULLY).open(path);
+    let special = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        // The error of opening a socket, a folder or a link does not say what it is.
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if special { Err(io::Error::other("not a regular file")) } else { opened }
+}
+
+/// Reads a whole file of the store.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the error of a file that cannot be read. It is damaged if it is missing, or if the disk fails to read it.
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
+        _ if Errno::from_io_error(error) == Some(Errno::IO) => StoreError::corrupt(path, "the disk cannot read it"),
+        _ => StoreError::io("read", path, error),
+    }
+}
+
+/// Copies a file of the store, which is either complete or missing then, even after a power loss.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let mut source = open(from, File::options().read(true)).map_err(|error| unreadable(from, &error))?;
+    write_whole(to, |writer| io::copy(&mut source, writer).map(|_| ()))
+}
+
+/// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
+pub(crate) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
+    let temporary = path.with_extension("tmp");
+    fault::point("file.create")?;
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())));
+        }
+        _ => {}
+    }
+    let file = private().read(true).write(true).create_new(true).open(&temporary)?;
+    Ok((temporary, file))
+}
+
+/// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
+/// forever.
+pub(crate) fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let found = match kind.is_dir() {
+            true => find_special(&entry.path())?,
+            false => (!kind.is_file()).then(|| entry.path()),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that a file of some size can be written durably.
+pub(crate) fn probe(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join("probe.tmp");
+    let written = write_whole(&path, |writer| writer.write_all(&[0; PROBE_BYTES]));
+    let removed = fault::point("file.remove").and_then(|()| fs::remove_file(&path));
+    written.and_then(|()| removed.map_err(|error| StoreError::io("remove", &path, &error)))
+}
+
+/// Removes the permissions of group and others from every file below a folder.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        let mode = metadata.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode & 0o700))?;
+        }
+        if metadata.is_dir() {
+            make_private(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that is either complete or missing, even after a power loss.
+pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("write", path, &error);
+    let (temporary, file) = create_temporary(path).map_err(failed)?;
+    let written = (|| {
+        let mut writer = io::BufWriter::with_capacity(1 << 16, file);
+        write(&mut writer)?;
+        fault::point("file.write")?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        fault::point("file.sync")?;
+        file.sync_all()
+    })();
+    let placed = written.map_err(failed).and_then(|()| rename(&temporary, path));
+    if placed.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    placed
+}
+
+/// Gives a synced temporary file its name, durably.
+pub(crate) fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
+    // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
+    let (folder, handle) = open_folder_of(path)?;
+    let renamed = fault::point("file.rename").and_then(|()| fs::rename(temporary, path));
+    renamed.map_err(|error| StoreError::io("write", path, &error))?;
+    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
+}
+
+/// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let (folder, handle) = open_folder_of(path)?;
+    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
+}
+
+fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let handle = File::open(folder).map_err(|error| StoreError::io("sync", folder, &error))?;
+    Ok((folder, handle))
+}
+
+/// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.
+pub(crate) fn exists(path: &Path) -> Result<bool, StoreError> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(StoreError::io("read", path, &error)),
+    }
+}
+
+/// Removes a file if it exists.
+pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fault::point("file.remove").and_then(|()| fs::remove_file(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", path, &error)),
+        _ => Ok(()),
+    }
+}

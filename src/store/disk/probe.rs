@@ -1,0 +1,56 @@
+//! Checks whether a store can exist at a path.
+
+use std::{fs, io, path::Path};
+
+use crate::{model::code::Code, store::StoreError};
+
+/// Returns whether a path has a store, or anything else that a new store must not replace. Fails if this cannot be
+/// read: an unreadable store must not pass for an empty one.
+pub(crate) fn probe(path: &Path) -> Result<bool, StoreError> {
+    let unreadable = |path: &Path, error: io::Error| {
+        StoreError::new(Code::StoreFailed, format!("{} cannot be read: {error}", path.display()))
+    };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(unreadable(path, error)),
+        Ok(facts) if !facts.is_dir() => return Ok(true),
+        Ok(_) => {}
+    }
+    let mut entries = fs::read_dir(path).map_err(|error| unreadable(path, error))?;
+    match entries.next() {
+        None => Ok(false),
+        Some(Err(error)) => Err(unreadable(path, error)),
+        Some(Ok(entry)) => {
+            // A folder can list names while its files are not accessible.
+            let entry = entry.path();
+            fs::symlink_metadata(&entry).map_err(|error| unreadable(&entry, error))?;
+            Ok(true)
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_told_from_what_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("empty")).unwrap();
+        fs::create_dir_all(at("used/db")).unwrap();
+        fs::write(at("file"), "x").unwrap();
+        symlink("loop", at("loop")).unwrap();
+        for (name, there) in
+            [("nowhere", false), ("nowhere/store", false), ("empty", false), ("used", true), ("file", true)]
+        {
+            assert_eq!(probe(&at(name)).unwrap(), there, "{name}");
+        }
+        for name in ["loop", "loop/store", "file/store"] {
+            assert_eq!(probe(&at(name)).unwrap_err().code, Code::StoreFailed, "{name}");
+        }
+    }
+}

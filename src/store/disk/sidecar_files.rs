@@ -1,0 +1,81 @@
+//! Files of others beside those of a store: what is derived from it and can be lost at any time, suspended sources, the
+//! commits that sources applied last, and notifications.
+
+use std::{
+    fs, io,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use super::files;
+use crate::store::{StoreError, engine::OnDisk, fault, folder::keys};
+
+/// Reads a file beside a store, if it is a regular file of at most `most` bytes.
+pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u8>> {
+    let file = files::open(&store.folder.join(name), std::fs::File::options().read(true)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then_some(bytes)
+}
+
+/// Replaces a file beside a store, durably.
+pub(crate) fn write_beside(store: &OnDisk, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    files::write_whole(&store.folder.join(name), |writer| writer.write_all(bytes))
+}
+
+/// Renames a damaged file beside a store to `NAME.damaged`, in place of an earlier one, and returns its new path.
+pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreError> {
+    let (path, aside) = (store.folder.join(name), store.folder.join(format!("{name}.damaged")));
+    fault::point("file.rename")
+        .and_then(|()| fs::rename(&path, &aside))
+        .map_err(|error| StoreError::io("rename", &path, &error))?;
+    Ok(aside)
+}
+
+/// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
+pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
+    remove_beside(folder, &["remembered", "remembered.tmp", "ties"])
+}
+
+/// Removes everything that runs left beside a store, also the manifests that they have parsed.
+pub(crate) fn forget_manifests(folder: &Path) -> Result<(), StoreError> {
+    forget_runs(folder)?;
+    remove_beside(folder, &["parsed"])
+}
+
+fn remove_beside(folder: &Path, names: &[&str]) -> Result<(), StoreError> {
+    for name in names {
+        let path = folder.join(name);
+        let removed = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(&path)),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|error| StoreError::io("remove", &path, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns whether a folder has files other than those of an interrupted creation.
+pub(crate) fn holds_something_else(folder: &Path) -> bool {
+    let ours = |name: &str| {
+        let beside = [
+            "remembered",
+            "suspensions",
+            "applied",
+            "conditions",
+            "notifications",
+            "transitions",
+            keys::KEYS,
+            keys::KEYS_COPY,
+            keys::MASTER,
+        ];
+        ["lock", "index", "kept", "head.tmp", "log.tmp", "state.tmp", "security.log"].contains(&name)
+            || beside.contains(&[".tmp", ".damaged"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name))
+            || ["state.", "log.", "security.log."].iter().any(|part| name.starts_with(part))
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|it| it.file_name().to_str().is_none_or(|name| !ours(name))))
+    })
+}

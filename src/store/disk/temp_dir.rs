@@ -1,0 +1,38 @@
+//! Folders for a while, which only their owner can read.
+
+use std::{
+    fs::{self, DirBuilder},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use crate::store::{StoreError, ids_and_clock};
+
+/// A folder that is removed with this value.
+pub(crate) struct TempFolder(PathBuf);
+
+impl TempFolder {
+    /// Creates an empty folder where temporary files belong.
+    pub(crate) fn new() -> Result<Self, StoreError> {
+        let path = std::env::temp_dir().join(ids_and_clock::fresh("edgewright-").as_str());
+        Self::at(path)
+    }
+
+    /// Creates an empty folder at a path where nothing exists.
+    pub(crate) fn at(path: PathBuf) -> Result<Self, StoreError> {
+        let created = DirBuilder::new().mode(0o700).create(&path);
+        created.map_err(|error| StoreError::io("create", &path, &error))?;
+        Ok(Self(path))
+    }
+
+    /// The path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

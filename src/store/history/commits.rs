@@ -1,0 +1,305 @@
+//! Revisions by the Git commit that they were applied from (D93).
+
+use std::fmt;
+
+use crate::{
+    model::operation::Author,
+    store::{Store, StoreError, engine::Query},
+    text::printable,
+};
+
+/// The fewest digits of an abbreviated commit id, as Git shows it.
+const FEWEST_DIGITS: usize = 7;
+/// The digits of a whole SHA-256 id.
+const MOST_DIGITS: usize = 64;
+/// How many records are read at once.
+const RECORDS: usize = 50;
+
+/// A Git commit id, whole or abbreviated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommitPrefix(String);
+
+impl CommitPrefix {
+    /// Parses 7 to 64 hexadecimal digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let fits = (FEWEST_DIGITS..=MOST_DIGITS).contains(&text.len());
+        (fits && text.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// Whether a commit id begins with these digits.
+    pub(crate) fn begins(&self, commit: &str) -> bool {
+        commit.get(..self.0.len()).is_some_and(|start| start.eq_ignore_ascii_case(&self.0))
+    }
+}
+
+impl fmt::Display for CommitPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A revision as people name it: by its number, or by a commit that it was applied from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RevisionName {
+    /// A number with too few digits for a commit.
+    Number(u64),
+    /// A commit.
+    Commit(CommitPrefix),
+    /// Decimal digits that can be either. A revision that exists has precedence.
+    Either(u64, CommitPrefix),
+    /// The current revision.
+    Latest,
+}
+
+/// The name of the current revision: a client that reads a list page by page need not know its number.
+pub(crate) const LATEST: &str = "latest";
+
+impl RevisionName {
+    /// Parses a number, a commit or `latest`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text == LATEST {
+            return Some(RevisionName::Latest);
+        }
+        // `parse` would accept a sign.
+        let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: Option<u64> = if is_decimal { text.parse().ok() } else { None };
+        match (number, CommitPrefix::parse(text)) {
+            (Some(number), Some(commit)) => Some(RevisionName::Either(number, commit)),
+            (Some(number), None) => Some(RevisionName::Number(number)),
+            (None, Some(commit)) => Some(RevisionName::Commit(commit)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Why a commit is no revision.
+#[derive(Debug)]
+pub(crate) enum NamingError {
+    /// No revision in the history was applied from it.
+    Unknown {
+        /// The commit.
+        commit: CommitPrefix,
+        /// The oldest revision in the history.
+        oldest: u64,
+    },
+    /// Revisions were applied from several commits that begin so.
+    Ambiguous {
+        /// The abbreviated commit.
+        commit: CommitPrefix,
+        /// Two of the commits.
+        commits: [String; 2],
+    },
+    /// The search was cancelled.
+    Cancelled,
+    /// The store failed.
+    Failed(StoreError),
+}
+
+impl fmt::Display for NamingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamingError::Unknown { commit, oldest } => {
+                write!(f, "no revision was applied from commit {commit}; the history begins at revision {oldest}")
+            }
+            NamingError::Ambiguous { commit, commits: [one, other] } => {
+                write!(f, "commit {commit} is ambiguous: {} and {}", printable(one), printable(other))
+            }
+            NamingError::Cancelled => f.write_str("the search was cancelled"),
+            NamingError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<StoreError> for NamingError {
+    fn from(error: StoreError) -> Self {
+        NamingError::Failed(error)
+    }
+}
+
+/// Finds the newest revision of a commit among records that are visited newest first.
+#[derive(Debug)]
+pub(crate) struct CommitSearch<'a> {
+    wanted: &'a CommitPrefix,
+    newest: Option<(String, u64)>,
+    other: Option<String>,
+}
+
+impl<'a> CommitSearch<'a> {
+    /// Starts a search.
+    pub(crate) fn new(wanted: &'a CommitPrefix) -> Self {
+        Self { wanted, newest: None, other: None }
+    }
+
+    /// Adds a revision and the commit that it was applied from. Returns whether the search is over: a whole id needs no
+    /// further search, because no other commit has it.
+    pub(crate) fn add(&mut self, commit: &str, revision: u64) -> bool {
+        // With other changes, the manifests were not those of the commit.
+        if !self.wanted.begins(commit) || is_dirty(commit) {
+            return false;
+        }
+        if commit.len() == self.wanted.0.len() {
+            (self.newest, self.other) = (Some((commit.to_owned(), revision)), None);
+            return true;
+        }
+        match &self.newest {
+            None => self.newest = Some((commit.to_owned(), revision)),
+            Some((newest, _)) if newest != commit && self.other.is_none() => self.other = Some(commit.to_owned()),
+            Some(_) => {}
+        }
+        false
+    }
+
+    /// Adds commits that were found to be in sync with a revision, after those that revisions were applied from.
+    pub(crate) fn add_in_sync(&mut self, commits: &[(String, u64)]) {
+        for (commit, revision) in commits {
+            if self.add(commit, *revision) {
+                return;
+            }
+        }
+    }
+
+    /// Returns the revision, or none if there is none.
+    pub(crate) fn finish(self) -> Result<Option<u64>, NamingError> {
+        match (self.newest, self.other) {
+            (Some((one, _)), Some(other)) => {
+                Err(NamingError::Ambiguous { commit: self.wanted.clone(), commits: [one, other] })
+            }
+            (newest, _) => Ok(newest.map(|(_, revision)| revision)),
+        }
+    }
+}
+
+impl Store {
+    /// Returns the number of a named revision, which need not exist if the name is a number. For a commit, reads the
+    /// history from disk until `is_cancelled` returns true. `in_sync` has commits that were found to be in sync with a
+    /// revision, which counts if the history has none.
+    pub(crate) fn revision_named(
+        &self,
+        name: &RevisionName,
+        in_sync: &[(String, u64)],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<u64, NamingError> {
+        match name {
+            RevisionName::Number(number) => Ok(*number),
+            RevisionName::Latest => Ok(self.snapshot().revision),
+            RevisionName::Commit(commit) => self.newest_from(commit, in_sync, is_cancelled),
+            RevisionName::Either(number, _) if *number <= self.snapshot().revision => Ok(*number),
+            RevisionName::Either(number, commit) => match self.newest_from(commit, in_sync, is_cancelled) {
+                Err(NamingError::Unknown { .. }) => Ok(*number),
+                found => found,
+            },
+        }
+    }
+
+    /// The newest revision that was applied from a commit.
+    fn newest_from(
+        &self,
+        commit: &CommitPrefix,
+        in_sync: &[(String, u64)],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<u64, NamingError> {
+        let mut search = CommitSearch::new(commit);
+        let (mut before, mut is_over) = (u64::MAX, false);
+        'search: loop {
+            if is_cancelled() {
+                return Err(NamingError::Cancelled);
+            }
+            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
+            let Some(last) = records.last().map(|record| record.position) else { break };
+            for record in &records {
+                if let (Author::Source { commit: Some(commit), .. }, Some(revision)) = (&record.author, record.revision)
+                    && search.add(commit, revision)
+                {
+                    is_over = true;
+                    break 'search;
+                }
+            }
+            before = last;
+        }
+        if !is_over {
+            search.add_in_sync(in_sync);
+        }
+        match search.finish()? {
+            Some(revision) => Ok(revision),
+            None => Err(NamingError::Unknown { commit: commit.clone(), oldest: self.oldest_revision()? }),
+        }
+    }
+}
+
+/// Whether the manifests of a commit had other changes (D29).
+pub(super) fn is_dirty(commit: &str) -> bool {
+    commit.ends_with("-dirty")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        store::{Commit, MEMORY, ids_and_clock},
+    };
+
+    /// A store with a revision from each of these commits.
+    fn applied_from(commits: &[&str]) -> Store {
+        let store = Store::open(MEMORY).unwrap();
+        for (number, commit) in commits.iter().enumerate() {
+            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
+            let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+            let author = Author::source("shop", Some((*commit).to_owned()));
+            store.commit(Commit { base: None, operations: vec![create], author, at: ids_and_clock::now() }).unwrap();
+        }
+        store
+    }
+
+    fn find(store: &Store, name: &str) -> Result<u64, String> {
+        let name = RevisionName::parse(name).unwrap();
+        store.revision_named(&name, &[], &|| false).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_name_is_a_number_or_a_commit() {
+        let commit = |text: &str| CommitPrefix(text.to_owned());
+        assert_eq!(RevisionName::parse("123456"), Some(RevisionName::Number(123_456)));
+        assert_eq!(RevisionName::parse("1234567"), Some(RevisionName::Either(1_234_567, commit("1234567"))));
+        assert_eq!(RevisionName::parse("latest"), Some(RevisionName::Latest));
+        assert_eq!(RevisionName::parse("ABC1234"), Some(RevisionName::Commit(commit("abc1234"))));
+        for bad in ["", "-1", "+1234567", "abc123", "latest!", "abc123g", " 1", "HEAD", &"a".repeat(65)] {
+            assert_eq!(RevisionName::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_changed_nothing_is_the_revision_that_it_is_in_sync_with() {
+        let (one, two) = ("aaaaaaa1".repeat(5), "aaaaaaa2".repeat(5));
+        let store = applied_from(&[one.as_str(), "bbbbbbb"]);
+        let in_sync = [(one.clone(), 2), (two.clone(), 2)];
+        let find = |name: &str| {
+            let name = RevisionName::parse(name).unwrap();
+            store.revision_named(&name, &in_sync, &|| false).map_err(|error| error.to_string())
+        };
+        assert_eq!((find(&two), find("aaaaaaa2")), (Ok(2), Ok(2)));
+        assert_eq!((find(&one), find("aaaaaaa1")), (Ok(1), Ok(1)), "the history comes first");
+        assert!(find("aaaaaaa").unwrap_err().contains("is ambiguous"));
+    }
+
+    #[test]
+    fn the_newest_revision_of_a_commit_is_found() {
+        let (one, two) = ("aaaaaaa1".repeat(5), "aaaaaaa2".repeat(5));
+        let dirty = format!("{one}-dirty");
+        let store = applied_from(&[one.as_str(), two.as_str(), one.as_str(), "1234567", "12345678", dirty.as_str()]);
+        assert_eq!((find(&store, &one), find(&store, "AAAAAAA1"), find(&store, "aaaaaaa2")), (Ok(3), Ok(3), Ok(2)));
+        let ambiguous = find(&store, "aaaaaaa").unwrap_err();
+        assert!(ambiguous.contains("is ambiguous") && ambiguous.contains(&two), "{ambiguous}");
+        // A whole id is not ambiguous, and a revision that does not exist can be a commit.
+        assert_eq!(find(&store, "1234567"), Ok(4));
+        assert_eq!((find(&store, "6"), find(&store, "7654321")), (Ok(6), Ok(7_654_321)));
+        assert_eq!(find(&store, "latest"), Ok(6));
+        let unknown = find(&store, "bbbbbbb").unwrap_err();
+        assert_eq!(unknown, "no revision was applied from commit bbbbbbb; the history begins at revision 1");
+        let name = RevisionName::parse("aaaaaaa1").unwrap();
+        assert!(matches!(store.revision_named(&name, &[], &|| true), Err(NamingError::Cancelled)));
+    }
+}

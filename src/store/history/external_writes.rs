@@ -1,0 +1,310 @@
+//! What others than its source have written to a resource, and where it came from: the newest records of the history,
+//! back to the one of the source (D85, D86).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::ControlFlow,
+};
+
+use serde_json::Value;
+
+use super::{blame::SetBy, touched::OWNED_BY};
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        drift::{DriftFields, ForeignWrite, writer},
+        key::Key,
+        resource::AnyResource,
+        secret::Secrets,
+        snapshot::Snapshot,
+    },
+    store::{
+        Store, StoreError,
+        commit::{
+            codec::{RECORD, decode_key, resource_changes},
+            header::{CommitHeader, Touched},
+        },
+        engine::{Query, Stories},
+    },
+};
+
+/// How many commits of others are looked into for what they wrote to edges.
+const MOST_LOOKED_INTO: usize = 32;
+/// How many headers are searched for commits of others.
+const MOST_HEADERS: usize = 1_000;
+/// The number of resources from which on a commit of the source counts for all of their fields.
+const LARGE: usize = 1_000;
+/// How many writes of others to a resource are searched.
+const MOST_SEARCHED: usize = 1_000;
+/// Where a resource came from, and what changed it last.
+#[derive(Debug, Clone)]
+pub(crate) struct Provenance {
+    /// The last change of the resource; none if that is no longer in the history.
+    pub changed: Option<SetBy>,
+    /// The last change by the resource's source, and the file and line that declared the resource then.
+    pub applied: Option<(SetBy, Option<String>)>,
+}
+
+impl Store {
+    /// Finds what others have written to fields since a source last wrote them, up to a revision, newest first. Resources
+    /// without such writes are left out.
+    pub(crate) fn foreign_writes(
+        &self,
+        keys: &[Key],
+        source: &str,
+        upto: u64,
+    ) -> Result<HashMap<Key, Vec<ForeignWrite>>, StoreError> {
+        if keys.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let (state, reader) = (self.snapshot(), self.entry_reader());
+        let paths: Vec<String> = keys.iter().map(Key::path).collect();
+        let mut searches: Vec<ForeignSearch> = keys.iter().map(|_| ForeignSearch::default()).collect();
+        let wanted = Stories { paths: &paths, before: u64::MAX, source: None };
+        self.engine.stories(wanted, &mut |number, header, entry| {
+            let Some(search) = searches.get_mut(number) else { return Ok(ControlFlow::Break(())) };
+            let Some(revision) = header.revision.filter(|revision| *revision <= upto) else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            search.read += 1;
+            let is_own = header.applied_by() == Some(source);
+            // A look at its fields, for each resource, would cost more than the rest of a run.
+            if is_own && header.changed > LARGE {
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(touched) = reader.touched(entry)? else { return Ok(ControlFlow::Continue(())) };
+            let (write, received) = written_by(header, revision, touched, source, &state);
+            let is_over = search.add(is_own, write, received) || search.read >= MOST_SEARCHED;
+            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        let found = keys.iter().cloned().zip(searches.into_iter().map(|search| search.writes));
+        Ok(found.filter(|(_, writes)| !writes.is_empty()).collect())
+    }
+
+    /// Whether nobody but a source has written to edges and routes, so that [`Store::foreign_writes`] finds nothing for
+    /// any of them that the source owns.
+    pub(crate) fn edges_are_written_by(&self, source: &str) -> Result<bool, StoreError> {
+        let others: Vec<u64> = self
+            .headers(&Query::All, u64::MAX, MOST_HEADERS)?
+            .into_iter()
+            .filter(|header| header.revision.is_some() && header.changed > 0)
+            .filter(|header| header.applied_by() != Some(source))
+            .map(|header| header.position)
+            .collect();
+        if others.len() > MOST_LOOKED_INTO {
+            return Ok(false);
+        }
+        let is_edge = |key: &str| {
+            let key = decode_key(RECORD, key.as_bytes());
+            key.is_ok_and(|key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute))
+        };
+        for position in others {
+            let Some(batch) = self.engine.commit(position)? else { return Ok(false) };
+            if resource_changes(&batch.entries).any(|entry| is_edge(entry.key)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the fields of a Spec in the form of the history.
+    pub(crate) fn digested(&self, spec: &dyn AnyResource) -> Result<DriftFields, StoreError> {
+        let fields = spec.to_json(Secrets::Digested(&self.digest_key));
+        fields.map_err(|error| StoreError::new(Code::Internal, error.to_string()))
+    }
+
+    /// Finds the last change of a resource, and the last one by its source, if it has one.
+    pub(crate) fn provenance(&self, key: &Key, source: Option<&str>) -> Result<Provenance, StoreError> {
+        let mut found = Provenance { changed: None, applied: None };
+        self.story(&key.path(), u64::MAX, None, &mut |header, entry| {
+            let Some(revision) = header.revision else { return Ok(ControlFlow::Continue(())) };
+            let set = SetBy { revision, at: header.at, author: header.author.clone() };
+            let is_own = source.is_some() && header.applied_by() == source;
+            if is_own {
+                let place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
+                found.applied = Some((set.clone(), place));
+            }
+            found.changed.get_or_insert(set);
+            Ok(if is_own || source.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(found)
+    }
+}
+
+/// The search for what others have written to a resource, from its newest commit to older ones.
+#[derive(Debug, Default)]
+struct ForeignSearch {
+    writes: Vec<ForeignWrite>,
+    /// The fields that the source itself has written since. It may have left others as somebody had set them.
+    own: BTreeSet<String>,
+    /// How many commits were read.
+    read: usize,
+}
+
+impl ForeignSearch {
+    /// Adds what a commit wrote. Returns whether older ones do not matter.
+    fn add(&mut self, is_own: bool, mut write: ForeignWrite, received: Received) -> bool {
+        let is_whole = write.before.is_none() || write.after.is_none();
+        let is_end = received == Received::Yes;
+        if is_own {
+            self.own.extend([&write.before, &write.after].into_iter().flatten().flat_map(names_in));
+            return is_end || is_whole;
+        }
+        for side in [&mut write.before, &mut write.after].into_iter().flatten() {
+            if let Some(fields) = side.as_object_mut() {
+                fields.retain(|name, _| !self.own.contains(name));
+            }
+        }
+        let is_empty = |side: &Option<Value>| side.as_ref().is_none_or(|side| names_in(side).next().is_none());
+        if is_whole || !is_empty(&write.before) || !is_empty(&write.after) {
+            self.writes.push(write);
+        }
+        is_end
+    }
+}
+
+fn names_in(side: &Value) -> impl Iterator<Item = String> {
+    side.as_object().into_iter().flat_map(|fields| fields.keys().cloned())
+}
+
+/// Whether a record gave a resource that was there to the source that is asked about: from another source, or from nobody. It
+/// took over what was there, so what others had written before is none of its drift (D85, D104).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Yes,
+    No,
+}
+
+/// What a commit wrote to a resource, and whether `source` received the resource by it. `state` has the descriptions of API
+/// keys.
+fn written_by(
+    header: &CommitHeader,
+    revision: u64,
+    touched: Touched,
+    source: &str,
+    state: &Snapshot,
+) -> (ForeignWrite, Received) {
+    let Touched { mut before, mut after, .. } = touched;
+    let owner_in = |side: &mut Option<Value>| {
+        let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
+        claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))
+    };
+    let (owner, next) = (owner_in(&mut before), owner_in(&mut after));
+    let was_there = before.is_some() && owner.as_deref() != Some(source);
+    let is_received = was_there && next.as_deref() == Some(source);
+    let (by, at) = (writer(&header.author, state), header.at.to_string());
+    let write = ForeignWrite { before, after, owner, by, revision, at };
+    (write, if is_received { Received::Yes } else { Received::No })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{
+            id::Id,
+            kind::{https_edge::HttpsEdge, owner::Owner},
+            operation::{Author, Claim, Operation},
+        },
+        store::{Commit, ids_and_clock},
+    };
+
+    fn key() -> Key {
+        Key::new(Kind::HttpsEdge, Id::new("edghts_1"))
+    }
+
+    fn commit(store: &Store, author: Author, operation: Operation) {
+        store.commit(Commit { base: None, operations: vec![operation], author, at: ids_and_clock::now() }).unwrap();
+    }
+
+    fn patch(text: &str) -> Operation {
+        let spec = Arc::new(HttpsEdge { description: text.into(), ..HttpsEdge::default() });
+        Operation::Patch { key: key(), spec, fields: vec!["description".into()] }
+    }
+
+    /// A resource of `shop` that was applied as revision 1, and changed by others as revisions 2, 4 and 5.
+    fn history(store: &Store) {
+        let shop = || Author::source("shop", Some("4f2a".into()));
+        let claim = Some(Arc::new(Claim { source: "shop".into(), name: "a".into(), ..Claim::default() }));
+        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim, token: None };
+        commit(store, shop(), create);
+        commit(store, Author::Local, patch("before"));
+        commit(store, shop(), patch("applied"));
+        let api = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_1") };
+        commit(store, api, patch("by hand"));
+        commit(store, Author::Local, patch("again"));
+    }
+
+    #[test]
+    fn writes_of_others_are_found_back_to_the_last_one_of_the_source() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        history(&Store::open(&path).unwrap());
+        for to_read in [false, true] {
+            let store = if to_read { Store::open_to_read(&path) } else { Store::open(&path) }.unwrap();
+            let found = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+            let told = |upto| found(upto).into_iter().map(|it| (it.revision, it.by)).collect::<Vec<_>>();
+            let (hand, again) = ((4, "API key ak_1 of usr_1".to_owned()), (5, "command line".to_owned()));
+            assert_eq!(told(5), [again, hand.clone()]);
+            assert_eq!(told(4), [hand]);
+            assert!(told(3).is_empty());
+            let first = found(4).remove(0).before.unwrap();
+            assert_eq!(first.get("description").and_then(|it| it.as_str()), Some("applied"));
+            let came = store.provenance(&key(), Some("shop")).unwrap();
+            assert_eq!((came.changed.unwrap().revision, came.applied.unwrap().0.revision), (5, 3));
+        }
+    }
+
+    #[test]
+    fn what_the_former_owner_wrote_is_no_drift_of_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        history(&store);
+        let claim = Claim { source: "pay".into(), name: "a".into(), ..Claim::default() };
+        let taken = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
+        commit(&store, Author::source("pay", None), taken);
+        let writes = |upto| store.foreign_writes(&[key()], "pay", upto).unwrap();
+        assert!(writes(6).is_empty(), "{:?}", writes(6));
+        commit(&store, Author::Local, patch("by hand since"));
+        assert_eq!(writes(7).remove(&key()).map(|writes| writes.len()), Some(1));
+    }
+
+    #[test]
+    fn what_was_written_before_the_adoption_is_no_drift() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let create = Operation::Create { key: key(), spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+        commit(&store, Author::Local, create);
+        commit(&store, Author::Local, patch("by hand"));
+        let claim = Claim { source: "shop".into(), name: "a".into(), ..Claim::default() };
+        let adopted = Operation::Claim { key: key(), claim: Some(Arc::new(claim)) };
+        commit(&store, Author::source("shop", None), adopted);
+        let writes = |upto| store.foreign_writes(&[key()], "shop", upto).unwrap().remove(&key()).unwrap_or_default();
+        assert!(writes(3).is_empty(), "{:?}", writes(3));
+        commit(&store, Author::Local, patch("by hand since"));
+        assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);
+    }
+
+    #[test]
+    fn an_edge_that_others_have_written_is_found_in_the_log() {
+        let create = |key: Key, spec: Arc<dyn AnyResource>| Operation::Create { key, spec, claim: None, token: None };
+        for is_changed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = Store::open(folder.path()).unwrap();
+            commit(&store, Author::source("shop", None), create(key(), Arc::new(HttpsEdge::default())));
+            let owner = create(Key::new(Kind::Owner, Id::new("usr_1")), Arc::new(Owner::default()));
+            commit(&store, Author::Local, owner);
+            if is_changed {
+                commit(&store, Author::Local, patch("by hand"));
+            }
+            drop(store);
+            let store = Store::open_to_read(folder.path()).unwrap();
+            assert_eq!(store.edges_are_written_by("shop").unwrap(), !is_changed);
+            assert!(!store.edges_are_written_by("other").unwrap());
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What readers ask of the history: commits in lists, the story of a resource, who set each field, earlier states, what
+//! others than its source have written to a resource, and what a rollback leaves.
+//!
+//! Each is answered from headers and the few entries that it needs, through [`Engine`](super::engine::Engine); only the
+//! newest revisions are in memory (`recent`).
+
+pub(crate) mod blame;
+pub(crate) mod commits;
+pub(crate) mod declared;
+pub(crate) mod external_writes;
+pub(crate) mod masked;
+pub(crate) mod past;
+pub(crate) mod recent;
+pub(crate) mod records;
+pub(crate) mod rejected;
+pub(crate) mod select;
+pub(crate) mod stories;
+pub(crate) mod touched;

@@ -1,0 +1,371 @@
+//! The newest revisions in memory, for readers that follow the store. A reader has a cursor instead of a queue: one that
+//! is too slow falls behind this window, and delays no commit.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::{
+    model::{key::Key, operation::Claim, snapshot::Snapshot},
+    store::{
+        Revision, StoreError,
+        commit::{
+            codec::{self, Former},
+            entries::CommitEntries,
+            header::CommitHeader,
+        },
+        engine::{Batch, State, Tip},
+        seal::Keyring,
+    },
+};
+
+/// The most revisions in memory.
+const MOST_REVISIONS: usize = 1000;
+/// The most changes of all revisions but the oldest: each keeps a former state of a resource in memory.
+const MOST_CHANGES: usize = 10_000;
+/// The most bytes of what these changes wrote to the store.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What a revision did to a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeEvent {
+    /// The resource is new.
+    Created,
+    /// The resource existed before.
+    Updated,
+    /// The resource no longer exists.
+    Deleted,
+}
+
+impl ChangeEvent {
+    /// Returns what happened to a resource that existed before or after, or none if it did neither.
+    pub(crate) fn of(before: bool, after: bool) -> Option<Self> {
+        match (before, after) {
+            (false, true) => Some(ChangeEvent::Created),
+            (true, true) => Some(ChangeEvent::Updated),
+            (true, false) => Some(ChangeEvent::Deleted),
+            (false, false) => None,
+        }
+    }
+
+    /// Returns the name of the event.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ChangeEvent::Created => "created",
+            ChangeEvent::Updated => "updated",
+            ChangeEvent::Deleted => "deleted",
+        }
+    }
+}
+
+/// A resource that differs between two revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedResource {
+    /// Its key.
+    pub key: Key,
+    /// What happened to it.
+    pub event: ChangeEvent,
+    /// The claim of the source that owns it, or that owned it before this revision.
+    pub claim: Option<Arc<Claim>>,
+}
+
+/// Describes the resources that differ between two revisions, in the order of their keys.
+pub(crate) fn changed_resources(
+    before: &Snapshot,
+    after: &Snapshot,
+    changed: &BTreeSet<Key>,
+) -> Arc<[ChangedResource]> {
+    let describe = |key: &Key| {
+        let (old, new) = (before.get(key), after.get(key));
+        let event = ChangeEvent::of(old.is_some(), new.is_some())?;
+        let claim = [new, old].into_iter().flatten().find_map(|entry| entry.claim.clone());
+        Some(ChangedResource { key: key.clone(), event, claim })
+    };
+    let keys: Vec<&Key> = changed.iter().collect();
+    let described: Vec<ChangedResource> = keys.into_par_iter().with_min_len(256).filter_map(describe).collect();
+    described.into()
+}
+
+/// The next revision for a reader.
+#[derive(Debug)]
+pub(crate) enum NextRevision {
+    /// The revision after the one that the reader knows.
+    Here(Revision),
+    /// There is none yet.
+    NotYet,
+    /// It is no longer in memory.
+    Gone,
+}
+
+/// The newest revisions.
+pub(crate) struct Recent {
+    window: Mutex<Window>,
+    newer: Condvar,
+    newest: watch::Sender<u64>,
+}
+
+/// The states that have left the window.
+#[derive(Default)]
+pub(crate) struct Evicted {
+    pub(crate) snapshots: Vec<Arc<Snapshot>>,
+    /// How many states of resources are only in them.
+    pub(crate) replaced: usize,
+}
+
+struct Window {
+    /// The revision before the oldest one in memory.
+    start: u64,
+    kept: VecDeque<KeptRevision>,
+    changes: usize,
+    bytes: usize,
+}
+
+struct KeptRevision {
+    revision: Revision,
+    /// The size of the resources that it wrote.
+    bytes: usize,
+}
+
+impl Recent {
+    /// Starts after a revision, with no revision in memory.
+    pub(crate) fn after(revision: u64) -> Self {
+        let window = Window { start: revision, kept: VecDeque::new(), changes: 0, bytes: 0 };
+        Self { window: Mutex::new(window), newer: Condvar::new(), newest: watch::Sender::new(revision) }
+    }
+
+    /// Restores a state with the revisions at the end of its log, so that a restart does not interrupt readers.
+    pub(crate) fn restored(mut state: State, keyring: Option<&Keyring>) -> Result<(Arc<Snapshot>, Self), StoreError> {
+        let mut batches = std::mem::take(&mut state.earlier);
+        batches.extend_from_slice(&state.batches);
+        let unfitting = batches.len() - fitting(&batches);
+        let newest = Arc::new(codec::restore(state, keyring)?);
+        let (mut after, mut revisions) = (Arc::clone(&newest), Vec::new());
+        // Each state is the one after it without what its batch did.
+        for (number, batch) in batches.iter().enumerate().skip(unfitting).rev() {
+            let previous = match number.checked_sub(1).and_then(|number| batches.get(number)) {
+                Some(previous) => Tip::after(previous),
+                None if batch.position == 1 => Tip::default(),
+                // Nothing says what it followed.
+                None => break,
+            };
+            if previous.revision == batch.revision {
+                continue;
+            }
+            let mut former = Former::default();
+            former.add(batch);
+            // Readers cannot follow from before a commit that does not say who made it.
+            let Ok(CommitHeader { at, author, .. }) = CommitHeader::from_bytes(&batch.header) else { break };
+            let before = Arc::new(former.before(&after, previous.revision, previous.next_order, keyring)?);
+            let changed = changed_resources(&before, &after, &codec::changed_keys(batch)?);
+            let snapshot = std::mem::replace(&mut after, before);
+            revisions.push((Revision { snapshot, changed, author, at }, bytes_of(&batch.entries)));
+        }
+        let recent = Self::after(after.revision);
+        drop(recent.push(revisions.into_iter().rev()));
+        Ok((newest, recent))
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds revisions with the sizes of what they wrote, and wakes readers once for all. Returns what leaves the window, so
+    /// that the caller chooses the thread that frees it.
+    pub(crate) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> Evicted {
+        let (mut left, mut newest) = (Evicted::default(), None);
+        let mut window = self.window();
+        for (revision, bytes) in revisions {
+            newest = Some(revision.snapshot.revision);
+            window.push(KeptRevision { revision, bytes }, &mut left);
+        }
+        drop(window);
+        if let Some(newest) = newest {
+            self.newer.notify_all();
+            self.newest.send_replace(newest);
+        }
+        left
+    }
+
+    /// Returns the revision after `known`.
+    pub(crate) fn next(&self, known: u64) -> NextRevision {
+        let window = self.window();
+        match known.checked_sub(window.start) {
+            None => NextRevision::Gone,
+            Some(skipped) => {
+                let kept = usize::try_from(skipped).ok().and_then(|skipped| window.kept.get(skipped));
+                kept.map_or(NextRevision::NotYet, |kept| NextRevision::Here(kept.revision.clone()))
+            }
+        }
+    }
+
+    /// Waits at most `timeout` for a revision after `known`.
+    pub(crate) fn wait(&self, known: u64, timeout: Duration) {
+        let window = self.window();
+        drop(self.newer.wait_timeout_while(window, timeout, |window| window.newest() <= known));
+    }
+
+    /// Returns a receiver of the newest revision.
+    pub(crate) fn newest(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+}
+
+impl Window {
+    fn newest(&self) -> u64 {
+        self.start + self.kept.len() as u64
+    }
+
+    /// Adds a revision, and moves what leaves the window to `left`.
+    fn push(&mut self, kept: KeptRevision, left: &mut Evicted) {
+        self.changes += kept.revision.changed.len();
+        self.bytes += kept.bytes;
+        self.kept.push_back(kept);
+        while let Some(oldest) = self.kept.pop_front() {
+            // The state of the oldest revision is the first one in memory: its own changes replaced nothing there.
+            let (changes, bytes) = (self.changes - oldest.revision.changed.len(), self.bytes - oldest.bytes);
+            let fits = self.kept.len() < MOST_REVISIONS && changes <= MOST_CHANGES && bytes <= MOST_BYTES;
+            if fits || self.kept.is_empty() {
+                self.kept.push_front(oldest);
+                break;
+            }
+            (self.changes, self.bytes) = (changes, bytes);
+            self.start = oldest.revision.snapshot.revision;
+            left.replaced += self.kept.front().map_or(0, |next| next.revision.changed.len());
+            left.snapshots.push(oldest.revision.snapshot);
+        }
+    }
+}
+
+/// Returns the size of the resources that a commit writes.
+pub(crate) fn bytes_of(entries: &CommitEntries) -> usize {
+    codec::resource_changes(entries).filter_map(|entry| entry.after).map(<[u8]>::len).sum()
+}
+
+/// Returns how many of the last batches fit into the window.
+fn fitting(batches: &[Batch]) -> usize {
+    let (mut changes, mut bytes) = (0, 0);
+    let fits = |batch: &&Batch| {
+        changes += codec::resource_changes(&batch.entries).count();
+        bytes += bytes_of(&batch.entries);
+        changes <= MOST_CHANGES && bytes <= MOST_BYTES
+    };
+    batches.iter().rev().take(MOST_REVISIONS).take_while(fits).count()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{
+            Kind,
+            id::Id,
+            kind::ip_restriction::{IpRestriction, Traffic},
+            operation::{Author, Operation},
+        },
+        store::{Commit, Store, commit::entries::CommitEntry, ids_and_clock},
+    };
+
+    fn create(name: &str) -> Operation {
+        let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+        let key = Key::new(Kind::IpRestriction, Id::new(&format!("ipx_{name}")));
+        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+    }
+
+    fn commit(store: &Store, operations: Vec<Operation>) {
+        store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+    }
+
+    fn follow(store: &Store, mut known: u64, upto: u64) -> Vec<(u64, usize)> {
+        let mut seen = Vec::new();
+        while known < upto {
+            match store.next_revision(known) {
+                NextRevision::Here(revision) => {
+                    known = revision.snapshot.revision;
+                    seen.push((known, revision.changed.len()));
+                }
+                NextRevision::NotYet => store.wait_for_revision(known, Duration::from_secs(5)),
+                NextRevision::Gone => panic!("revision {known} is gone"),
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_reader_sees_every_revision_once_while_others_commit() {
+        let store = Store::open(crate::store::MEMORY).unwrap();
+        commit(&store, vec![create("first")]);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..50 {
+                        commit(store, vec![create(&format!("{writer}-{number}"))]);
+                    }
+                });
+            }
+            for known in [0, 1] {
+                let store = &store;
+                scope.spawn(move || {
+                    let expected: Vec<(u64, usize)> = (known + 1..=201).map(|revision| (revision, 1)).collect();
+                    assert_eq!(follow(store, known, 201), expected);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_window_is_limited_by_revisions_and_by_changes() {
+        let store = Store::open(crate::store::MEMORY).unwrap();
+        for number in 0..=MOST_REVISIONS {
+            commit(&store, vec![create(&number.to_string())]);
+        }
+        assert!(matches!(store.next_revision(0), NextRevision::Gone));
+        assert_eq!(follow(&store, 1, MOST_REVISIONS as u64 + 1).len(), MOST_REVISIONS);
+        // A revision of any size can be read until enough follows it.
+        let newest = store.snapshot().revision;
+        commit(&store, (0..=MOST_CHANGES).map(|number| create(&format!("large-{number}"))).collect());
+        assert!(matches!(store.next_revision(newest - 1), NextRevision::Gone));
+        commit(&store, vec![create("last")]);
+        assert_eq!(follow(&store, newest, newest + 2), [(newest + 1, MOST_CHANGES + 1), (newest + 2, 1)]);
+    }
+
+    #[test]
+    fn only_changes_of_resources_count() {
+        let entry = |key, after| CommitEntry { key, after, before: Some(&[0; 5]), ..CommitEntry::default() };
+        let entries = [
+            entry("r/HttpsEdge//a", Some(&[0; 3][..])),
+            entry("x/shop", Some(&[0; 7][..])),
+            entry("r/HttpsEdge//b", None),
+        ];
+        let entries: CommitEntries = entries.into_iter().collect();
+        assert_eq!((bytes_of(&entries), codec::resource_changes(&entries).count()), (3, 2));
+    }
+
+    #[test]
+    fn a_restart_keeps_the_revisions_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = Store::open(&path).unwrap();
+        commit(&store, vec![create("a"), create("b")]);
+        let key = Key::new(Kind::IpRestriction, Id::new("ipx_a"));
+        commit(&store, vec![Operation::Delete { key, with_children: false }]);
+        let told = |store: &Store, known: u64| match store.next_revision(known) {
+            NextRevision::Here(revision) => (revision.changed, revision.author, revision.at),
+            other => panic!("{other:?}"),
+        };
+        let expected = [told(&store, 0), told(&store, 1)];
+        assert_eq!(expected[1].0[0].event, ChangeEvent::Deleted);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!([told(&store, 0), told(&store, 1)], expected);
+        assert!(matches!(store.next_revision(2), NextRevision::NotYet));
+    }
+}

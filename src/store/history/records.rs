@@ -1,0 +1,177 @@
+//! Reads commits as people see them: headers for lists, and what they did to resources.
+
+use std::ops::ControlFlow;
+
+use super::touched::{EntryReader, TouchedOutline};
+use crate::store::{
+    Store, StoreError,
+    commit::{
+        entries::CommitEntry,
+        header::{CommitHeader, Record, Touched, calls_of},
+    },
+    engine::{Batch, Hash, Query, Stories},
+};
+
+/// Visits what a commit did to a resource. Breaks if older ones do not matter.
+type EntryVisit<'v> = dyn FnMut(&CommitHeader, &CommitEntry<'_>) -> Result<ControlFlow<()>, StoreError> + 'v;
+
+impl Store {
+    /// How entries are read.
+    pub(super) fn entry_reader(&self) -> EntryReader<'_> {
+        EntryReader { keyring: self.keyring.as_deref(), digest_key: &self.digest_key }
+    }
+
+    /// Returns the headers of at most `limit` commits before a position, newest first.
+    pub(crate) fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        self.engine.headers(query, before, limit)
+    }
+
+    /// Returns the headers of at most `limit` commits before a position that changed a resource, newest first. The resource
+    /// is named by the path of its key.
+    pub(crate) fn headers_of(&self, path: &str, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
+        let mut found: Vec<CommitHeader> = Vec::new();
+        if limit > 0 {
+            self.story(path, before, None, &mut |header, _| {
+                found.push(header.clone());
+                Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Visits what commits before a position did to a resource, newest first: all commits, or those that a source applied.
+    pub(super) fn story(
+        &self,
+        path: &str,
+        before: u64,
+        source: Option<&str>,
+        visit: &mut EntryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let wanted = Stories { paths: &[path.to_owned()], before, source };
+        self.engine.stories(wanted, &mut |_, header, entry| visit(header, entry))
+    }
+
+    /// Returns at most `limit` commits before a position, newest first, with all that they did.
+    pub fn history(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.whole(self.headers(query, before, limit)?)
+    }
+
+    /// Returns at most `limit` commits before a position that changed the resource with a path, as [`Store::history`] does.
+    pub fn history_of(&self, path: &str, before: u64, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.whole(self.headers_of(path, before, limit)?)
+    }
+
+    /// Returns commits with all that they did.
+    pub(crate) fn whole(&self, headers: Vec<CommitHeader>) -> Result<Vec<Record>, StoreError> {
+        let mut records = Vec::with_capacity(headers.len());
+        for header in headers {
+            // The retention may have dropped it meanwhile.
+            let Some(batch) = self.engine.commit(header.position)? else { continue };
+            let revision = CommitDetails { header, batch };
+            let mut resources = Vec::new();
+            revision.each_resource(self, &mut |touched| resources.push(touched))?;
+            records.push(Record { calls: revision.calls()?, header: revision.header, resources });
+        }
+        Ok(records)
+    }
+
+    /// Returns the commit that made a revision, or none if the revision does not exist or its commit is no longer kept.
+    pub fn record(&self, revision: u64) -> Result<Option<Record>, StoreError> {
+        Ok(self.history(&Query::Revision(revision), u64::MAX, 1)?.pop())
+    }
+
+    /// Returns the commit that made a revision, to read what it did to one resource after the other.
+    pub(crate) fn details(&self, revision: u64) -> Result<Option<CommitDetails>, StoreError> {
+        let Some(header) = self.headers(&Query::Revision(revision), u64::MAX, 1)?.pop() else { return Ok(None) };
+        Ok(self.engine.commit(header.position)?.map(|batch| CommitDetails { header, batch }))
+    }
+}
+
+/// A commit whose resources are read one after the other: all at once take ten times the memory.
+pub(crate) struct CommitDetails {
+    /// Its header.
+    pub header: CommitHeader,
+    batch: Batch,
+}
+
+impl CommitDetails {
+    /// Its hash: no other commit has it.
+    pub(crate) fn hash(&self) -> Hash {
+        self.batch.hash
+    }
+
+    /// The calls as `METHOD path`, in order.
+    pub(crate) fn calls(&self) -> Result<Vec<String>, StoreError> {
+        calls_of(&self.batch)
+    }
+
+    /// Visits the resources that it changed.
+    pub(crate) fn each_resource(&self, store: &Store, visit: &mut dyn FnMut(Touched)) -> Result<(), StoreError> {
+        let reader = store.entry_reader();
+        self.batch
+            .entries
+            .iter()
+            .try_for_each(|entry| reader.touched(&entry).map(|touched| touched.map_or((), &mut *visit)))
+    }
+
+    /// Returns the resources that it changed, without their values.
+    pub(crate) fn outlines(&self, store: &Store) -> Result<Vec<TouchedOutline>, StoreError> {
+        let reader = store.entry_reader();
+        self.batch.entries.iter().filter_map(|entry| reader.outline(&entry).transpose()).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{
+            Kind,
+            id::Id,
+            key::Key,
+            kind::https_edge::HttpsEdge,
+            operation::{Author, Operation},
+        },
+        store::{Attempt, Commit, MEMORY, commit::header::Outcome, ids_and_clock},
+    };
+
+    #[test]
+    fn headers_have_the_numbers_of_their_commits_and_one_resource_has_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for store in [Store::open(MEMORY).unwrap(), Store::open(folder.path()).unwrap()] {
+            let key = |number: u32| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}")));
+            let create = |number: u32| {
+                let spec = Arc::new(HttpsEdge { metadata: "x".repeat(400), ..HttpsEdge::default() });
+                Operation::Create { key: key(number), spec, claim: None, token: None }
+            };
+            store.note(Attempt::new(Author::Local), Outcome::Refused, "no".into()).unwrap();
+            let operations = (1..=3_000).map(create).collect();
+            store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+            let author = Author::source("shop", Some("4f2a111".into()));
+            let operations = vec![create(3_001)];
+            store.commit(Commit { base: None, operations, author, at: ids_and_clock::now() }).unwrap();
+            for (query, count) in [(Query::All, 3), (Query::Reconciliations, 1), (Query::Revision(1), 1)] {
+                let records = store.history(&query, u64::MAX, 10).unwrap();
+                assert_eq!(records.len(), count);
+                for record in records {
+                    assert_eq!(
+                        (record.header.operations, record.header.changed),
+                        (record.calls.len(), record.resources.len())
+                    );
+                }
+            }
+            let page = store.headers(&Query::All, 3, 1).unwrap();
+            assert_eq!(page.iter().map(|it| (it.position, it.changed)).collect::<Vec<_>>(), [(2, 3_000)]);
+            let of = |number: u32| store.headers_of(&key(number).path(), u64::MAX, 9).unwrap();
+            assert_eq!(
+                [of(7), of(3_001)].map(|found| found.into_iter().map(|it| it.position).collect::<Vec<_>>()),
+                [[2], [3]]
+            );
+            let details = store.details(1).unwrap().unwrap();
+            assert_eq!(details.outlines(&store).unwrap().len(), 3_000);
+        }
+    }
+}

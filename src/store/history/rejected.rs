@@ -1,0 +1,271 @@
+//! Which manifests a rollback leaves, and whether manifests are such (D78).
+
+mod apart;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::commits::is_dirty;
+use crate::{
+    model::{
+        code::Code,
+        id::Id,
+        operation::{Author, RejectedManifests},
+        snapshot::Snapshot,
+    },
+    store::{
+        Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commit::header::CommitHeader,
+        engine::Query,
+    },
+};
+use apart::Apart;
+
+/// How many records are read at once.
+const RECORDS: usize = 100;
+/// How many records are searched for the manifests that are in effect.
+const MOST_READ: usize = 5_000;
+/// The most manifests of a source that are remembered as left: the last ones.
+const MOST_REJECTED: usize = 16;
+
+/// Manifests of a source that were applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AppliedManifests {
+    /// Their commit, if they were in Git.
+    pub commit: Option<String>,
+    /// The revision that they made.
+    pub revision: u64,
+    /// Its time.
+    pub at: Timestamp,
+    /// The API key and its owner, if a client applied them through the API.
+    pub through: Option<(Id, Id)>,
+}
+
+impl Store {
+    /// Whether a rollback left the manifests of a source: those of a commit, or those that lead to a state.
+    pub(crate) fn is_rejected(
+        &self,
+        current: &Snapshot,
+        source: &str,
+        commit: Option<&str>,
+        after: Option<&Snapshot>,
+    ) -> Result<bool, StoreError> {
+        let rejected = current.rejected(source);
+        if rejected.is_empty() {
+            return Ok(false);
+        }
+        // Other changes can follow under the name of a commit with changes that are not committed.
+        let commit = commit.filter(|commit| !is_dirty(commit));
+        if commit.is_some() && rejected.iter().any(|left| left.commit.as_deref() == commit) {
+            return Ok(true);
+        }
+        let Some(after) = after else { return Ok(false) };
+        // One rollback leaves the same resources apart in all of its notes.
+        let mut digests: BTreeMap<&[String], String> = BTreeMap::new();
+        for left in rejected {
+            let digest = match digests.get(left.apart.as_slice()) {
+                Some(digest) => digest.clone(),
+                None => self.digest_of(after, source, &Apart::from(left.apart.as_slice()))?,
+            };
+            if left.digest == digest {
+                return Ok(true);
+            }
+            digests.insert(&left.apart, digest);
+        }
+        Ok(false)
+    }
+
+    /// Records that a state is what other manifests of a source declare, so that none are rejected any longer. `permit` is
+    /// asked inside the commit. Returns the revision; none if there is nothing to record, or others have committed since.
+    pub(crate) fn accept(
+        &self,
+        author: &Author,
+        state: &Snapshot,
+        permit: &dyn Fn() -> bool,
+    ) -> Result<Option<u64>, StoreError> {
+        let Author::Source { source, commit, .. } = author else { return Ok(None) };
+        // The state may be that of rejected manifests only because somebody has made it so by hand.
+        if state.rejected(source).is_empty() || self.is_rejected(state, source, commit.as_deref(), Some(state))? {
+            return Ok(None);
+        }
+        let accepted = self.commit_next(Attempt::new(author.clone()), |current| {
+            if current.revision == state.revision && permit() { Ok(NextState::Accepted) } else { Err(()) }
+        });
+        match accepted {
+            Ok(committed) => Ok(Some(committed.snapshot.revision)),
+            Err(Declined::Commit(CommitError::Failed(error))) => Err(error),
+            Err(Declined::Declined(()) | Declined::Commit(_)) => Ok(None),
+        }
+    }
+
+    /// Returns the manifests that a source applied last: after a rollback, those that were in effect at the revision that it
+    /// brought back, whatever others have changed besides.
+    pub(crate) fn in_effect(&self, source: &str) -> Result<Option<AppliedManifests>, StoreError> {
+        // Without a rollback, no other records count.
+        let is_rolled_back = !self.snapshot().rejected(source).is_empty();
+        let query = if is_rolled_back { Query::All } else { Query::Reconciliations };
+        let (mut before, mut read) = (u64::MAX, 0);
+        'batches: while read < MOST_READ {
+            let records = self.headers(&query, before, RECORDS)?;
+            let Some(oldest) = records.last().map(|record| record.position) else { break };
+            read += records.len();
+            for CommitHeader { revision, author, at, .. } in records {
+                match (author, revision) {
+                    (Author::Source { source: of, commit, through, destroyed, .. }, Some(revision)) if of == source => {
+                        // After a destroy, nothing is in effect.
+                        return Ok((!destroyed).then_some(AppliedManifests { commit, revision, at, through }));
+                    }
+                    (Author::Rollback { to, source: of, .. }, Some(_))
+                        if of.as_deref().is_none_or(|of| of == source) =>
+                    {
+                        let found = self.headers(&Query::Revision(to), u64::MAX, 1)?;
+                        let Some(brought_back) = found.first() else { return Ok(None) };
+                        before = brought_back.position + 1;
+                        continue 'batches;
+                    }
+                    _ => {}
+                }
+            }
+            before = oldest;
+        }
+        Ok(None)
+    }
+
+    /// Returns the manifests that a rollback leaves, of each source that it concerns. Manifests that lead to the state
+    /// that is brought back are none of them.
+    pub(crate) fn left_by(
+        &self,
+        current: &Snapshot,
+        target: &Snapshot,
+        source: Option<&str>,
+    ) -> Result<Vec<RejectedManifests>, StoreError> {
+        let sources = match source {
+            Some(source) => BTreeSet::from([source.to_owned()]),
+            None => sources_of(current).chain(sources_of(target)).cloned().collect(),
+        };
+        let mut applied = self.last_applied(&sources)?;
+        let mut rejected = Vec::new();
+        let moved = Apart::between(current, target);
+        for source in sources {
+            let mut left: Vec<RejectedManifests> = Vec::new();
+            for manifests in current.rejected(&source) {
+                let wanted = self.digest_of(target, &source, &Apart::from(manifests.apart.as_slice()))?;
+                if manifests.digest != wanted {
+                    left.push(RejectedManifests { moved_again: Vec::new(), ..manifests.clone() });
+                }
+            }
+            let (mut apart, mut live, mut wanted) = (Apart::default(), String::new(), String::new());
+            // If the source differs in nothing else, what changed hands is all there is to leave.
+            for tried in [moved.of(&source, current, target), Apart::default()] {
+                (live, wanted) = (self.digest_of(current, &source, &tried)?, self.digest_of(target, &source, &tried)?);
+                apart = tried;
+                if live != wanted {
+                    break;
+                }
+            }
+            if live != wanted {
+                let mut leave = |commit: Option<String>, digest: String| {
+                    let apart = apart.paths();
+                    let (source, moved_again) = (source.clone(), Vec::new());
+                    let manifests = RejectedManifests { source, commit, digest, apart, moved_again };
+                    if !left.contains(&manifests) {
+                        left.push(manifests);
+                    }
+                };
+                let last = match applied.remove(&source) {
+                    Some(last) => Some((last.commit, self.digest_at(last.revision, &source, &apart)?)),
+                    None => None,
+                };
+                // Others may have changed what the manifests declare, also to what the next ones declare.
+                if last.as_ref().is_none_or(|(_, digest)| digest.as_ref() != Some(&live)) {
+                    leave(None, live);
+                }
+                if let Some((commit, digest)) = last
+                    && digest.as_ref() != Some(&wanted)
+                    && (commit.is_some() || digest.is_some())
+                {
+                    leave(commit.filter(|commit| !is_dirty(commit)), digest.unwrap_or_default());
+                }
+            }
+            let surplus = left.len().saturating_sub(MOST_REJECTED);
+            rejected.extend(left.into_iter().skip(surplus));
+        }
+        Ok(rejected)
+    }
+
+    /// The last manifests of each source that changed the store.
+    fn last_applied(&self, sources: &BTreeSet<String>) -> Result<BTreeMap<String, LastApplied>, StoreError> {
+        let mut found = BTreeMap::new();
+        let mut before = u64::MAX;
+        while found.len() < sources.len() {
+            let records = self.headers(&Query::Reconciliations, before, RECORDS)?;
+            let Some(oldest) = records.last().map(|record| record.position) else { break };
+            for record in records {
+                let (Author::Source { source, commit, .. }, Some(revision)) = (record.author, record.revision) else {
+                    continue;
+                };
+                if !sources.contains(&source) || found.contains_key(&source) {
+                    continue;
+                }
+                found.insert(source, LastApplied { commit, revision });
+            }
+            before = oldest;
+        }
+        Ok(found)
+    }
+
+    /// The commit of the last manifests of a source that changed the store, if the history has them.
+    pub(crate) fn last_commit(&self, source: &str) -> Result<Option<String>, StoreError> {
+        let mut found = self.last_applied(&BTreeSet::from([source.to_owned()]))?;
+        Ok(found.remove(source).and_then(|last| last.commit))
+    }
+
+    /// The digest of what a source had at a revision, if that is still known.
+    fn digest_at(&self, revision: u64, source: &str, apart: &Apart) -> Result<Option<String>, StoreError> {
+        match self.snapshot_at(revision) {
+            // Masks are in the places of lost secrets (D96).
+            Ok(state) if has_lost_secrets(&state, source) => Ok(None),
+            Ok(state) => Ok(Some(self.digest_of(&state, source, apart)?)),
+            Err(PastError::Failed(error)) => Err(error),
+            Err(PastError::Gone { .. } | PastError::Future { .. }) => Ok(None),
+        }
+    }
+
+    /// A keyed digest of what a source has in a state, without some resources: what its manifests declare, once they are
+    /// applied.
+    fn digest_of(&self, state: &Snapshot, source: &str, apart: &Apart) -> Result<String, StoreError> {
+        let mut hasher = blake3::Hasher::new_keyed(&self.digest_key);
+        for entry in state.iter().filter(|entry| entry.is_owned_by(source) && !apart.contains(&entry.key)) {
+            let Some(claim) = &entry.claim else { continue };
+            let spec = entry.lazy_spec.digest().map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            let protected: &[u8] = if claim.prevent_destroy { b"1" } else { b"0" };
+            for part in [entry.key.path().as_bytes(), claim.name.as_bytes(), protected, spec.as_bytes().as_slice()] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part);
+            }
+            // An offer is part of what a rollback undoes (D104). The digests of all other resources are as they always were.
+            // What a rollback keeps beside that is no content of the state that it brings back.
+            if let Some(to) = claim.transfer_to.as_ref().filter(|_| !claim.is_kept_by_rollback()) {
+                hasher.update(b"transfer_to").update(&(to.len() as u64).to_le_bytes()).update(to.as_bytes());
+            }
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+fn has_lost_secrets(state: &Snapshot, source: &str) -> bool {
+    state.iter().any(|entry| entry.is_owned_by(source) && entry.lazy_spec.has_lost_secrets())
+}
+
+/// The last manifests of a source that changed the store.
+struct LastApplied {
+    commit: Option<String>,
+    /// The revision that they made.
+    revision: u64,
+}
+
+/// The sources that own a resource, or whose manifests a rollback left.
+fn sources_of(state: &Snapshot) -> impl Iterator<Item = &String> {
+    let owners = state.iter().filter_map(|entry| entry.claim.as_deref().map(|claim| &claim.source));
+    owners.chain(state.sources_with_rejected())
+}

@@ -1,0 +1,59 @@
+//! Finds the stories of resources in commits that are read one after the other.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use crate::store::{
+    StoreError,
+    commit::{
+        codec::{RECORD, decode_key, resource_changes},
+        header::{CommitHeader, damaged},
+    },
+    engine::{Batch, Stories, StoryVisit},
+};
+
+/// The resources whose stories go on: the numbers of their paths.
+pub(crate) struct OpenStories(HashMap<String, usize>);
+
+impl OpenStories {
+    /// Begins with all that are wanted.
+    pub(crate) fn of(wanted: &Stories<'_>) -> Self {
+        Self(wanted.paths.iter().cloned().zip(0..).collect())
+    }
+
+    /// Whether nobody wants to know more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a commit did something to any of these resources.
+    pub(crate) fn concern(&self, batch: &Batch) -> Result<bool, StoreError> {
+        for entry in resource_changes(&batch.entries) {
+            let path = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?.path();
+            if self.0.contains_key(&path) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Visits what a commit did to these resources.
+    pub(crate) fn visit(
+        &mut self,
+        wanted: &Stories<'_>,
+        batch: &Batch,
+        visit: &mut StoryVisit<'_>,
+    ) -> Result<(), StoreError> {
+        let header = CommitHeader::from_bytes(&batch.header)?;
+        if wanted.source.is_some() && wanted.source != header.applied_by() {
+            return Ok(());
+        }
+        for entry in resource_changes(&batch.entries) {
+            let path = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?.path();
+            let Some(number) = self.0.get(&path).copied() else { continue };
+            if visit(number, &header, &entry)? == ControlFlow::Break(()) {
+                self.0.remove(&path);
+            }
+        }
+        Ok(())
+    }
+}

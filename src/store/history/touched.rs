@@ -1,0 +1,276 @@
+//! What a commit did to each resource, as people read it: made from the values before and after it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::recent::ChangeEvent;
+use crate::{
+    model::{
+        Kind,
+        code::Code,
+        json::{self, JsonError},
+        module::{SharedModule, Slot},
+        operation::Claim,
+        resource::AnyResource,
+        secret::Secrets,
+        snapshot::Entry,
+    },
+    store::{
+        StoreError,
+        commit::{
+            codec::{RECORD, decode_key},
+            entries::CommitEntry,
+            header::{Touched, damaged},
+            record::{self, Lost},
+        },
+        seal::Keyring,
+    },
+};
+
+/// The field with the claim of a source.
+pub(crate) const OWNED_BY: &str = "(owned by)";
+
+/// Reads what a commit did to a resource.
+#[derive(Clone, Copy)]
+pub(super) struct EntryReader<'k> {
+    /// The keys of the secrets, unless these are in clear.
+    pub(super) keyring: Option<&'k Keyring>,
+    /// Secrets are digests with this key.
+    pub(super) digest_key: &'k [u8; 32],
+}
+
+impl EntryReader<'_> {
+    /// Returns what an entry did to its resource, or none if it is not the record of one.
+    pub(super) fn touched(self, entry: &CommitEntry<'_>) -> Result<Option<Touched>, StoreError> {
+        if !entry.key.starts_with(RECORD) {
+            return Ok(None);
+        }
+        let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
+        let read = |value: Option<&[u8]>, lost: Lost<'_>| {
+            let decoded = value.map(|value| record::decode(entry.key.as_bytes(), value, self.keyring, lost));
+            decoded.transpose().map_err(damaged)
+        };
+        let new = read(entry.after, Lost::Digested)?;
+        // If the secrets of one of the states are lost, those of the other one tell whether they are the same.
+        let old = match &new {
+            Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, Lost::SameAs(new))?,
+            _ => read(entry.before, Lost::Digested)?,
+        };
+        let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
+        let (before, after) = match (&old, &new) {
+            (Some(old), Some(new)) => {
+                let (was, is) = differing_fields(old, new, self.digest_key).map_err(undescribed)?;
+                (Some(was), Some(is))
+            }
+            (old, new) => {
+                let whole = |entry: &Option<Entry>| {
+                    entry.as_ref().map(|entry| fields(entry, self.digest_key)).transpose().map_err(undescribed)
+                };
+                (whole(old)?, whole(new)?)
+            }
+        };
+        let claim = new.as_ref().or(old.as_ref()).and_then(|entry| entry.claim.as_deref());
+        Ok(Some(Touched {
+            kind: key.kind,
+            path: key.path(),
+            name: claim.map(|claim| claim.name.clone()),
+            source: claim.map(|claim| claim.source.clone()),
+            declared_at: Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned),
+            reverted_drift: drift_in(entry)?,
+            before: before.map(Value::Object),
+            after: after.map(Value::Object),
+        }))
+    }
+}
+
+impl EntryReader<'_> {
+    /// Returns what an entry did to its resource without the values, or none if it is not the record of one. The values of
+    /// resources that were created or deleted are not read.
+    pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<TouchedOutline>, StoreError> {
+        #[derive(Deserialize)]
+        struct Claimed {
+            #[serde(default)]
+            claim: Option<Claim>,
+        }
+        let (Some(value), true) = (entry.after.xor(entry.before), entry.key.starts_with(RECORD)) else {
+            return Ok(self.touched(entry)?.map(TouchedOutline::of));
+        };
+        let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
+        let Claimed { claim } = serde_json::from_slice(value).map_err(damaged)?;
+        let (name, source) = claim.map(|claim| (claim.name, claim.source)).unzip();
+        Ok(Some(TouchedOutline {
+            kind: key.kind,
+            path: key.path(),
+            name,
+            source,
+            event: ChangeEvent::of(entry.before.is_some(), entry.after.is_some()),
+            fields: Vec::new(),
+            unset: BTreeSet::new(),
+            reverted_drift: drift_in(entry)?,
+            owner_before: None,
+            owner_after: None,
+        }))
+    }
+}
+
+fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
+    if entry.drift.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(entry.drift).map_err(damaged) }
+}
+
+/// What a revision did to a resource, without its values.
+#[derive(Debug)]
+pub(crate) struct TouchedOutline {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its path in the API.
+    pub path: String,
+    /// Its name in the manifests, if a source owns it.
+    pub name: Option<String>,
+    /// The source that owns it.
+    pub source: Option<String>,
+    /// What happened to it.
+    pub event: Option<ChangeEvent>,
+    /// The names of the fields that differ; none of a resource that was created or deleted.
+    pub fields: Vec<String>,
+    /// The names of those that no longer have a value.
+    pub unset: BTreeSet<String>,
+    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    pub reverted_drift: Vec<String>,
+    /// The source that owned the resource before, and the one that it was offered to, if that changed.
+    pub owner_before: Option<OwnerOutline>,
+    /// The same after the change.
+    pub owner_after: Option<OwnerOutline>,
+}
+
+/// The ownership of a resource, if a revision changed it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct OwnerOutline {
+    /// The source.
+    pub source: String,
+    /// The source that may take the resource over.
+    pub transfer_to: Option<String>,
+}
+
+impl TouchedOutline {
+    /// Outlines what was done to a resource.
+    pub(crate) fn of(touched: Touched) -> Self {
+        let Touched { kind, path, name, source, reverted_drift, before, after, .. } = touched;
+        let event = ChangeEvent::of(before.is_some(), after.is_some());
+        let fields_of = |side: Option<Value>| match side {
+            Some(Value::Object(fields)) if event == Some(ChangeEvent::Updated) => fields,
+            _ => SpecFields::new(),
+        };
+        let (before, after) = (fields_of(before), fields_of(after));
+        let is_set = |fields: &SpecFields, name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+        let unset = before.keys().filter(|name| is_set(&before, name) && !is_set(&after, name)).cloned().collect();
+        let owner = |fields: &SpecFields| fields.get(OWNED_BY).and_then(|owner| OwnerOutline::deserialize(owner).ok());
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let fields = names.into_iter().cloned().collect();
+        let (owner_before, owner_after) = (owner(&before), owner(&after));
+        Self { kind, path, name, source, event, fields, unset, reverted_drift, owner_before, owner_after }
+    }
+}
+
+/// The fields of a resource by their names.
+type SpecFields = Map<String, Value>;
+
+/// The fields of two states of a resource that differ. Modules that both share are the same, and are usually most of a Spec.
+fn differing_fields(old: &Entry, new: &Entry, digest_key: &[u8; 32]) -> Result<(SpecFields, SpecFields), JsonError> {
+    let shared = shared_modules(old.spec().as_ref(), new.spec().as_ref());
+    if !shared.is_empty() {
+        let others = |entry: &Entry| own_fields(entry, entry.spec().with_modules(&shared).as_ref(), digest_key);
+        let (was, is) = without_same(others(old)?, others(new)?);
+        // The order of more fields than one depends on all that were left out: records have always had that order.
+        if was.len() <= 1 && is.len() <= 1 {
+            return Ok((was, is));
+        }
+    }
+    Ok(without_same(fields(old, digest_key)?, fields(new, digest_key)?))
+}
+
+/// The slots that have the same module in memory, each with nothing in its place.
+fn shared_modules(one: &dyn AnyResource, other: &dyn AnyResource) -> Vec<(&'static Slot, Option<SharedModule>)> {
+    let is_shared = |slot: &&'static Slot| match (one.shared_module(slot), other.shared_module(slot)) {
+        (Some(one), Some(other)) => Arc::ptr_eq(&one, &other),
+        _ => false,
+    };
+    one.slots().iter().filter(is_shared).map(|slot| (slot, None)).collect()
+}
+
+/// Removes the fields that two objects have with the same value.
+fn without_same(mut was: SpecFields, mut is: SpecFields) -> (SpecFields, SpecFields) {
+    let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
+    for field in same {
+        was.remove(&field);
+        is.remove(&field);
+    }
+    (was, is)
+}
+
+/// The fields of a resource, with its ownership.
+pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
+    own_fields(entry, entry.spec().as_ref(), digest_key)
+}
+
+/// The same of another Spec.
+fn own_fields(entry: &Entry, spec: &dyn AnyResource, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
+    let mut fields = spec.to_json(Secrets::Digested(digest_key))?;
+    if let Some(claim) = &entry.claim {
+        fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::{
+        id::Id,
+        key::Key,
+        kind::https_edge_route::{HttpsEdgeRoute, MatchType},
+        lazy_spec::LazySpec,
+    };
+
+    #[test]
+    fn what_differs_does_not_depend_on_the_modules_that_are_shared() {
+        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
+        let route = HttpsEdgeRoute {
+            match_type: Some(MatchType::ExactPath),
+            r#match: "/a".into(),
+            compression: Some(Arc::default()),
+            request_headers: Some(Arc::default()),
+            ..HttpsEdgeRoute::default()
+        };
+        let (description, r#match): (String, String) = ("b".into(), "/b".into());
+        let entry = |spec: &HttpsEdgeRoute, source: &str| Entry {
+            key: key.clone(),
+            lazy_spec: LazySpec::new(Arc::new(spec.clone())),
+            created_at: Timestamp::UNIX_EPOCH,
+            order: 1,
+            claim: Some(Arc::new(Claim { source: source.into(), ..Claim::default() })),
+            token: None,
+            rendered: Arc::default(),
+        };
+        for (changed, source) in [
+            (route.clone(), "shop"),
+            (route.clone(), "docs"),
+            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "docs"),
+            (HttpsEdgeRoute { description: description.clone(), r#match, ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { compression: None, ..route.clone() }, "shop"),
+            (HttpsEdgeRoute { compression: Some(Arc::default()), description, ..route.clone() }, "shop"),
+        ] {
+            let (old, new) = (entry(&route, "shop"), entry(&changed, source));
+            let text = |(was, is)| format!("{} {}", Value::Object(was), Value::Object(is));
+            let whole = |entry: &Entry| fields(entry, &[1; 32]).unwrap();
+            let expected = text(without_same(whole(&old), whole(&new)));
+            assert_eq!(text(differing_fields(&old, &new, &[1; 32]).unwrap()), expected);
+        }
+    }
+}

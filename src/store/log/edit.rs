@@ -1,0 +1,33 @@
+//! Writes parts of the log anew in which a record or a value is replaced (D23).
+
+use std::path::Path;
+
+use super::{
+    appender,
+    reader::{Framed, LogReader},
+};
+pub(crate) use crate::store::{StoreError, disk::files::Part, engine::BatchEdit};
+
+/// Writes each part of the log before a generation anew of which `edit` replaces a batch. The hashes of the batches stay. A file
+/// is the former or the new one as a whole.
+pub(crate) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
+    for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation < end) {
+        let path = Part::Log.path(folder, generation);
+        let mut reader = LogReader::open(&path, true)?;
+        let mut differs = false;
+        while !differs && let Some(Framed { batch, .. }) = reader.batch()? {
+            differs = edit(&batch)?.is_some();
+        }
+        if !differs {
+            continue;
+        }
+        let mut reader = LogReader::open(&path, true)?;
+        let (store, start) = (reader.store, reader.start);
+        appender::write_whole(&path, store, start, || match reader.batch()? {
+            Some(Framed { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),
+            None if reader.rest.is_some() => Err(reader.unreadable()),
+            None => Ok(None),
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! The frame of a commit in the log: lengths, hashes, the header, the calls and the entries.
+//!
+//! A checksum covers the start of the frame and the header, and the digest there the calls and the entries. So a frame is read
+//! completely or not at all, and the header of a large one without the rest.
+
+use bytes::Bytes;
+
+use crate::store::{
+    commit::entries::{CommitEntries, digest_of},
+    engine::{Batch, Hash},
+};
+
+/// The first bytes of every frame.
+const MAGIC: [u8; 4] = *b"ewf3";
+/// Magic, lengths of the header, the calls and the entries, position, revision, next order, chain hash, digest, checksum.
+pub(super) const HEAD: usize = 4 + 4 + 8 + 8 + 8 + 8 + 8 + 32 + 32 + 32;
+/// The offset of the digest, and of the checksum.
+const DIGEST: usize = HEAD - 64;
+const CHECKSUM: usize = HEAD - 32;
+/// The longest header that is read at once.
+const LONGEST_HEADER: u64 = 16 << 20;
+
+/// The reason why bytes are not a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// The bytes end before the frame does.
+    Short,
+    /// The bytes are not what was written.
+    Damaged,
+}
+
+/// The longest frame that is written as a whole.
+const TOGETHER: u64 = 1 << 16;
+
+/// The frame of a batch. A large one is written in pieces: one with hundreds of megabytes is never in memory as a whole.
+pub(crate) struct BatchFrame<'b> {
+    batch: &'b Batch,
+    length: u64,
+    /// All bytes of a small frame.
+    whole: Option<Vec<u8>>,
+}
+
+impl<'b> BatchFrame<'b> {
+    /// Prepares the frame of a batch.
+    pub(crate) fn new(batch: &'b Batch) -> Self {
+        let rest = batch.header.len() + batch.calls.len() + batch.entries.size();
+        let frame = Self { batch, length: (HEAD + rest) as u64, whole: None };
+        let whole = (frame.length <= TOGETHER).then(|| {
+            let mut bytes = frame.head(HEAD + rest);
+            frame.content().for_each(|piece| bytes.extend_from_slice(piece));
+            bytes
+        });
+        Self { whole, ..frame }
+    }
+
+    /// Returns the length in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// All bytes, if they are few.
+    pub(super) fn whole(&self) -> Option<&[u8]> {
+        self.whole.as_deref()
+    }
+
+    /// Returns the start of a large frame, and where it ends: the content follows.
+    pub(super) fn start(&self) -> Vec<u8> {
+        self.head(HEAD)
+    }
+
+    /// What follows the start.
+    pub(super) fn content(&self) -> impl Iterator<Item = &'b [u8]> {
+        [&*self.batch.header, &*self.batch.calls].into_iter().chain(self.batch.entries.pieces())
+    }
+
+    /// Gives all bytes to `write`, in order.
+    pub(super) fn write<E>(&self, write: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        if let Some(whole) = self.whole() {
+            return write(whole);
+        }
+        write(&self.start())?;
+        self.content().try_for_each(write)
+    }
+
+    /// The start with its checksum.
+    fn head(&self, capacity: usize) -> Vec<u8> {
+        let Batch { position, revision, next_order, header, digest, hash, calls, entries } = self.batch;
+        let mut bytes = Vec::with_capacity(capacity);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
+        for number in [&(calls.len() as u64), &(entries.size() as u64), position, revision, next_order] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(hash);
+        bytes.extend_from_slice(digest);
+        bytes.extend_from_slice(&checksum(&bytes, header));
+        bytes
+    }
+}
+
+/// The lengths of the parts of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameLengths {
+    /// The length of the header.
+    pub header: u64,
+    /// The length of the calls.
+    pub calls: u64,
+    /// The length of the entries.
+    pub entries: u64,
+}
+
+impl FrameLengths {
+    /// Reads the lengths at the start of `bytes`, which only need to have that of a frame.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let head = bytes.get(..HEAD).ok_or(Unreadable::Short)?;
+        if !head.starts_with(&MAGIC) {
+            return Err(Unreadable::Damaged);
+        }
+        let long = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
+        let lengths =
+            Self { header: number::<4>(head, 4).ok_or(Unreadable::Short)?, calls: long(8)?, entries: long(16)? };
+        if lengths.header > LONGEST_HEADER { Err(Unreadable::Damaged) } else { Ok(lengths) }
+    }
+
+    /// The length of the whole frame.
+    pub(super) fn frame(self) -> Result<u64, Unreadable> {
+        let rest = self.calls.checked_add(self.entries);
+        rest.and_then(|rest| rest.checked_add(HEAD as u64 + self.header)).ok_or(Unreadable::Damaged)
+    }
+
+    /// Where the entries begin.
+    pub(crate) fn entries_at(self) -> u64 {
+        HEAD as u64 + self.header + self.calls
+    }
+}
+
+/// Parses the start of a frame and its header, which are all of these bytes, without its calls and entries.
+pub(super) fn decode_start(bytes: &[u8]) -> Result<Batch, Unreadable> {
+    let (head, header) = bytes.split_at_checked(HEAD).ok_or(Unreadable::Short)?;
+    let fields = head.get(..CHECKSUM).unwrap_or_default();
+    if head.get(CHECKSUM..) != Some(checksum(fields, header).as_slice()) {
+        return Err(Unreadable::Damaged);
+    }
+    let field = |at: usize| number::<8>(head, at).ok_or(Unreadable::Short);
+    Ok(Batch {
+        position: field(24)?,
+        revision: field(32)?,
+        next_order: field(40)?,
+        header: Bytes::copy_from_slice(header),
+        hash: hash_at(head, 48).ok_or(Unreadable::Short)?,
+        digest: hash_at(head, DIGEST).ok_or(Unreadable::Short)?,
+        calls: Bytes::new(),
+        entries: CommitEntries::default(),
+    })
+}
+
+/// Adds calls and entries to a batch, if they are its own.
+pub(super) fn complete(batch: Batch, calls: Bytes, entries: Bytes) -> Result<Batch, Unreadable> {
+    if digest_of([&*calls, &*entries].into_iter()) != batch.digest {
+        return Err(Unreadable::Damaged);
+    }
+    let entries = CommitEntries::parse(entries).map_err(|_| Unreadable::Damaged)?;
+    Ok(Batch { calls, entries, ..batch })
+}
+
+/// Parses the frame at the start of `bytes`. Returns its batch and its length.
+pub(super) fn decode(bytes: &[u8]) -> Result<(Batch, usize), Unreadable> {
+    let lengths = FrameLengths::read(bytes)?;
+    let length = usize::try_from(lengths.frame()?).map_err(|_| Unreadable::Damaged)?;
+    let frame = bytes.get(..length).ok_or(Unreadable::Short)?;
+    let (start, content) = frame.split_at_checked(HEAD + lengths.header as usize).ok_or(Unreadable::Short)?;
+    let (calls, entries) = content.split_at_checked(lengths.calls as usize).ok_or(Unreadable::Short)?;
+    let batch = decode_start(start)?;
+    Ok((complete(batch, Bytes::copy_from_slice(calls), Bytes::copy_from_slice(entries))?, length))
+}
+
+/// Returns whether a complete frame starts anywhere in these bytes. Tries at most 1,000 candidates.
+pub(super) fn is_anywhere(bytes: &[u8]) -> bool {
+    let starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
+    starts.take(1000).any(|(at, _)| bytes.get(at..).is_some_and(|rest| decode(rest).is_ok()))
+}
+
+/// Returns the offset of the first complete frame after the start of these bytes.
+pub(super) fn next_frame(bytes: &[u8]) -> Option<usize> {
+    let mut starts = bytes.windows(MAGIC.len()).enumerate().skip(1).filter(|(_, window)| *window == MAGIC);
+    starts.find(|(at, _)| bytes.get(*at..).is_some_and(|rest| decode(rest).is_ok())).map(|(at, _)| at)
+}
+
+/// The checksum of the start of a frame, over its fields and the header.
+fn checksum(fields: &[u8], header: &[u8]) -> Hash {
+    blake3::Hasher::new().update(fields).update(header).finalize().into()
+}
+
+/// Reads the little-endian number of `N` bytes at an offset.
+pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut wide = [0; 8];
+    wide.get_mut(..N)?.copy_from_slice(bytes.get(at..at + N)?);
+    Some(u64::from_le_bytes(wide))
+}
+
+/// Reads the hash at an offset.
+pub(crate) fn hash_at(bytes: &[u8], at: usize) -> Option<Hash> {
+    bytes.get(at..at + 32)?.try_into().ok()
+}
+
+/// What holds for any bytes: they are refused, or are exactly what was written; and damage is noticed.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    use std::convert::Infallible;
+
+    use crate::store::commit::entries::{decode_entry, entry_length};
+
+    let written = |batch: &Batch| {
+        let mut out = Vec::new();
+        let Ok(()) = BatchFrame::new(batch).write(&mut |piece: &[u8]| {
+            out.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+        out
+    };
+    let _ = (decode_start(bytes).is_ok(), is_anywhere(bytes), decode_entry(bytes).is_ok());
+    if let Ok((batch, length)) = decode(bytes) {
+        assert_eq!(Some(written(&batch).as_slice()), bytes.get(..length), "a frame changes when it is written again");
+    }
+    let Ok(entries) = CommitEntries::parse(Bytes::copy_from_slice(bytes)) else { return };
+    let again = entries.pieces().collect::<Vec<_>>().concat();
+    assert_eq!(again, bytes, "entries differ when they are written again");
+    let copied: CommitEntries = entries.iter().collect();
+    assert!(copied == entries && copied.size() == bytes.len(), "entries differ when they are copied");
+    let first = entries.iter().next().map(|entry| std::iter::once(entry).collect::<CommitEntries>().size());
+    assert!(first.is_none() || entry_length(bytes) == first, "the length of the first entry is another one");
+    let number = bytes.len() as u64;
+    let (header, calls) = (Bytes::copy_from_slice(bytes), Bytes::from_static(b"[]"));
+    let digest = entries.digest(&calls);
+    let batch =
+        Batch { position: number, revision: number, next_order: number, header, digest, hash: [7; 32], calls, entries };
+    let mut frame = written(&batch);
+    assert!(decode(&frame).is_ok_and(|(read, length)| read.entries == batch.entries && length == frame.len()));
+    let at = bytes.first().map_or(0, |first| usize::from(*first)) * frame.len() / 256;
+    if let Some(byte) = frame.get_mut(at) {
+        *byte ^= 1;
+    }
+    assert!(decode(&frame).is_err(), "a frame with a damaged byte at {at} is accepted");
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+pub(super) mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::store::commit::entries::CommitEntry;
+
+    /// A batch with so many entries.
+    pub(crate) fn batch(position: u64, many: usize) -> Batch {
+        let names: Vec<(String, Vec<u8>)> = (0..many).map(|at| (format!("r/{at}"), vec![at as u8; 1000])).collect();
+        let entry = |(at, (key, value)): (usize, &'_ (String, Vec<u8>))| {
+            let (key, after) = (key.clone(), (at % 7 != 1).then(|| value.clone()));
+            (key, after)
+        };
+        let mut entries = CommitEntries::default();
+        for (key, after) in names.iter().enumerate().map(entry) {
+            let after = after.as_deref();
+            entries.push(&CommitEntry { key: &key, after, before: Some(b"before"), ..CommitEntry::default() });
+        }
+        let (header, calls) = (Bytes::from_static(b"{\"a\":1}"), Bytes::from_static(b"[\"GET /\"]"));
+        let digest = entries.digest(&calls);
+        Batch { position, revision: position, next_order: 9, header, digest, hash: [3; 32], calls, entries }
+    }
+
+    fn bytes_of(batch: &Batch) -> Vec<u8> {
+        let frame = BatchFrame::new(batch);
+        let mut bytes = Vec::new();
+        let Ok(()) = frame.write(&mut |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+        assert_eq!(frame.length(), bytes.len() as u64);
+        bytes
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for many in [0, 3, 60, 3000] {
+            let written = batch(7, many);
+            let mut bytes = bytes_of(&written);
+            let first = bytes.len();
+            bytes.extend(bytes_of(&batch(8, 1)));
+            let (read, length) = decode(&bytes).unwrap();
+            assert_eq!((length, &read.header, &read.calls), (first, &written.header, &written.calls));
+            assert_eq!((read.position, read.revision, read.next_order, read.hash), (7, 7, 9, [3; 32]));
+            assert!(read.entries == written.entries);
+            let lengths = FrameLengths::read(&bytes).unwrap();
+            let start = decode_start(&bytes[..HEAD + lengths.header as usize]).unwrap();
+            assert_eq!((start.position, &start.header, start.entries.len()), (7, &written.header, 0));
+            let entries = &bytes[lengths.entries_at() as usize..first];
+            assert_eq!(entries, written.entries.pieces().collect::<Vec<_>>().concat());
+        }
+    }
+
+    #[test]
+    fn no_byte_can_change_unseen() {
+        let bytes = bytes_of(&batch(7, 2));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(decode(&damaged).is_err(), "byte {at}");
+            assert!(decode(&bytes[..at]).is_err(), "cut at {at}");
+        }
+    }
+}

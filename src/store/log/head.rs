@@ -1,0 +1,139 @@
+//! The head: a file with the position up to which the log was acknowledged, and the generation of the newest state.
+//!
+//! A log with a damaged end looks like one whose last write was interrupted. The head distinguishes the two, and a state
+//! that is missing from one that was never written. It is written after each sync of the log, and synced itself when the
+//! disk is idle.
+
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use super::frame::{hash_at, number};
+use crate::{
+    model::code::Code,
+    store::{StoreError, disk::files, engine::Hash, fault, seal::StoreId},
+};
+
+const MAGIC: [u8; 8] = *b"ewhead3\n";
+/// Magic, counter, position, generation, state, chain hash, store, checksum.
+const SLOT: usize = 8 + 8 + 8 + 8 + 8 + 32 + 16 + 32;
+/// The slots are in different disk sectors, so that a torn write damages only one of them.
+const STRIDE: u64 = 4096;
+
+/// The position up to which the log was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The position of the last batch.
+    pub position: u64,
+    /// The generation of its part of the log.
+    pub generation: u64,
+    /// The generation of the newest state, or 0 if there is none yet: then the log has everything.
+    pub state: u64,
+    /// Its hash.
+    pub hash: Hash,
+    /// The id of the store.
+    pub store: StoreId,
+}
+
+/// The open head.
+pub(crate) struct HeadFile {
+    file: File,
+    counter: u64,
+}
+
+/// Returns the path of the head.
+pub(crate) fn path(folder: &Path) -> PathBuf {
+    folder.join("head")
+}
+
+impl HeadFile {
+    /// Creates the head as the last file of a new store: a folder without one is not a store.
+    pub(crate) fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
+        let path = path(folder);
+        let failed = |error: std::io::Error| StoreError::io("write", &path, &error);
+        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
+        let mut created = Self { file, counter: 0 };
+        created.write(head).map_err(failed)?;
+        created.write(head).map_err(failed)?;
+        created.sync().map_err(failed)?;
+        files::rename(&temporary, &path)?;
+        Ok(created)
+    }
+
+    /// Opens the head and reads the newer of its two slots.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Head), StoreError> {
+        let path = path(folder);
+        let failed = |error: std::io::Error| StoreError::io("open", &path, &error);
+        let file = files::open(&path, File::options().read(true).write(true)).map_err(failed)?;
+        let (counter, head) = newest(&file, &path)?;
+        Ok((Self { file, counter }, head))
+    }
+
+    /// Overwrites the older slot. It survives a crash of the process, and a power loss after [`HeadFile::sync`].
+    pub(crate) fn write(&mut self, head: Head) -> std::io::Result<()> {
+        let mut slot = Vec::with_capacity(SLOT);
+        slot.extend_from_slice(&MAGIC);
+        for number in [self.counter + 1, head.position, head.generation, head.state] {
+            slot.extend_from_slice(&number.to_le_bytes());
+        }
+        slot.extend_from_slice(&head.hash);
+        slot.extend_from_slice(&head.store);
+        slot.extend_from_slice(blake3::hash(&slot).as_bytes());
+        fault::write_all_at("head.write", &self.file, &slot, ((self.counter + 1) % 2) * STRIDE)?;
+        self.counter += 1;
+        Ok(())
+    }
+
+    /// Makes the last write survive a power loss.
+    pub(super) fn sync(&self) -> std::io::Result<()> {
+        fault::point("head.sync").and_then(|()| self.file.sync_all())
+    }
+
+    /// Returns another handle of the file, to sync it while a writer continues.
+    pub(crate) fn handle(&self) -> std::io::Result<File> {
+        self.file.try_clone()
+    }
+}
+
+/// Reads the newer of the two slots without opening the file for writing.
+pub(crate) fn read_only(folder: &Path) -> Result<Head, StoreError> {
+    let path = path(folder);
+    let file = files::open(&path, File::options().read(true)).map_err(|error| StoreError::io("open", &path, &error))?;
+    newest(&file, &path).map(|(_, head)| head)
+}
+
+fn newest(file: &File, path: &Path) -> Result<(u64, Head), StoreError> {
+    let slots = [0, 1].map(|slot| read(file, slot));
+    let newer = slots.iter().flatten().any(|(magic, _)| *magic != MAGIC && magic.starts_with(b"ewhead"));
+    let newest = slots.into_iter().flatten().filter_map(|(_, slot)| slot).max_by_key(|(counter, _)| *counter);
+    newest.ok_or_else(|| match newer {
+        true => {
+            let message = format!("{} was written by a newer version of edgewright", path.display());
+            StoreError::new(Code::StoreFormat, message)
+        }
+        false => StoreError::corrupt(path, "both of its slots are invalid"),
+    })
+}
+
+type HeadSlot = Option<(u64, Head)>;
+
+fn read(file: &File, slot: u64) -> Option<([u8; 8], HeadSlot)> {
+    let mut bytes = [0; SLOT];
+    file.read_exact_at(&mut bytes, slot * STRIDE).ok()?;
+    let magic = bytes.get(..8)?.try_into().ok()?;
+    let (written, sum) = bytes.split_at(SLOT - 32);
+    let whole = magic == MAGIC && blake3::hash(written).as_bytes() == sum;
+    let head = whole.then(|| {
+        let head = Head {
+            position: number::<8>(&bytes, 16)?,
+            generation: number::<8>(&bytes, 24)?,
+            state: number::<8>(&bytes, 32)?,
+            hash: hash_at(&bytes, 40)?,
+            store: bytes.get(72..88)?.try_into().ok()?,
+        };
+        Some((number::<8>(&bytes, 8)?, head))
+    });
+    Some((magic, head.flatten()))
+}

@@ -1,0 +1,166 @@
+//! The log of a store: the parts of it that are kept.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    appender,
+    reader::{Framed, LogReader},
+};
+use crate::store::{
+    StoreError,
+    disk::files::{self, Part},
+    engine::{Batch, BatchVisit, Statistics, Tip},
+    maintenance::backup_write::KEPT,
+    seal::StoreId,
+};
+
+/// The file that says where the history begins.
+pub(crate) fn kept(folder: &Path) -> PathBuf {
+    folder.join(KEPT)
+}
+
+/// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
+pub(crate) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(), StoreError> {
+    appender::write_whole(&kept(folder), store, start, || Ok(None))
+}
+
+/// Checks that no file is missing before one that begins at `start`, the first of the log.
+pub(crate) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
+    let kept = kept(folder);
+    let allowed = match files::exists(&kept)? {
+        true => LogReader::open(&kept, false)?.start.position,
+        false => 0,
+    };
+    if start.position > allowed {
+        let found = format!("the history before record {} is missing", start.position + 1);
+        return Err(StoreError::corrupt(folder, found));
+    }
+    Ok(())
+}
+
+/// Checks that no file is missing between one that begins at `start` and one that ends at `end`.
+fn check_follows(folder: &Path, start: Tip, end: Tip) -> Result<(), StoreError> {
+    if start.position <= end.position {
+        return Ok(());
+    }
+    Err(StoreError::corrupt(folder, format!("the history before record {} is missing", start.position + 1)))
+}
+
+/// Visits the commits after a revision and up to a position, oldest first. Starts at the beginning of a file.
+pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
+    let generations = Part::Log.generations(folder)?;
+    let open = |generation: u64| LogReader::open(&Part::Log.path(folder, generation), true);
+    let mut first = 0;
+    // At revision 0 there can be several files, all of which count.
+    for (number, generation) in generations.iter().enumerate().rev().filter(|_| revision > 0) {
+        if open(*generation)?.start.revision <= revision {
+            first = number;
+            break;
+        }
+    }
+    let mut end: Option<Tip> = None;
+    for generation in generations.into_iter().skip(first) {
+        let mut reader = open(generation)?;
+        match end {
+            Some(end) => check_follows(folder, reader.start, end)?,
+            None if first == 0 => check_begin(folder, reader.start)?,
+            None => {}
+        }
+        let mut before = reader.start;
+        while let Some(Framed { batch, .. }) = reader.batch()?
+            && batch.position <= upto
+        {
+            let after = Tip::after(&batch);
+            visit(before, batch)?;
+            before = after;
+        }
+        if reader.rest.is_some() && reader.tip.position < upto {
+            return Err(reader.unreadable());
+        }
+        end = Some(reader.tip);
+    }
+    Ok(())
+}
+
+/// Returns the batches after a position and up to another, oldest first, or none if the log does not have all of them.
+pub(crate) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
+    let mut found: Vec<Batch> = Vec::new();
+    // The start of the batches found so far.
+    let mut begin = upto;
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        // The retention may have dropped it meanwhile.
+        let Ok(mut reader) = LogReader::open(&Part::Log.path(folder, generation), true) else {
+            return Ok(None);
+        };
+        let mut batches = Vec::new();
+        // Batches after `upto` are being written: they are not durable yet, and may never be.
+        while let Some(Framed { batch, .. }) = reader.batch()?
+            && batch.position <= upto
+        {
+            if batch.position > position {
+                batches.push(batch);
+            }
+        }
+        if reader.tip.position < begin {
+            return Ok(None);
+        }
+        begin = begin.min(reader.start.position);
+        batches.append(&mut found);
+        found = batches;
+        if reader.start.position <= position {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the batches of the parts before a batch, oldest first: of as many parts as have a certain length together.
+pub(crate) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, StoreError> {
+    let (mut found, mut begin, mut left): (Vec<Batch>, _, _) = (Vec::new(), end.position, most);
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        let path = Part::Log.path(folder, generation);
+        // What is damaged is found when somebody needs it.
+        let Ok(mut reader) = LogReader::open(&path, true) else { break };
+        if reader.start.position >= begin {
+            continue;
+        }
+        let length = fs::metadata(&path).map_or(u64::MAX, |facts| facts.len());
+        let Some(rest) = left.checked_sub(length) else { break };
+        left = rest;
+        let mut batches = Vec::new();
+        while let Ok(Some(Framed { batch, .. })) = reader.batch() {
+            batches.push(batch);
+        }
+        if reader.tip.position != begin {
+            break;
+        }
+        begin = reader.start.position;
+        batches.append(&mut found);
+        found = batches;
+    }
+    Ok(found)
+}
+
+/// Describes the files of a log that ends at a position.
+pub(crate) fn statistics(folder: &Path, position: u64) -> Statistics {
+    Statistics { position, bytes: size_of(folder), oldest: oldest(folder).unwrap_or_default() }
+}
+
+/// The bytes of all files below a folder.
+fn size_of(folder: &Path) -> u64 {
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => size_of(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    };
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(size).sum())
+}
+
+/// Returns the position of the oldest record that is kept.
+pub(crate) fn oldest(folder: &Path) -> Option<u64> {
+    let first = Part::Log.generations(folder).ok()?.first().copied()?;
+    LogReader::open(&Part::Log.path(folder, first), false).ok().map(|reader| reader.start.position + 1)
+}

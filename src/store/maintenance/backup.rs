@@ -1,0 +1,225 @@
+//! Backups: one file with everything that a store needs at one revision (D100).
+//!
+//! A backup starts with a manifest, which has the length and hash of each part. The parts follow: files of the store, as they
+//! are on the disk. A hash of everything ends it. The secrets in the parts stay encrypted, and the master key is not
+//! among them.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::code::Code,
+    store::{
+        Store, StoreError,
+        engine::{Hash, Tip},
+        ids_and_clock,
+        seal::{StoreId, name_of},
+    },
+};
+
+/// The first bytes of a backup.
+pub(crate) const MAGIC: [u8; 8] = *b"ewback2\n";
+/// The format in the manifest.
+pub(crate) const FORMAT: &str = "edgewright backup 2";
+/// The length of a hash.
+pub(crate) const HASH: usize = 32;
+/// The size of the pieces in which a backup is read.
+const PIECE: u64 = 256 << 10;
+/// How often the history is verified. A checkpoint can move its files meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// The start of a backup.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct BackupManifest {
+    /// The format of the file.
+    pub format: String,
+    /// The version of edgewright that wrote it.
+    pub version: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// The id of the store, in hexadecimal.
+    pub store: String,
+    /// The revision.
+    pub revision: u64,
+    /// The position of the last record.
+    pub position: u64,
+    /// Its hash, in hexadecimal.
+    pub hash: String,
+    /// The generation of the last part of the log.
+    pub generation: u64,
+    /// The generation of the state, or 0 if the log has everything.
+    pub state: u64,
+    /// The files, in their order.
+    pub parts: Vec<BackupPart>,
+}
+
+/// A file of the store in a backup.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct BackupPart {
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Its hash, in hexadecimal.
+    pub blake3: String,
+}
+
+/// A file of a store that was opened for a backup. Nothing that happens to its name changes what is read.
+pub(crate) struct OpenedPart {
+    /// Its name.
+    pub name: String,
+    /// The file.
+    pub file: File,
+    /// How much of it is part of the revision.
+    pub length: u64,
+}
+
+/// What a store is at, for the manifest.
+pub(crate) struct BackedUp {
+    /// The id of the store.
+    pub store: StoreId,
+    /// The end of the log.
+    pub tip: Tip,
+    /// The generation of the last part of the log.
+    pub generation: u64,
+    /// The generation of the state, or 0 if the log has everything.
+    pub state: u64,
+}
+
+/// A backup that is ready to be read. Its files are open, so commits and checkpoints do not change it.
+pub struct Backup {
+    manifest: BackupManifest,
+    start: Option<Vec<u8>>,
+    parts: VecDeque<PartReader>,
+    whole: blake3::Hasher,
+    length: u64,
+    is_done: bool,
+}
+
+/// A part that is being read.
+struct PartReader {
+    file: File,
+    name: String,
+    left: u64,
+    hasher: blake3::Hasher,
+    expected: String,
+}
+
+impl Store {
+    /// Prepares a backup of the current revision and its history (D100). Verifies the whole history first: a backup with a
+    /// damaged part is none.
+    pub fn backup(&self) -> Result<Backup, StoreError> {
+        let mut verified = self.verify();
+        for _ in 1..ATTEMPTS {
+            if verified.is_ok() {
+                break;
+            }
+            verified = self.verify();
+        }
+        verified?;
+        self.engine.backup()
+    }
+}
+
+impl Backup {
+    /// Prepares a backup of opened files.
+    pub(crate) fn new(folder: &Path, of: &BackedUp, opened: Vec<OpenedPart>) -> Result<Self, StoreError> {
+        let (mut parts, mut written) = (VecDeque::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
+        let mut length = 0;
+        for OpenedPart { name, mut file, length: size } in opened {
+            let failed = |error: io::Error| StoreError::io("read", &folder.join(&name), &error);
+            let blake3 = blake3::Hash::from(hash_of(&mut file, size).map_err(failed)?).to_hex().to_string();
+            length += size;
+            written.push(BackupPart { name: name.clone(), length: size, blake3: blake3.clone() });
+            parts.push_back(PartReader { file, name, left: size, hasher: blake3::Hasher::new(), expected: blake3 });
+        }
+        let manifest = BackupManifest {
+            format: FORMAT.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            at: ids_and_clock::now(),
+            store: name_of(&of.store),
+            revision: of.tip.revision,
+            position: of.tip.position,
+            hash: blake3::Hash::from(of.tip.hash).to_hex().to_string(),
+            generation: of.generation,
+            state: of.state,
+            parts: written,
+        };
+        let start = start_of(&manifest)?;
+        length += (start.len() + HASH) as u64;
+        Ok(Self { manifest, start: Some(start), parts, whole: blake3::Hasher::new(), length, is_done: false })
+    }
+
+    /// Returns the revision.
+    pub fn revision(&self) -> u64 {
+        self.manifest.revision
+    }
+
+    /// Returns the position of the last history record.
+    pub fn position(&self) -> u64 {
+        self.manifest.position
+    }
+
+    /// Returns the length in bytes of everything that [`Backup::next_piece`] returns.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads the next bytes. Returns none at the end.
+    pub fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(start) = self.start.take() {
+            self.whole.update(&start);
+            return Ok(Some(start));
+        }
+        while let Some(part) = self.parts.front_mut() {
+            if part.left == 0 {
+                if part.hasher.finalize().to_hex().as_str() != part.expected {
+                    return Err(io::Error::other(format!("`{}` changed while it was read", part.name)));
+                }
+                self.parts.pop_front();
+                continue;
+            }
+            let mut piece = vec![0; part.left.min(PIECE) as usize];
+            part.file.read_exact(&mut piece)?;
+            part.left -= piece.len() as u64;
+            part.hasher.update(&piece);
+            self.whole.update(&piece);
+            return Ok(Some(piece));
+        }
+        if self.is_done {
+            return Ok(None);
+        }
+        self.is_done = true;
+        Ok(Some(self.whole.finalize().as_bytes().to_vec()))
+    }
+}
+
+/// The bytes before the parts: magic, length of the manifest, manifest, and a hash of these.
+fn start_of(manifest: &BackupManifest) -> Result<Vec<u8>, StoreError> {
+    let manifest = serde_json::to_vec(manifest).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+    let mut start = Vec::with_capacity(MAGIC.len() + 4 + manifest.len() + HASH);
+    start.extend_from_slice(&MAGIC);
+    start.extend_from_slice(&(manifest.len() as u32).to_le_bytes());
+    start.extend_from_slice(&manifest);
+    let hash = blake3::hash(&start);
+    start.extend_from_slice(hash.as_bytes());
+    Ok(start)
+}
+
+/// Hashes the first bytes of a file, and goes back to its start.
+fn hash_of(file: &mut File, length: u64) -> io::Result<Hash> {
+    let mut hasher = blake3::Hasher::new();
+    let read = io::copy(&mut file.by_ref().take(length), &mut hasher)?;
+    if read != length {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is shorter than its records"));
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(hasher.finalize().into())
+}

@@ -1,0 +1,65 @@
+//! Opens the files of a store for a backup (D100).
+
+use std::{fs::File, path::Path};
+
+use super::backup::{BackedUp, OpenedPart};
+use crate::store::{
+    StoreError,
+    database::{open, state::Access},
+    disk::files::{self, Part},
+    engine::Tip,
+    folder::{
+        content,
+        keys::{self, KEYS},
+    },
+    log::head::Head,
+    seal::Keyring,
+};
+
+/// The file that says where the history begins.
+pub(crate) const KEPT: &str = "kept";
+/// The suspended sources (D84). They are no part of the store, but a source must not be applied because of a restore.
+pub(super) const SUSPENSIONS: &str = "suspensions";
+
+/// Opens everything that makes up a store whose log ends at `end` of its last part. No file may be added, moved or removed
+/// meanwhile; bytes after `end` do not matter.
+pub(crate) fn open(
+    folder: &Path,
+    head: Head,
+    keyring: &Keyring,
+    tip: Tip,
+    end: u64,
+) -> Result<(BackedUp, Vec<OpenedPart>), StoreError> {
+    let mut opened = Vec::new();
+    // A state that cannot be read is no part of a backup.
+    let state = content::start(folder, head, keyring, Access::ReadOnly)?.named();
+    if state > 0 {
+        for path in open::files_of(&Part::State.path(folder, state))? {
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            opened.push(open_one(&path, name, None)?);
+        }
+    }
+    for number in Part::Log.generations(folder)? {
+        let limit = (number == head.generation).then_some(end);
+        opened.push(open_one(&Part::Log.path(folder, number), Part::Log.name(number), limit)?);
+    }
+    opened.push(open_one(&keys::intact(folder, head.store)?, KEYS.to_owned(), None)?);
+    for name in [KEPT, SUSPENSIONS] {
+        let path = folder.join(name);
+        if files::exists(&path)? {
+            opened.push(open_one(&path, name.to_owned(), None)?);
+        }
+    }
+    Ok((BackedUp { store: head.store, tip, generation: head.generation, state }, opened))
+}
+
+/// Opens a file as the part with this name.
+fn open_one(path: &Path, name: String, limit: Option<u64>) -> Result<OpenedPart, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("read", path, &error);
+    let file = files::open(path, File::options().read(true)).map_err(failed)?;
+    let length = match limit {
+        Some(limit) => limit,
+        None => file.metadata().map_err(failed)?.len(),
+    };
+    Ok(OpenedPart { name, file, length })
+}

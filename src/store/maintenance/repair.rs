@@ -1,0 +1,136 @@
+//! Repairs a store, after a copy of it was made (D100).
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    inspect::copy_folder,
+    salvage::{self, RepairStep, Rewrite, Salvage},
+};
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        commit::header::ScrubbedRecords,
+        database::open,
+        disk::{
+            files::{self, Part},
+            temp_dir::TempFolder,
+        },
+        ids_and_clock,
+        log::{
+            appender::{self, LogAppender},
+            head::{self, HeadFile},
+            parts,
+            scan::LogScan,
+        },
+        seal::MasterKeySource,
+    },
+};
+
+/// How many copies of a store can be made in one second.
+const MOST_COPIES: usize = 100;
+
+/// The repair of a store, which nobody else can open meanwhile.
+pub(crate) struct Repair {
+    folder: PathBuf,
+    /// What is wrong, and what is given up.
+    pub salvage: Salvage,
+    _lock: Vec<File>,
+}
+
+impl Repair {
+    /// Plans a repair. Changes nothing.
+    pub(crate) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
+        let lock = files::lock_shared(folder)?;
+        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+    }
+
+    /// Plans a repair that is going to be carried out.
+    pub(crate) fn begin(folder: &Path, source: &MasterKeySource) -> Result<Self, StoreError> {
+        // A folder in which nothing can be repaired must not get a lock file.
+        if Part::Log.generations(folder)?.is_empty() {
+            return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
+        }
+        let lock = files::lock(folder)?.into();
+        Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
+    }
+
+    /// Whether anything has to be done.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.salvage.steps.is_empty()
+    }
+
+    /// Copies the folder, and repairs the store. Returns the copy. Whenever this is interrupted, it can be done again.
+    pub(crate) fn apply(self) -> Result<PathBuf, StoreError> {
+        let copy = copy_beside(&self.folder)?;
+        for step in &self.salvage.steps {
+            self.step(step)?;
+        }
+        files::sync_folder(&head::path(&self.folder))?;
+        Ok(copy)
+    }
+
+    fn step(&self, step: &RepairStep) -> Result<(), StoreError> {
+        let (folder, store) = (&self.folder, self.salvage.store);
+        match step {
+            RepairStep::Restore(damage) => damage.restore(),
+            RepairStep::Kept(start) => parts::keep_from(folder, store, *start),
+            RepairStep::Rewrite(rewrite) => self.rewrite(rewrite),
+            RepairStep::Cut { generation, length } => {
+                LogAppender::open(Part::Log.path(folder, *generation), *length as u64).map(drop)
+            }
+            RepairStep::Empty { generation, start } => {
+                LogAppender::create(Part::Log.path(folder, *generation), store, *start).map(drop)
+            }
+            RepairStep::Remove(path) => open::remove(path),
+            RepairStep::RemoveIndex => open::remove(&folder.join("index")),
+            RepairStep::Head(head) => {
+                // What the head acknowledges is durable.
+                files::sync_folder(&head::path(folder))?;
+                HeadFile::create(folder, *head).map(drop)
+            }
+        }
+    }
+
+    /// Writes a part of the log anew.
+    fn rewrite(&self, rewrite: &Rewrite) -> Result<(), StoreError> {
+        let Rewrite { generation, start, begin, end } = rewrite;
+        let path = Part::Log.path(&self.folder, *generation);
+        let scan = LogScan::read(&path, Some(*start), &ScrubbedRecords::default())?;
+        let frames = std::iter::once(&scan.first).chain(&scan.later).flat_map(|run| &run.frames);
+        let mut frames = frames.filter(|frame| (*begin..*end).contains(&frame.offset));
+        appender::write_whole(&path, self.salvage.store, *start, || {
+            let Some(frame) = frames.next() else { return Ok(None) };
+            let batch = scan.batch(frame);
+            batch.map(Some).ok_or_else(|| StoreError::corrupt(&path, "it changed during the repair"))
+        })
+    }
+}
+
+/// Copies a folder to one beside it, durably. The copy has its name once it is complete.
+fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("copy", folder, &error);
+    let whole = fs::canonicalize(folder).map_err(failed)?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let time = ids_and_clock::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    for number in 0..MOST_COPIES {
+        let more = if number == 0 { String::new() } else { format!("-{number}") };
+        let copy = whole.with_file_name(format!("{name}.damaged-{time}{more}"));
+        if files::exists(&copy)? {
+            continue;
+        }
+        let unfinished = copy.with_file_name(format!("{name}.damaged-{time}{more}.tmp"));
+        if files::exists(&unfinished)? {
+            continue;
+        }
+        let made = TempFolder::at(unfinished)?;
+        copy_folder(&whole, made.path())?;
+        open::sync(made.path())?;
+        files::rename(made.path(), &copy)?;
+        return Ok(copy);
+    }
+    Err(StoreError::new(Code::StoreFailed, format!("cannot copy {}: there are too many copies", folder.display())))
+}

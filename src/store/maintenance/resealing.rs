@@ -1,0 +1,213 @@
+//! When a state is written because of a new data key, and when former data keys are destroyed (D96); and the time that this
+//! counts by (D58).
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use crate::store::{
+    REMOVAL, StoreError,
+    commit::codec,
+    database::state,
+    disk::files::Part,
+    ids_and_clock,
+    log::reader::LogReader,
+    seal::{KeyId, Keyring},
+    trusted_time::{KnownTime, TrustedMoment, TrustedTime, most_at_once},
+};
+
+/// How long to wait before another state is written only because of a new data key. A disk can be full.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Whether the secrets of the state on the disk are encrypted with the newest data key, and what is old.
+pub(crate) struct Resealing {
+    state: Mutex<StateKey>,
+    time: Mutex<TrustedTime>,
+    opened: Instant,
+}
+
+struct StateKey {
+    /// The data key of the newest state.
+    key: KeyId,
+    /// When another one may be written.
+    after: Option<Instant>,
+}
+
+impl Resealing {
+    /// Starts with the data key of the newest state, and what the store knows of the time.
+    pub(crate) fn new(key: KeyId, time: KnownTime) -> Self {
+        let (state, time) = (StateKey { key, after: None }, TrustedTime::new(time));
+        Self { state: Mutex::new(state), time: Mutex::new(time), opened: Instant::now() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, StateKey> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time(&self) -> MutexGuard<'_, TrustedTime> {
+        self.time.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the clock, and saves from time to time what the store knows of the time.
+    pub(crate) fn moment(&self, keyring: &Keyring) -> TrustedMoment {
+        let (moment, unsaved) = {
+            let mut time = self.time();
+            (time.read(ids_and_clock::now(), self.opened.elapsed()), time.unsaved())
+        };
+        if let Some(known) = unsaved {
+            if let Some((reached, clock)) = known.disagreement() {
+                tracing::info!(
+                    "The clock says {clock}, and the store last knew {reached}: records and former secrets age by the clock once \
+                     it has shown this time for a day."
+                );
+            }
+            save(keyring, known);
+        }
+        moment
+    }
+
+    /// Notes that something was removed because of its age: nothing more is for a day.
+    pub(crate) fn note_removal(&self, keyring: &Keyring) {
+        let unsaved = {
+            let mut time = self.time();
+            time.note_removal();
+            time.unsaved()
+        };
+        if let Some(known) = unsaved {
+            save(keyring, known);
+        }
+    }
+
+    /// Whether a state should be written with another data key.
+    pub(crate) fn is_due(&self, keyring: &Keyring) -> bool {
+        let TrustedMoment { now, ages } = self.moment(keyring);
+        let state = self.state();
+        // Only a checkpoint destroys the keys that have expired.
+        let is_due = keyring.is_due(now) || keyring.has_expired(ages) || state.key != keyring.current();
+        is_due && state.after.is_none_or(|after| Instant::now() >= after)
+    }
+
+    /// Notes that a state is about to be written.
+    pub(crate) fn begin(&self) {
+        self.state().after = Some(Instant::now() + RETRY);
+    }
+
+    /// Notes the data key of a state that was written.
+    pub(crate) fn written(&self, key: KeyId) {
+        self.state().key = key;
+    }
+
+    /// Destroys the former data keys that have expired, unless the state of a generation or the log from there on needs them: a
+    /// part of them at once, or all but those of the newest state if they are to be forgotten. Returns whether one was destroyed
+    /// because of its age.
+    pub(crate) fn destroy_expired(
+        &self,
+        folder: &Path,
+        needed: NeededStates,
+        keyring: &Keyring,
+        moment: TrustedMoment,
+    ) -> Result<bool, StoreError> {
+        if !keyring.has_expired(moment.ages) {
+            return Ok(false);
+        }
+        // Nothing is old at the earliest of all times.
+        let forgets = keyring.has_expired(Timestamp::MIN);
+        let mut used: BTreeSet<KeyId> = [self.state().key].into();
+        let first = if forgets { needed.newest } else { needed.previous };
+        if !forgets && first > 0 {
+            // One that cannot be read does not lead anywhere.
+            used.extend(state::key_of(folder, first));
+        }
+        for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation >= first) {
+            let mut reader = LogReader::open(&Part::Log.path(folder, generation), true)?;
+            while let Some(framed) = reader.batch()? {
+                // The values before it lead nowhere.
+                used.extend(framed.batch.entries.iter().filter_map(|entry| codec::key_in(entry.after?)));
+            }
+        }
+        let former = keyring.former();
+        let most = if forgets { usize::MAX } else { most_at_once(former.len()) };
+        let may_go: BTreeSet<KeyId> =
+            former.iter().map(|key| key.id).filter(|id| !used.contains(id)).take(most).collect();
+        keyring.destroy_expired(moment.ages, &|id| !may_go.contains(&id))?;
+        let left = keyring.former();
+        for key in former.iter().filter(|key| !left.contains(key)) {
+            let (id, until) = (key.id, key.until);
+            match forgets {
+                // Whoever asked for it is told in the answer.
+                true => tracing::info!("Destroyed the former data key {id}, which decrypted until {until}: as told."),
+                false => tracing::info!(
+                    target: REMOVAL,
+                    "Destroyed the former data key {id}, which decrypted until {until}: it had expired."
+                ),
+            }
+        }
+        Ok(!forgets && left.len() < former.len())
+    }
+}
+
+/// The generations of the states from which the log leads to the present.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NeededStates {
+    /// The newest state.
+    pub newest: u64,
+    /// The one before, or 0 if that is the beginning of the log.
+    pub previous: u64,
+}
+
+fn save(keyring: &Keyring, known: KnownTime) {
+    if let Err(error) = keyring.set_known_time(known) {
+        tracing::warn!(code = %error.code, "cannot save the time that the store knows: {error}");
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::seal::MasterKey;
+
+    #[test]
+    fn a_key_that_has_expired_makes_a_checkpoint_due() {
+        let master = MasterKey::random("a test".into());
+        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        keyring.want_new(true);
+        keyring.rotate(ids_and_clock::now()).unwrap();
+        let resealing = Resealing::new(keyring.current(), keyring.known_time());
+        assert!(resealing.is_due(&keyring));
+        keyring.destroy_expired(ids_and_clock::now(), &|_| false).unwrap();
+        assert!(!resealing.is_due(&keyring));
+    }
+
+    #[test]
+    fn a_part_of_the_keys_that_have_expired_is_destroyed_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let master = MasterKey::random("a test".into());
+        let keyring = Keyring::create([5; 32], master, None, Box::new(|_: &[u8]| Ok(()))).unwrap();
+        for _ in 0..8 {
+            keyring.rotate(ids_and_clock::now()).unwrap();
+        }
+        let resealing = Resealing::new(keyring.current(), keyring.known_time());
+        let needed = NeededStates { newest: 2, previous: 1 };
+        let destroy = |ages: Timestamp| {
+            let moment = TrustedMoment { now: ages.max(ids_and_clock::now()), ages };
+            let has_aged = resealing.destroy_expired(folder.path(), needed, &keyring, moment).unwrap();
+            (has_aged, keyring.former().len())
+        };
+        let later = ids_and_clock::now().checked_add(jiff::SignedDuration::from_hours(31 * 24)).unwrap();
+        let oldest = keyring.former().first().copied().unwrap();
+        assert_eq!(destroy(ids_and_clock::now()), (false, 8));
+        assert_eq!(destroy(Timestamp::MIN), (false, 8));
+        assert_eq!(destroy(later), (true, 6));
+        assert!(!keyring.former().contains(&oldest));
+        assert_eq!([destroy(later), destroy(later), destroy(later)], [(true, 5), (true, 4), (true, 3)]);
+        // What is to be forgotten waits for nothing.
+        keyring.want_new(true);
+        assert_eq!(destroy(Timestamp::MIN), (false, 0));
+    }
+}

@@ -1,0 +1,313 @@
+//! Restores a store from a backup, at its revision or at an earlier one (D100).
+//!
+//! Everything is unpacked and verified in a folder inside the new one, without a head, and then moved to its place. The head
+//! comes last: until then, the folder does not open as a store.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{
+    backup_read::BackupFile,
+    backup_write::{KEPT, SUSPENSIONS},
+};
+use crate::{
+    model::code::Code,
+    store::{
+        PastError, Stay, Store, StoreError,
+        commit::{
+            codec,
+            entries::CommitEntries,
+            header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
+            unchained::scrub_header,
+        },
+        database::{
+            open,
+            state::{self, Access, StateOf},
+        },
+        disk::{
+            files::{self, Part},
+            temp_dir::TempFolder,
+        },
+        engine::{Batch, Tip},
+        fault,
+        folder::{
+            FolderReader,
+            keys::{self, KEYS, KEYS_COPY, MASTER},
+        },
+        log::{
+            appender::{AppendError, LogAppender},
+            frame::BatchFrame,
+            head::{self, Head, HeadFile},
+            reader::LogReader,
+        },
+        seal::{Keyring, MasterKeySource},
+    },
+};
+
+/// The folder in which a backup is unpacked. A folder with it and without a head is an interrupted restore.
+const STAGING: &str = "restore.tmp";
+/// What a folder may have before a store is restored into it.
+const HARMLESS: [&str; 4] = ["lock", MASTER, STAGING, "lost+found"];
+
+/// A state within the history of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PointInTime {
+    /// The end of a revision: the record before the next revision.
+    Revision(u64),
+    /// The newest record that had begun by then.
+    Time(Timestamp),
+}
+
+/// Fails if a restore into a folder was interrupted.
+pub(crate) fn check_complete(folder: &Path) -> Result<(), StoreError> {
+    if files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))? {
+        let message = format!("a restore into {} was interrupted: run it again", folder.display());
+        return Err(StoreError::new(Code::StoreFormat, message).help("run the same restore again"));
+    }
+    Ok(())
+}
+
+/// Restores the store in a backup to a folder that is missing or empty. Returns its revision and the position of its last
+/// record.
+pub(crate) fn restore(
+    backup: &BackupFile,
+    folder: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
+    check_empty(folder)?;
+    // Most damage is found before anything is written.
+    backup.verify()?;
+    let created = !files::exists(folder)?;
+    files::create_folder(folder)?;
+    let lock = files::lock(folder)?;
+    let restored = restore_into(backup, folder, point, source);
+    if restored.is_err() && created {
+        remove_empty(folder);
+    }
+    drop(lock);
+    if restored.is_ok() {
+        write_state(folder, source);
+    }
+    restored
+}
+
+/// Writes the state at the end of a restored log, which can be after the one in the backup. The log has it anyway. Nothing of the
+/// history is dropped: the limits are those of whoever opens the store next.
+fn write_state(folder: &Path, source: &MasterKeySource) {
+    let all = Retention { records: u64::MAX, age: Duration::MAX, bytes: u64::MAX };
+    if let Err(error) = Store::open_briefly(folder, all, source) {
+        tracing::warn!(code = %error.code, "the restored state was not written: {error}");
+    }
+}
+
+/// Removes a folder that a failed restore has created and locked, unless it has more than the file of the lock.
+fn remove_empty(folder: &Path) {
+    if names_of(folder).is_ok_and(|names| names.iter().all(|name| name == files::LOCK)) {
+        let _ = files::remove(&folder.join(files::LOCK));
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Restores into a folder that is locked.
+fn restore_into(
+    backup: &BackupFile,
+    folder: &Path,
+    point: Option<PointInTime>,
+    source: &MasterKeySource,
+) -> Result<(u64, u64), StoreError> {
+    check_empty(folder)?;
+    let staging = folder.join(STAGING);
+    if files::exists(&staging)? {
+        remove_placed(folder)?;
+        fs::remove_dir_all(&staging).map_err(|error| StoreError::io("remove", &staging, &error))?;
+    }
+    let staged = TempFolder::at(staging)?;
+    backup.unpack(staged.path())?;
+    let (mut head, mut store) = open(staged.path(), folder, backup.head()?, source)?;
+    verify(&store)?;
+    if let Some(end) = point.map(|point| end_of(&store, point)).transpose()?
+        && end.position != head.position
+    {
+        let keyring = keys::open_for(staged.path(), folder, head.store, source)?;
+        head = cut(staged.path(), &store, head, end, &keyring)?;
+        drop(store);
+        (head, store) = open(staged.path(), folder, head, source)?;
+        verify(&store)?;
+    }
+    let revision = store.snapshot().revision;
+    drop(store);
+    keys::complete(staged.path())?;
+    if let Err(error) = place(staged.path(), folder, head) {
+        // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
+        if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {
+            std::mem::forget(staged);
+        }
+        return Err(error);
+    }
+    Ok((revision, head.position))
+}
+
+/// Removes what a restore has put into a folder.
+fn remove_placed(folder: &Path) -> Result<(), StoreError> {
+    names_of(folder)?.into_iter().filter(|name| is_placed(name)).try_for_each(|name| match Part::parse(&name) {
+        Some((Part::State, _)) => open::remove(&folder.join(name)),
+        _ => files::remove(&folder.join(name)),
+    })
+}
+
+/// Fails if a folder has anything that a restore could mix with a store, or replace.
+fn check_empty(folder: &Path) -> Result<(), StoreError> {
+    if !files::exists(folder)? {
+        return Ok(());
+    }
+    let is_interrupted = files::exists(&folder.join(STAGING))? && !files::exists(&head::path(folder))?;
+    let allowed = |name: &String| HARMLESS.contains(&name.as_str()) || (is_interrupted && is_placed(name));
+    if names_of(folder)?.iter().all(allowed) {
+        return Ok(());
+    }
+    let message = format!("{} is not empty: a store is restored into a new or empty folder", folder.display());
+    Err(StoreError::new(Code::StoreFormat, message).help("choose a new or empty folder with `--store`"))
+}
+
+fn names_of(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let failed = |error: std::io::Error| StoreError::io("read", folder, &error);
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let name = |entry: std::io::Result<fs::DirEntry>| -> std::io::Result<String> {
+        Ok(entry?.file_name().to_string_lossy().into_owned())
+    };
+    entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(failed)
+}
+
+/// Whether a restore puts a file of this name into the folder before the head.
+fn is_placed(name: &str) -> bool {
+    Part::parse(name).is_some() || [KEPT, KEYS, KEYS_COPY, SUSPENSIONS, "head.tmp"].contains(&name)
+}
+
+fn open(staging: &Path, folder: &Path, head: Head, source: &MasterKeySource) -> Result<(Head, Store), StoreError> {
+    let keyring = keys::open_for(staging, folder, head.store, source)?;
+    let reader = FolderReader::over(staging, head, keyring, Access::Alone, Vec::new())?;
+    Ok((head, Store::over(Arc::new(reader), Retention::default(), Stay::Brief)?))
+}
+
+/// Fails with the first problem of a store.
+fn verify(store: &Store) -> Result<(), StoreError> {
+    store.check().problems.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Finds the last record of a point in time.
+fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
+    let (mut first, mut found): (Option<Tip>, Option<Tip>) = (None, None);
+    store.engine.walk(0, &mut |before, batch| {
+        first = first.or(Some(before));
+        let is_within = match point {
+            PointInTime::Revision(revision) => batch.revision == revision,
+            PointInTime::Time(time) => CommitHeader::from_bytes(&batch.header)?.at <= time,
+        };
+        if is_within {
+            found = Some(Tip::after(&batch));
+        }
+        Ok(())
+    })?;
+    // Before the first record there was a state, too.
+    let start = first.filter(|first| matches!(point, PointInTime::Revision(revision) if revision == first.revision));
+    found.or(start).ok_or_else(|| {
+        let current = store.snapshot().revision;
+        let message = match point {
+            PointInTime::Revision(revision) if revision > current => {
+                PastError::Future { revision, current }.to_string()
+            }
+            PointInTime::Revision(revision) => {
+                let oldest = first.map_or(current, |first| first.revision);
+                PastError::Gone { revision, oldest }.to_string()
+            }
+            PointInTime::Time(time) => format!("the history in the backup begins after {time}"),
+        };
+        StoreError::new(Code::RevisionGone, message)
+    })
+}
+
+/// Removes everything after a record from an unpacked store, and writes the state at its end. Returns the new head.
+fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -> Result<Head, StoreError> {
+    let snapshot = store.snapshot_at(end.revision).map_err(|error| match error {
+        PastError::Failed(error) => error,
+        gone => StoreError::new(Code::RevisionGone, gone.to_string()),
+    })?;
+    if let Some(entry) = snapshot.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {
+        let message = format!("{} had secrets at revision {} that can no longer be decrypted", entry.key, end.revision);
+        return Err(StoreError::new(Code::SecretsGone, message));
+    }
+    let scrubbed = scrubbed_later(store, end)?;
+    for generation in Part::Log.generations(staging)? {
+        let path = Part::Log.path(staging, generation);
+        let mut reader = LogReader::open(&path, false)?;
+        if reader.start.position >= end.position {
+            files::remove(&path)?;
+            continue;
+        }
+        while reader.tip.position < end.position && reader.batch()?.is_some() {}
+        drop(LogAppender::open(path, reader.end)?);
+    }
+    let state = head.generation + 1;
+    let of = StateOf { store: head.store, tip: end, key: keyring.current() };
+    state::write(staging, state, of, &mut codec::records(&snapshot, Some(keyring))?)?;
+    state::remove_others(staging, &[state])?;
+    let mut appender = LogAppender::create(Part::Log.path(staging, state), head.store, end)?;
+    let tip = if scrubbed.is_empty() { end } else { list_again(&mut appender, end, scrubbed)? };
+    Ok(Head { position: tip.position, generation: state, state, hash: tip.hash, store: head.store })
+}
+
+/// The records up to `end` that only later ones list as scrubbed.
+fn scrubbed_later(store: &Store, end: Tip) -> Result<Vec<ScrubbedRecord>, StoreError> {
+    let (mut scrubbed, mut is_later) = (ScrubbedRecords::default(), false);
+    store.engine.walk(0, &mut |_, batch| {
+        if is_later {
+            scrubbed.add_from(&batch.header);
+        }
+        is_later |= batch.hash == end.hash;
+        Ok(())
+    })?;
+    Ok(scrubbed.up_to(end.position))
+}
+
+/// Adds a record that lists what was scrubbed: the one that did was cut off. Returns the end of the log.
+fn list_again(appender: &mut LogAppender, end: Tip, scrubbed: Vec<ScrubbedRecord>) -> Result<Tip, StoreError> {
+    let Tip { position, hash, revision, next_order } = end;
+    let position = position + 1;
+    let message = format!("restored with {} records that a later scrub had changed", scrubbed.len());
+    let header: Bytes = scrub_header(position, scrubbed, message).to_bytes()?.into();
+    let (calls, entries) = (Bytes::new(), CommitEntries::default());
+    let digest = entries.digest(&calls);
+    let hash = chain_commit(&hash, &header, &digest);
+    let batch = Batch { position, revision, next_order, header, digest, hash, calls, entries };
+    appender.append(&[BatchFrame::new(&batch)]).map_err(|error| match error {
+        AppendError::Undone(error) | AppendError::Unsure(error) => error,
+    })?;
+    Ok(Tip::after(&batch))
+}
+
+/// Moves the verified files of a store to their folder, and creates the head there.
+fn place(staging: &Path, folder: &Path, head: Head) -> Result<(), StoreError> {
+    let sync = |path: &Path| -> Result<(), StoreError> {
+        let synced = fault::point("folder.sync").and_then(|()| File::open(path)?.sync_all());
+        synced.map_err(|error| StoreError::io("sync", path, &error))
+    };
+    sync(staging)?;
+    sync(folder)?;
+    for name in names_of(staging)? {
+        let (from, to): (PathBuf, PathBuf) = (staging.join(&name), folder.join(&name));
+        let renamed = fault::point("file.rename").and_then(|()| fs::rename(&from, &to));
+        renamed.map_err(|error| StoreError::io("write", &to, &error))?;
+    }
+    sync(staging)?;
+    sync(folder)?;
+    drop(HeadFile::create(folder, head)?);
+    Ok(())
+}

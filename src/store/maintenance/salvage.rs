@@ -1,0 +1,464 @@
+//! Plans a repair: what of a damaged store can be read, and what has to be given up (D100).
+//!
+//! The state is the newest one that can be read with every batch of the log after it, up to the first one that cannot. Without
+//! one, the log has to lead there from its beginning. The history is what leads to that state without a gap.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    inspect::index_agrees,
+    loss_report::{described, gaps, numbers},
+    restore,
+};
+use crate::{
+    model::code::Code,
+    store::{
+        StoreError,
+        commit::header::ScrubbedRecords,
+        database::state::{self, Access},
+        disk::files::{self, Part},
+        engine::Tip,
+        folder::{creation::FIRST_GENERATION, format, keys, twice::Damage},
+        log::{
+            head::{self, Head},
+            parts,
+            reader::LogReader,
+            scan::{FrameRun, LogScan, ScannedFrame},
+        },
+        seal::{Keyring, MasterKeySource, StoreId},
+    },
+};
+
+/// The most given-up records that are described.
+const MOST_RECORDS: usize = 100;
+
+/// What a repair finds, and what it would do.
+pub(crate) struct Salvage {
+    /// What is wrong.
+    pub problems: Vec<String>,
+    /// What is given up.
+    pub given_up: Vec<String>,
+    /// The revision after the repair.
+    pub revision: u64,
+    /// The position of the last record after it.
+    pub position: u64,
+    /// The records that the readable ones list as scrubbed: their hashes do not match their content.
+    scrubbed: ScrubbedRecords,
+    /// The id of the store.
+    pub(super) store: StoreId,
+    /// What has to be done, in this order.
+    pub(super) steps: Vec<RepairStep>,
+}
+
+/// A change of a file.
+#[derive(Debug)]
+pub(super) enum RepairStep {
+    /// Restores a file from its copy, or the other way round.
+    Restore(Damage),
+    /// Notes where the history begins.
+    Kept(Tip),
+    /// Writes a part of the log anew, from the frames at these offsets.
+    Rewrite(Rewrite),
+    /// Cuts a part of the log off.
+    Cut {
+        /// Its generation.
+        generation: u64,
+        /// The length that remains.
+        length: usize,
+    },
+    /// Replaces a part of the log with an empty one.
+    Empty {
+        /// Its generation.
+        generation: u64,
+        /// The batch before it.
+        start: Tip,
+    },
+    /// Removes a file, or the database of a state.
+    Remove(PathBuf),
+    /// Removes the index, which the next server builds again.
+    RemoveIndex,
+    /// Writes the head.
+    Head(Head),
+}
+
+/// A part of the log that is written anew.
+#[derive(Debug)]
+pub(super) struct Rewrite {
+    /// Its generation.
+    pub generation: u64,
+    /// The batch before the first one.
+    pub start: Tip,
+    /// The offset of the first frame.
+    pub begin: usize,
+    /// The end of the last one.
+    pub end: usize,
+}
+
+/// Plans the repair of a store that nobody has open. Fails if nothing can be done.
+pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, StoreError> {
+    restore::check_complete(folder)?;
+    format::check(folder)?;
+    let mut salvage = Salvage {
+        problems: Vec::new(),
+        given_up: Vec::new(),
+        revision: 0,
+        position: 0,
+        scrubbed: ScrubbedRecords::default(),
+        store: StoreId::default(),
+        steps: Vec::new(),
+    };
+    let head = salvage.head(folder)?;
+    salvage.store = match head {
+        Some(head) => head.store,
+        None => store_of(folder)?,
+    };
+    salvage.damage(keys::read(folder, salvage.store)?.1);
+    // Without the keys, nothing that can be repaired here makes the store open.
+    let keyring = keys::open(folder, salvage.store, source)?;
+    let start = salvage.state(folder, head, &keyring)?;
+    let end = salvage.logs(folder, start.generation, start.tip, head)?;
+    salvage.history(folder, start.generation, start.tip)?;
+    (salvage.revision, salvage.position) = (end.tip.revision, end.tip.position);
+    if salvage.problems.is_empty() {
+        match index_agrees(folder) {
+            Err(error) if error.code == Code::StoreCorrupt => salvage.problem(error.message),
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(salvage),
+        }
+    }
+    salvage.steps.push(RepairStep::RemoveIndex);
+    if !end.is_acknowledged || head.is_none_or(|head| head.state != start.state) {
+        let Tip { position, hash, .. } = end.tip;
+        let (generation, state, store) = (end.generation, start.state, salvage.store);
+        salvage.steps.push(RepairStep::Head(Head { position, generation, state, hash, store }));
+    }
+    Ok(salvage)
+}
+
+/// The store that the parts of a log belong to, if the head does not say it.
+fn store_of(folder: &Path) -> Result<StoreId, StoreError> {
+    for generation in Part::Log.generations(folder)?.into_iter().rev() {
+        if let Ok(reader) = LogReader::open(&Part::Log.path(folder, generation), false) {
+            return Ok(reader.store);
+        }
+    }
+    Err(StoreError::corrupt(folder, "neither its head nor any part of its log can be read, so it cannot be repaired"))
+}
+
+/// Where the log begins that leads to the present.
+struct SalvagedStart {
+    tip: Tip,
+    /// The generation of the part of the log that follows.
+    generation: u64,
+    /// The generation of the state, or 0 if it is the beginning of the log.
+    state: u64,
+}
+
+/// The end of the log.
+struct LogEnd {
+    tip: Tip,
+    /// The generation of its last part.
+    generation: u64,
+    /// Whether the head is right.
+    is_acknowledged: bool,
+}
+
+/// A part of the log, and what it has to follow.
+struct NextPart {
+    generation: u64,
+    after: Tip,
+    /// Whether it is the last one.
+    is_last: bool,
+    /// The position that the head acknowledges.
+    acknowledged: u64,
+}
+
+impl Salvage {
+    fn problem(&mut self, found: impl Into<String>) {
+        self.problems.push(found.into());
+    }
+
+    fn gives_up(&mut self, what: impl Into<String>) {
+        self.given_up.push(what.into());
+    }
+
+    /// Notes damage that costs nothing, because the content is on the disk twice.
+    fn damage(&mut self, damage: Option<Damage>) {
+        if let Some(damage) = damage {
+            self.problem(damage.error.message.clone());
+            self.steps.push(RepairStep::Restore(damage));
+        }
+    }
+
+    /// Finds the newest state that can be read, or the beginning of the log.
+    fn state(&mut self, folder: &Path, head: Option<Head>, keyring: &Keyring) -> Result<SalvagedStart, StoreError> {
+        let mut candidates = Part::State.generations(folder)?;
+        // A newer one than the head names was not complete.
+        candidates.retain(|generation| head.is_none_or(|head| *generation < head.state));
+        candidates.extend(head.map(|head| head.state).filter(|named| *named > 0));
+        let mut damaged = None;
+        for generation in candidates.into_iter().rev() {
+            match state::read(folder, generation, Access::ReadOnly) {
+                Ok(saved) if saved.of.store == self.store => {
+                    return Ok(SalvagedStart { tip: saved.of.tip, generation, state: generation });
+                }
+                Err(error) if error.code != Code::StoreCorrupt => return Err(error),
+                found => {
+                    let name = Part::State.name(generation);
+                    let error = found.err().unwrap_or_else(|| {
+                        StoreError::new(Code::StoreCorrupt, format!("`{name}` belongs to another store"))
+                    });
+                    self.problem(error.message.clone());
+                    self.steps.push(RepairStep::Remove(Part::State.path(folder, generation)));
+                    damaged = Some(error);
+                }
+            }
+        }
+        let first = Part::Log.generations(folder)?.first().copied();
+        let begins = |generation: &u64| {
+            let reader = LogReader::open(&Part::Log.path(folder, *generation), false);
+            reader.map_or(*generation == FIRST_GENERATION, |reader| reader.start.position == 0)
+        };
+        match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
+            Some(generation) => Ok(SalvagedStart { tip: Tip::default(), generation, state: 0 }),
+            None => {
+                let message = match damaged {
+                    Some(error) => format!(
+                        "{error}; there is no older state, and the log does not lead to it from the beginning, so this cannot be \
+                         repaired"
+                    ),
+                    None => format!(
+                        "{} has neither a state nor the beginning of its log, so it cannot be repaired",
+                        folder.display()
+                    ),
+                };
+                Err(StoreError::new(Code::StoreCorrupt, message))
+            }
+        }
+    }
+
+    /// Reads the head, if it can be read.
+    fn head(&mut self, folder: &Path) -> Result<Option<Head>, StoreError> {
+        let path = head::path(folder);
+        let found = match files::exists(&path)? {
+            true => head::read_only(folder),
+            false => Err(StoreError::corrupt(&path, "the file is missing")),
+        };
+        let problem = match found {
+            Ok(head) => return Ok(Some(head)),
+            Err(error) if error.code == Code::StoreCorrupt => error.message,
+            Err(error) => return Err(error),
+        };
+        self.problem(problem);
+        self.gives_up("`head`: whether more records than the readable ones had been acknowledged is unknown");
+        Ok(None)
+    }
+
+    /// Follows the log from the state on, as far as it can be read.
+    fn logs(&mut self, folder: &Path, first: u64, start: Tip, head: Option<Head>) -> Result<LogEnd, StoreError> {
+        let known = Part::Log.generations(folder)?;
+        let last = known.iter().copied().chain(head.map(|head| head.generation)).fold(first, u64::max);
+        let acknowledged = head.map_or(0, |head| head.position);
+        let (mut tip, mut generation, mut readable) = (start, first, BTreeSet::new());
+        let mut is_confirmed = head.is_some_and(|head| (head.position, head.hash) == (start.position, start.hash));
+        loop {
+            let next = NextPart { generation, after: tip, is_last: generation == last, acknowledged };
+            let (scanned, is_whole) = self.part(folder, &next, &mut readable)?;
+            for frame in scanned {
+                tip = frame.tip;
+                is_confirmed |= head.is_some_and(|head| (head.position, head.hash) == (tip.position, tip.hash));
+            }
+            if !is_whole || next.is_last {
+                break;
+            }
+            generation += 1;
+        }
+        for number in known.into_iter().filter(|number| *number > generation) {
+            let path = Part::Log.path(folder, number);
+            let scan = LogScan::read(&path, None, &self.scrubbed)?;
+            self.gives_up(format!("`{}`: it follows what cannot be read", Part::Log.name(number)));
+            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), &mut readable);
+            self.steps.push(RepairStep::Remove(path));
+        }
+        if acknowledged > tip.position {
+            self.problem(format!(
+                "`head` acknowledges record {acknowledged}, but the log can be read up to record {}",
+                tip.position
+            ));
+        } else if head.is_some() && !is_confirmed {
+            self.problem(format!("`head` acknowledges another record {acknowledged} than the log has"));
+        }
+        let upto = readable.last().copied().unwrap_or_default().max(acknowledged);
+        for (from, to) in gaps(tip.position, upto, &readable) {
+            self.gives_up(format!("{}: unreadable, so their revisions and resources are unknown", numbers(from, to)));
+        }
+        let is_acknowledged = is_confirmed && head.is_some_and(|head| head.generation <= generation);
+        Ok(LogEnd { tip, generation, is_acknowledged })
+    }
+
+    /// Reads one part of the log. Returns the frames that continue it, and whether it can go on in the next part.
+    fn part(
+        &mut self,
+        folder: &Path,
+        next: &NextPart,
+        readable: &mut BTreeSet<u64>,
+    ) -> Result<(Vec<ScannedFrame>, bool), StoreError> {
+        let NextPart { generation, after, is_last, acknowledged } = *next;
+        let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
+        if !files::exists(&path)? {
+            self.problem(format!("`{name}` is missing"));
+            self.steps.push(RepairStep::Empty { generation, start: after });
+            return Ok((Vec::new(), false));
+        }
+        let scan = LogScan::read(&path, Some(after), &self.scrubbed)?;
+        let is_next = |(store, start): (StoreId, Tip)| store == self.store && is_same(start, after);
+        if !scan.header.is_none_or(is_next) {
+            self.problem(format!("`{name}` does not follow record {}", after.position));
+            self.gives_up(format!("`{name}`: it belongs to another state of the store, or to another store"));
+            self.records(&scan, std::iter::once(&scan.first).chain(&scan.later), readable);
+            self.steps.push(RepairStep::Empty { generation, start: after });
+            return Ok((Vec::new(), false));
+        }
+        let (begin, end) = (scan.first.begin, scan.first.end);
+        let tip = scan.first.tip().unwrap_or(after);
+        // The rest of an interrupted write was never acknowledged, and the next start cuts it off.
+        let is_torn = is_last && scan.later.is_empty() && tip.position >= acknowledged;
+        let is_damaged = !scan.is_whole() && !is_torn;
+        if scan.header.is_none() {
+            self.problem(format!("the header of `{name}` cannot be read"));
+            let rewrite = Rewrite { generation, start: after, begin, end };
+            self.steps.push(RepairStep::Rewrite(rewrite));
+        } else if is_damaged {
+            self.steps.push(RepairStep::Cut { generation, length: end });
+        }
+        if is_damaged {
+            self.problem(format!("record {} in `{name}` at byte {end} cannot be read", tip.position + 1));
+            self.gives_up(format!("{} bytes of `{name}` from byte {end} on", scan.size() - end));
+            self.records(&scan, &scan.later, readable);
+        }
+        self.scrubbed.extend(scan.listed);
+        Ok((scan.first.frames, !is_damaged))
+    }
+
+    /// Describes the readable records that are given up.
+    fn records<'r>(
+        &mut self,
+        scan: &LogScan,
+        runs: impl IntoIterator<Item = &'r FrameRun>,
+        readable: &mut BTreeSet<u64>,
+    ) {
+        for frame in runs.into_iter().flat_map(|run| &run.frames) {
+            readable.insert(frame.tip.position);
+            match readable.len() {
+                1..=MOST_RECORDS => self.gives_up(described(scan, frame)),
+                found if found == MOST_RECORDS + 1 => self.gives_up("more records, which the copy of the store has"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Follows the history back from the state, as far as it can be read without a gap.
+    fn history(&mut self, folder: &Path, first: u64, end: Tip) -> Result<(), StoreError> {
+        let parts: Vec<u64> = Part::Log.generations(folder)?.into_iter().filter(|number| *number < first).collect();
+        let (mut oldest, mut is_cut, mut steps) = (end, false, Vec::new());
+        for (at, generation) in parts.iter().copied().enumerate().rev() {
+            let (path, name) = (Part::Log.path(folder, generation), Part::Log.name(generation));
+            if is_cut {
+                self.gives_up(format!("`{name}`: nothing links it to the records after it"));
+                steps.push(RepairStep::Remove(path));
+                continue;
+            }
+            let mut scan = LogScan::read(&path, None, &self.scrubbed)?;
+            let mut start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
+            if scan.header.is_none() {
+                self.problem(format!("the header of `{name}` cannot be read"));
+                start = self.end_before(folder, parts.get(..at).unwrap_or_default())?;
+                if let Some(start) = start {
+                    scan = scan.again(start, &self.scrubbed);
+                }
+            }
+            if let Some(start) = start
+                && scan.is_whole()
+                && is_same(scan.first.tip().unwrap_or(start), oldest)
+            {
+                if scan.header.is_none() {
+                    let (begin, end) = (scan.first.begin, scan.first.end);
+                    steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
+                }
+                oldest = start;
+                self.scrubbed.extend(scan.listed);
+                continue;
+            }
+            is_cut = true;
+            oldest = after_damage(generation, path, &scan, oldest, &mut steps);
+            let record = oldest.position + 1;
+            self.problem(format!(
+                "the history before record {record} cannot be read: `{name}` is damaged or has a gap"
+            ));
+        }
+        let kept = parts::kept(folder);
+        let noted = match files::exists(&kept)? {
+            true => LogReader::open(&kept, false).map(|kept| kept.start.position),
+            false => Ok(0),
+        };
+        let (allowed, is_readable) = match noted {
+            Ok(position) => (position, true),
+            Err(error) if error.code == Code::StoreCorrupt => {
+                self.problem(error.message);
+                (0, false)
+            }
+            Err(error) => return Err(error),
+        };
+        if oldest.position > allowed || !is_readable {
+            if is_readable && !is_cut {
+                self.problem(format!("the history before record {} is missing", oldest.position + 1));
+            }
+            if oldest.position > 0 {
+                let what = numbers(allowed + 1, oldest.position.max(allowed + 1));
+                self.gives_up(format!("the history: {what}, and the states of their revisions"));
+            }
+            self.steps.push(RepairStep::Kept(oldest));
+        }
+        self.steps.append(&mut steps);
+        Ok(())
+    }
+
+    /// The end of the part before one whose header cannot be read.
+    fn end_before(&self, folder: &Path, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
+        let Some(generation) = parts.last() else {
+            let kept = parts::kept(folder);
+            return match files::exists(&kept)? {
+                true => Ok(LogReader::open(&kept, false).ok().map(|kept| kept.start)),
+                false => Ok(Some(Tip::default())),
+            };
+        };
+        let scan = LogScan::read(&Part::Log.path(folder, *generation), None, &self.scrubbed)?;
+        let start = scan.header.filter(|(store, _)| *store == self.store).map(|(_, start)| start);
+        Ok(start.filter(|_| scan.is_whole()).map(|start| scan.first.tip().unwrap_or(start)))
+    }
+}
+
+/// Keeps what follows the damage in a file of the history. Returns the batch before it.
+fn after_damage(generation: u64, path: PathBuf, scan: &LogScan, end: Tip, steps: &mut Vec<RepairStep>) -> Tip {
+    let run = scan.later.last().filter(|run| run.end == scan.size());
+    let run = run.filter(|run| run.tip().is_some_and(|tip| is_same(tip, end)));
+    // Nothing is left of what the first frame followed, so the file starts after it.
+    let kept = run.and_then(|run| Some((run.frames.first()?.tip, run.frames.get(1)?.offset, run.end)));
+    match kept {
+        Some((start, begin, end)) => {
+            steps.push(RepairStep::Rewrite(Rewrite { generation, start, begin, end }));
+            start
+        }
+        None => {
+            steps.push(RepairStep::Remove(path));
+            end
+        }
+    }
+}
+
+fn is_same(one: Tip, other: Tip) -> bool {
+    (one.position, one.hash) == (other.position, other.hash)
+}
