@@ -123,7 +123,7 @@ pub mod report {
         lint::{LINTS, Level, Lint},
         model::{
             code::{CodeInfo, REGISTRY as CODES},
-            diagnostic::{Name, Place, Severity, SourceFile},
+            diagnostic::{Cause, Name, Place, Severity, SourceFile},
             drift::{Drift, DriftState, FieldDrift},
         },
     };

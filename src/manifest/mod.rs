@@ -51,7 +51,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 
 use crate::{
     background::give_way,
-    model::diagnostic::{Diagnostic, sort},
+    model::diagnostic::{Cause, Diagnostic, sort},
 };
 use assumed::AssumedNames;
 use context::SourceContext;
@@ -59,7 +59,7 @@ use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
 use foreign::foreign_file;
 use reader::declare;
-use tree::{NotedFile, Tree, changed_while_read, in_context, is_of_context};
+use tree::{NotedFile, Tree, changed_while_read, in_context};
 use values::{Taken, Values};
 
 /// The loaded manifests.
@@ -147,7 +147,7 @@ fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
         parsed.tidy();
     }
     let assumed = AssumedNames::new(tree.assumes_values());
-    let lacks_context = diagnostics.iter().any(is_of_context);
+    let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
     Loaded { files, diagnostics, lacks_context, assumed, ..Loaded::default() }.with(reads)
 }
 
@@ -182,7 +182,7 @@ fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>)
         })
         .unzip();
     let assumed = AssumedNames::new(tree.assumes_values());
-    let lacks_context = diagnostics.iter().any(is_of_context);
+    let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
     let loaded = Loaded { files, diagnostics, lacks_context, assumed, reads: reads.clone(), ..Loaded::default() };
     if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
 }

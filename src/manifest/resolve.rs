@@ -33,7 +33,7 @@ use crate::{
         Kind,
         code::Code,
         desired::Desired,
-        diagnostic::{Diagnostic, Name},
+        diagnostic::{Cause, Diagnostic},
         fault::{Aim, Fault, Path},
         id::Id,
         key::Key,
@@ -178,16 +178,6 @@ impl Resolved {
         self.spread_faults();
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
     }
-}
-
-/// The start of the message about an unknown name.
-fn unknown_kind(kind: &str) -> String {
-    format!("unknown {kind} ")
-}
-
-/// Whether a diagnostic is about an unknown module set. No store has these, unlike everything else with a name.
-pub(crate) fn is_unknown_set(diagnostic: &Diagnostic) -> bool {
-    diagnostic.code == Name::Code(Code::UnknownReference) && diagnostic.message.starts_with(&unknown_kind(MODULE_SET))
 }
 
 struct Resolver<'a> {
@@ -405,7 +395,7 @@ impl<'a> Resolver<'a> {
             }
             return;
         }
-        let fault = Fault::new(Code::UnknownReference, format!("{}`{}`", unknown_kind(kind), printable(name)));
+        let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
         let fault = match self.near(name, kind) {
             _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
@@ -414,7 +404,8 @@ impl<'a> Resolver<'a> {
             }
             None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
         };
-        self.out.diagnostics.push(origin.diagnostic(fault.at(path.clone())));
+        let cause = (*kind == MODULE_SET).then_some(Cause::UnknownModuleSet);
+        self.out.diagnostics.push(Diagnostic { cause, ..origin.diagnostic(fault.at(path.clone())) });
     }
 
     /// Adds the number of references to the diagnostics of unknown names.

@@ -156,6 +156,15 @@ impl fmt::Display for Name {
     }
 }
 
+/// What a diagnostic is about, where code decides by more than its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The context of the manifests, which belongs to others (D107).
+    Context,
+    /// A module set that nothing declares. No store has these, unlike everything else with a name.
+    UnknownModuleSet,
+}
+
 /// An error or warning: the message, the place and the help.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
@@ -163,6 +172,8 @@ pub struct Diagnostic {
     pub code: Name,
     /// The severity.
     pub severity: Severity,
+    /// What it is about, if code decides by that.
+    pub cause: Option<Cause>,
     /// One sentence without a full stop.
     pub message: String,
     /// How to fix it.
@@ -181,6 +192,7 @@ impl Diagnostic {
         Self {
             code: code.into(),
             severity: Severity::Error,
+            cause: None,
             message: hidden_tokens(message.into()),
             help: None,
             place: None,

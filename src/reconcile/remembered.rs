@@ -234,6 +234,7 @@ impl RememberedWarning {
         Some(Diagnostic {
             code,
             severity: Severity::Warning,
+            cause: None,
             message: self.message,
             help: self.help,
             place: match self.place {

@@ -17,10 +17,9 @@ use super::{
     token::TokenFiles,
 };
 use crate::{
-    manifest::tree::is_of_context,
     model::{
         code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
+        diagnostic::{Cause, Diagnostic, Name, Severity},
         drift::{DriftState, DriftedResource},
         key::Key,
         operation::Author,
@@ -484,7 +483,9 @@ fn unread(planned: &Planned) -> Option<(Reason, String)> {
         let reason = match found.code {
             Name::Code(Code::FetchFailed) => Reason::FetchFailed,
             Name::Code(Code::UnverifiedCommit | Code::Rewound) => Reason::Refused,
-            Name::Code(Code::Unreadable) if planned.own_files() == 0 || is_of_context(found) => Reason::Failed,
+            Name::Code(Code::Unreadable) if planned.own_files() == 0 || found.cause == Some(Cause::Context) => {
+                Reason::Failed
+            }
             _ => return None,
         };
         Some((reason, found.message.clone()))

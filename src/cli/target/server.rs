@@ -21,11 +21,11 @@ use crate::{
         trace::RequestToTrace,
     },
     cli::{Exit, Failure, progress::during, show},
-    manifest::{Loaded, resolve::is_unknown_set, tree::collect},
+    manifest::{Loaded, tree::collect},
     model::{
         Kind,
         code::Code,
-        diagnostic::{Diagnostic, Name, Severity, SourceFile, sort},
+        diagnostic::{Cause, Diagnostic, Name, Severity, SourceFile, sort},
         id::Id,
         json,
         secret::Secrets,
@@ -200,6 +200,7 @@ impl ServerTarget {
         let is_local_error = |it: &Diagnostic| it.severity == Severity::Error && counts(it.code);
         let stops = validated.diagnostics.iter().any(is_local_error);
         // An error that the server may not have must not be reported beside those that stop the request.
+        let is_unknown_set = |it: &Diagnostic| it.cause == Some(Cause::UnknownModuleSet);
         let may_pass = |it: &Diagnostic| it.severity == Severity::Error && !counts(it.code) && !is_unknown_set(it);
         validated.diagnostics.retain(|it| !may_pass(it));
         (validated, stops)

@@ -7,7 +7,7 @@ use super::{NotedFile, ReadingDepth, Tree, TreeFiles};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
-        diagnostic::{Diagnostic, Severity},
+        diagnostic::{Cause, Diagnostic, Severity},
         fault::Fault,
         operation::CommitAuthor,
     },
@@ -57,18 +57,10 @@ impl TreeInContext {
     }
 }
 
-/// The start of the messages about the context.
-const IN_CONTEXT: &str = "in the context: ";
-
 /// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
 pub(crate) fn in_context(diagnostic: Diagnostic) -> Option<Diagnostic> {
-    let message = format!("{IN_CONTEXT}{}", diagnostic.message);
-    (diagnostic.severity == Severity::Error).then_some(Diagnostic { message, ..diagnostic })
-}
-
-/// Whether a diagnostic is about the context.
-pub(crate) fn is_of_context(diagnostic: &Diagnostic) -> bool {
-    diagnostic.message.starts_with(IN_CONTEXT)
+    let (cause, message) = (Some(Cause::Context), format!("in the context: {}", diagnostic.message));
+    (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
 }
 
 /// The file of a tree that a diagnostic is about.
@@ -155,8 +147,10 @@ mod tests {
             let found: Vec<(bool, bool)> =
                 files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();
             assert_eq!(found, [(true, false), (false, true)]);
-            let messages: Vec<bool> = diagnostics.iter().map(|it| it.message.starts_with("in the context: ")).collect();
-            assert_eq!(messages, [false, true], "{diagnostics:?}");
+            let causes: Vec<Option<Cause>> = diagnostics.iter().map(|it| it.cause).collect();
+            assert_eq!(causes, [None, Some(Cause::Context)], "{diagnostics:?}");
+            let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the context: "));
+            assert_eq!(is_told.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
         }
     }
 }

@@ -166,6 +166,7 @@ impl Item {
             // A newer version may have sent a code unknown to this one.
             code: known.unwrap_or(Name::Code(Code::Internal)),
             severity: self.severity,
+            cause: None,
             message: if known.is_some() { self.message.clone() } else { format!("{}: {}", self.code, self.message) },
             help: self.help.clone(),
             place: self.spot.place(files),
