@@ -51,7 +51,10 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 
 use crate::{
     background::give_way,
-    model::diagnostic::{Cause, Diagnostic, sort},
+    model::{
+        code::Code,
+        diagnostic::{Cause, Diagnostic, Name, sort},
+    },
 };
 use assumed::AssumedNames;
 use context::SourceContext;
@@ -217,6 +220,16 @@ impl Loaded {
     /// Loads a source and keeps what was read of each file, to load it again. The cache of parsed files is only read.
     pub(crate) fn load(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Self {
         load_changed(tree, &Self::default(), parsed)
+    }
+
+    /// The error because of which no manifest of the source, or not its whole context, was read (D82, D88, D89).
+    pub(crate) fn unread(&self) -> Option<&Diagnostic> {
+        let is_nothing_read = self.files.iter().all(|file| file.is_context());
+        self.diagnostics.iter().find(|found| match found.code {
+            Name::Code(Code::FetchFailed | Code::UnverifiedCommit | Code::Rewound) => true,
+            Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Context),
+            _ => false,
+        })
     }
 
     /// Writes what was read to the cache of parsed files, until `stops` says so.

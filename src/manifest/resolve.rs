@@ -70,6 +70,8 @@ pub(crate) struct Resolved {
     pub after: Vec<(Key, Key)>,
     /// Whether resources move between this source and others.
     pub(super) has_transfers: bool,
+    /// Whether a rollback returned declared resources to other sources, or undeclared ones to this source.
+    pub is_undone: bool,
     /// Whether resources name a former name.
     pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).

@@ -246,7 +246,7 @@ pub(super) fn kept<'e>(
     for entry in promised {
         let Some(claim) = &entry.claim else { continue };
         let name = format!("{} (`{}`)", entry.key, printable(&claim.name));
-        match claim.transferred_from.as_deref().filter(|_| claim.is_kept_by_rollback()) {
+        match claim.returned_from() {
             Some(from) => returned.entry(from).or_insert_with(|| (claim, Vec::new())).1.push(name),
             None => {
                 let to = claim.receiver();

@@ -68,6 +68,11 @@ impl Claim {
         self.returned && self.is_promised() && self.receiver().is_none()
     }
 
+    /// The source from which a rollback brought back a resource that is kept.
+    pub(crate) fn returned_from(&self) -> Option<&str> {
+        self.transferred_from.as_deref().filter(|_| self.is_kept_by_rollback())
+    }
+
     /// Whether a command gave the resource to the source, whose manifests have not declared it yet.
     pub(crate) fn awaits_manifest(&self) -> bool {
         !self.returned && self.is_promised() && self.receiver().is_none()

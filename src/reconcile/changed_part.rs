@@ -91,6 +91,8 @@ pub(super) fn plan_part(
         plan: Some(plan),
         desired: Arc::new(resolved.desired),
         left_out: Vec::new(),
+        unread: None,
+        is_undone: false,
         files: whole.files,
         origins,
         tried: None,

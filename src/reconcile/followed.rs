@@ -46,7 +46,7 @@ impl FollowedList {
         }
         let gives = plan.each_operation().iter().any(|operation| matches!(operation, Operation::Claim { .. }));
         let concerned =
-            |it: &Arc<Following>| it.source != source && (gives || it.status.current().findings.waits_for_others());
+            |it: &Arc<Following>| it.source != source && (gives || it.status.current().findings.waits_for_others);
         self.iter().filter(concerned).for_each(|following| following.look());
     }
 

@@ -67,6 +67,8 @@ impl Judged {
             plan,
             desired: Arc::new(self.resolved.desired),
             left_out: self.set_aside,
+            unread: loaded.unread().cloned(),
+            is_undone: self.resolved.is_undone,
             files: loaded.files.clone(),
             origins,
             tried: None,

@@ -45,6 +45,10 @@ pub struct Planned {
     pub desired: Arc<BTreeMap<Key, Desired>>,
     /// The resources skipped because they, or resources that they depend on, are invalid (D44).
     pub left_out: Vec<Desired>,
+    /// The error because of which no manifest of the source, or not its whole context, was read.
+    pub(super) unread: Option<Diagnostic>,
+    /// Whether a rollback undid transfers that the manifests still declare, or no longer do.
+    pub(super) is_undone: bool,
     /// The files that were read.
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
@@ -69,6 +73,8 @@ impl Planned {
             plan: Some(plan),
             desired: Arc::default(),
             left_out: Vec::new(),
+            unread: None,
+            is_undone: false,
             files: Vec::new(),
             origins: Arc::default(),
             tried,

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{
         code::Code,
-        diagnostic::{Cause, Diagnostic, Name, Severity},
+        diagnostic::{Diagnostic, Name, Severity},
         drift::{DriftState, DriftedResource},
         key::Key,
         operation::Author,
@@ -361,8 +361,7 @@ fn is_left(store: &Store, author: &Author, current: &Snapshot, planned: &Planned
 
 /// Whether manifests are still those from after a transfer that a rollback undid.
 fn is_undone(source: &str, current: &Snapshot, planned: &Planned) -> bool {
-    let is_told = |it: &Diagnostic| it.code == Name::Code(Code::RolledBack);
-    !planned.has_errors() && !current.rejected(source).is_empty() && planned.diagnostics.iter().any(is_told)
+    !planned.has_errors() && !current.rejected(source).is_empty() && planned.is_undone
 }
 
 impl RunReport {
@@ -467,27 +466,26 @@ impl RunReport {
 /// The report of manifests with errors. If there was nothing to read, such as a branch or folder that does not exist, the
 /// run has failed, and nothing is known about the manifests.
 fn not_applied(mut planned: Planned) -> RunReport {
-    match unread(&planned) {
-        Some((Reason::Failed, message)) => {
+    match &planned.unread {
+        Some(unread) if reason(unread) == Reason::Failed => {
             // The first diagnostic becomes the message of the condition.
-            planned.diagnostics.sort_by_key(|found| found.message != message);
+            planned.diagnostics.sort_by_key(|found| (found.code, found.cause) != (unread.code, unread.cause));
             RunReport::Failed(planned.diagnostics)
         }
         _ => RunReport::Invalid(planned),
     }
 }
 
-/// The reason and message if there is no commit or folder to read, or if it must not be read (D82, D88, D89).
+/// The reason and message if the manifests were not read (D82, D88, D89).
 fn unread(planned: &Planned) -> Option<(Reason, String)> {
-    planned.diagnostics.iter().find_map(|found| {
-        let reason = match found.code {
-            Name::Code(Code::FetchFailed) => Reason::FetchFailed,
-            Name::Code(Code::UnverifiedCommit | Code::Rewound) => Reason::Refused,
-            Name::Code(Code::Unreadable) if planned.own_files() == 0 || found.cause == Some(Cause::Context) => {
-                Reason::Failed
-            }
-            _ => return None,
-        };
-        Some((reason, found.message.clone()))
-    })
+    planned.unread.as_ref().map(|unread| (reason(unread), unread.message.clone()))
+}
+
+/// The reason of a source whose manifests were not read: it failed, or they must not be read.
+fn reason(unread: &Diagnostic) -> Reason {
+    match unread.code {
+        Name::Code(Code::FetchFailed) => Reason::FetchFailed,
+        Name::Code(Code::UnverifiedCommit | Code::Rewound) => Reason::Refused,
+        _ => Reason::Failed,
+    }
 }

@@ -59,8 +59,8 @@ pub(crate) struct Clash {
 /// What a run found.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunFindings {
-    /// The first diagnostics, errors before warnings.
-    pub diagnostics: Vec<Item>,
+    /// The first diagnostics with their names, errors before warnings.
+    pub diagnostics: Vec<(Name, Item)>,
     /// The number of errors.
     pub errors: usize,
     /// The number of warnings.
@@ -77,6 +77,8 @@ pub(crate) struct RunFindings {
     pub drifted: usize,
     /// The first resources that others have changed, also if the manifests have.
     pub drift: Vec<DriftedResource>,
+    /// Whether something was found that ends when another source changes.
+    pub waits_for_others: bool,
 }
 
 impl RunFindings {
@@ -112,28 +114,24 @@ impl RunFindings {
     /// Adds what was found before planning.
     pub(super) fn after(self, found: &[Diagnostic]) -> Self {
         let all: Vec<&Diagnostic> = found.iter().collect();
-        let Self { diagnostics, errors, warnings, .. } = Self::listing(&all);
-        let mut listed = diagnostics;
-        listed.extend(self.diagnostics);
-        listed.truncate(MOST_DIAGNOSTICS);
+        let Self { mut diagnostics, errors, warnings, waits_for_others, .. } = Self::listing(&all);
+        diagnostics.extend(self.diagnostics);
+        diagnostics.truncate(MOST_DIAGNOSTICS);
         let (errors, warnings) = (errors + self.errors, warnings + self.warnings);
-        Self { diagnostics: listed, errors, warnings, ..self }
+        let waits_for_others = waits_for_others || self.waits_for_others;
+        Self { diagnostics, errors, warnings, waits_for_others, ..self }
     }
 
     fn listing(all: &[&Diagnostic]) -> Self {
         let of = |severity: Severity| all.iter().copied().filter(move |it| it.severity == severity);
         let count = |severity: Severity| of(severity).map(|it| 1 + it.omitted as usize).sum::<usize>();
         let listed = of(Severity::Error).chain(of(Severity::Warning)).take(MOST_DIAGNOSTICS);
-        let diagnostics = listed.map(Item::of).collect();
+        let diagnostics = listed.map(|it| (it.code, Item::of(it))).collect();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        Self { diagnostics, errors, warnings, ..Self::default() }
-    }
-
-    /// Whether something was found that ends when another source changes.
-    pub(super) fn waits_for_others(&self) -> bool {
-        let codes = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
-        let codes = codes.map(|code| code.to_string());
-        self.diagnostics.iter().any(|it| codes.contains(&it.code))
+        let others = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
+        let others = others.map(Name::Code);
+        let waits_for_others = all.iter().any(|it| others.contains(&it.code));
+        Self { diagnostics, errors, warnings, waits_for_others, ..Self::default() }
     }
 
     /// The number of diagnostics that are not listed.
@@ -241,5 +239,21 @@ impl StatusBoard {
             item
         };
         self.status().notices = found.iter().map(item).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_waits_for_others_also_if_its_status_does_not_list_why() {
+        let mut found = vec![Diagnostic::error(Code::Syntax, "broken"); MOST_DIAGNOSTICS];
+        assert!(!RunFindings::default().after(&found).waits_for_others);
+        let pending = Diagnostic::error(Code::TransferPending, "not handed over");
+        found.push(Diagnostic { severity: Severity::Warning, ..pending });
+        let findings = RunFindings::default().after(&found);
+        assert!(findings.waits_for_others);
+        assert!(findings.diagnostics.iter().all(|(name, _)| *name == Name::Code(Code::Syntax)));
     }
 }

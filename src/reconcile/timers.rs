@@ -29,7 +29,12 @@ use crate::{
         ManifestFile,
         tree::{ReadingDepth, Sent, SentFile, Tree, TreeFiles},
     },
-    model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::Author},
+    model::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+        fault::Fault,
+        operation::Author,
+    },
     store::Store,
 };
 
@@ -169,7 +174,8 @@ fn edge(description: &str) -> String {
 /// Asserts what the status says of the certificate of the source.
 fn assert_expires(following: &Following, expected: &str) {
     let diagnostics = following.status.current().findings.diagnostics;
-    let found = diagnostics.iter().find(|it| it.code == "expiring-certificate").map(|it| it.message.as_str());
+    let found = diagnostics.iter().find(|(name, _)| *name == Name::Lint("expiring-certificate"));
+    let found = found.map(|(_, it)| it.message.as_str());
     assert!(found.is_some_and(|message| message.ends_with(expected)), "{found:?}, expected {expected}");
     assert!(following.health.is_up());
     assert_eq!(following.health.verdict(), Verdict::Ready);

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     model::{
         code::Code,
-        diagnostic::Severity,
+        diagnostic::{Name, Severity},
         drift::{DriftState, DriftedResource},
         json::{self, JsonError},
         key::segment,
@@ -115,19 +115,18 @@ impl<'f> SourceNow<'f> {
             }
             // Whether the repository can be fetched, too, is another matter.
             (EventType::SourceInvalid, _) => {
-                let fetch = Code::FetchFailed.to_string();
-                let errors = self.errors().filter(|it| it.code != fetch);
-                let of = |it: &Item| format!("{} {:?} {}", it.code, it.spot.file, it.message);
+                let errors = self.errors().filter(|(name, _)| *name != Name::Code(Code::FetchFailed));
+                let of = |(name, it): &(Name, Item)| format!("{name} {:?} {}", it.spot.file, it.message);
                 commit.into_iter().chain(errors.map(of)).collect()
             }
             // These messages tell of addresses and times.
-            _ => commit.into_iter().chain(self.errors().map(|it| it.code.clone())).collect(),
+            _ => commit.into_iter().chain(self.errors().map(|(name, _)| name.to_string())).collect(),
         };
         news.iter().map(|it| blake3::hash(it.as_bytes()).to_hex().chars().take(16).collect()).collect()
     }
 
-    fn errors(&self) -> impl Iterator<Item = &Item> {
-        self.status.findings.diagnostics.iter().filter(|it| it.severity == Severity::Error)
+    fn errors(&self) -> impl Iterator<Item = &(Name, Item)> {
+        self.status.findings.diagnostics.iter().filter(|(_, it)| it.severity == Severity::Error)
     }
 
     fn attempt(&self) -> Option<&LookRecord> {
@@ -148,7 +147,7 @@ impl<'f> SourceNow<'f> {
         let drifted = drift.get(..MOST_DRIFTED).unwrap_or(drift);
         let errors: Vec<NotifiedError<'_>> = match r#type {
             EventType::SourceInvalid | EventType::SourceFailed => {
-                self.errors().take(MOST_ERRORS).map(NotifiedError::of).collect()
+                self.errors().take(MOST_ERRORS).map(|(_, item)| NotifiedError::of(item)).collect()
             }
             _ => Vec::new(),
         };
@@ -211,7 +210,7 @@ impl<'f> SourceNow<'f> {
 
     /// The first error and its place, and how many others there are.
     fn first_error(&self) -> String {
-        let Some(Item { code, message, spot, .. }) = self.errors().next() else {
+        let Some((_, Item { code, message, spot, .. })) = self.errors().next() else {
             return self.condition.message.clone();
         };
         let place = match (&spot.file, spot.line, spot.column) {

@@ -260,6 +260,7 @@ impl SourceView {
             own.map(move |clash| clash_of(source, &clash.resource))
         });
         let claimed: Vec<Item> = claimed.collect();
+        let listed = findings.diagnostics.iter().map(|(_, item)| item);
         let pending = findings.pending;
         let counts = SourceCounts {
             owned,
@@ -297,7 +298,7 @@ impl SourceView {
             next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
-            diagnostics: findings.diagnostics.iter().chain(&status.notices).cloned().chain(claimed).collect(),
+            diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
             values: following.values.names().into_iter().map(SourceValueView::of).collect(),
             conditions: vec![ConditionView::of(condition)],

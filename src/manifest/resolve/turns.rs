@@ -58,6 +58,7 @@ impl<'a> Resolver<'a> {
             }
             Standing::Returned(claim) => {
                 self.returned.insert(key.clone(), claim);
+                self.out.is_undone = true;
             }
             Standing::Applied | Standing::Conflict(_) | Standing::HandedOver(_) => {}
         }
@@ -107,12 +108,15 @@ impl<'a> Resolver<'a> {
         let entries = self.known.entries().par_iter().with_min_len(1024).copied();
         let promised: Vec<&Arc<Entry>> = entries.filter(may_be_kept).collect();
         let promised = promised.into_iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_told(entry));
+        let promised: Vec<&Entry> = promised.collect();
         // Both sources may have created it, so that nothing is left to take over.
         let is_had = |entry: &Entry, claim: &Claim, by: &str| {
             let mut named = self.known.named(entry.key.kind, entry.key.parent.as_ref(), &claim.name);
             named.any(|other| other.is_owned_by(by) && other.key != entry.key)
         };
-        let kept = transfer::kept(promised, is_had);
+        let is_returned = |entry: &&Entry| entry.claim.as_deref().and_then(Claim::returned_from).is_some();
+        self.out.is_undone |= promised.iter().any(is_returned);
+        let kept = transfer::kept(promised.into_iter(), is_had);
         self.out.has_transfers |= !kept.is_empty();
         self.out.diagnostics.extend(kept);
     }

@@ -5,17 +5,14 @@ use crate::model::drift::DriftState;
 use crate::reconcile::{
     Planned,
     drift::{hold, tell},
-    stages::try_on,
 };
 
 /// Plans a world, and tells drift.
 fn told(store: &Store, world: &Estate) -> Planned {
     let snapshot = store.snapshot();
-    let mut plan = planned(&snapshot, world);
-    let tried = try_on(&snapshot, &mut plan).unwrap();
-    let (desired, origins) = (Arc::new(world.clone()), Arc::default());
-    let (diagnostics, left_out, files) = (Vec::new(), Vec::new(), Vec::new());
-    let mut planned = Planned { diagnostics, plan: Some(plan), desired, left_out, files, origins, tried };
+    let planned = Planned::without_manifests(&snapshot, planned(&snapshot, world));
+    assert!(planned.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty()));
+    let mut planned = Planned { desired: Arc::new(world.clone()), ..planned };
     tell(store, SOURCE, &snapshot, &mut planned, None).unwrap();
     planned
 }
