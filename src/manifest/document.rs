@@ -79,6 +79,14 @@ pub(super) fn is_json(file: &ManifestFile) -> bool {
     file.source.name.to_ascii_lowercase().ends_with(".json")
 }
 
+/// Why the rest of a file is not read.
+enum UnreadRest {
+    /// Its values nest too deep.
+    TooDeep,
+    /// It has a syntax error.
+    Syntax(String),
+}
+
 /// Reads the documents of a file up to the first syntax error.
 pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
@@ -119,7 +127,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
                 take(0, content, findings);
                 None
             }
-            Err(error) => Some((json_message(&error), offset(text, error.line(), error.column()))),
+            Err(error) => Some((UnreadRest::Syntax(json_message(&error)), offset(text, error.line(), error.column()))),
         }
     } else if let Some(contents) = plain {
         for (number, content) in contents.into_iter().enumerate() {
@@ -135,7 +143,11 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
                 // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
                 Err(error) => {
                     let place = error.location().map(|place| offset(text, place.line(), place.column()));
-                    broken = Some((format!("invalid YAML: {}", syntax::reason(&error)), place.unwrap_or_default()));
+                    let rest = match syntax::is_too_deep(&error) {
+                        true => UnreadRest::TooDeep,
+                        false => UnreadRest::Syntax(format!("invalid YAML: {}", syntax::reason(&error))),
+                    };
+                    broken = Some((rest, place.unwrap_or_default()));
                     break;
                 }
             }
@@ -148,13 +160,14 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         }
         broken
     };
-    if let Some((message, offset)) = broken {
+    if let Some((rest, offset)) = broken {
         let end = text.get(offset..).and_then(|rest| rest.chars().next()).map_or(offset, |c| offset + c.len_utf8());
-        if message.contains("recursion limit exceeded") {
-            findings.error(|| over(file, bounds::too_deep(offset..end)));
-        } else {
-            let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
-            findings.error(|| diagnostic().help(or_left_out(hint(text, offset), text)));
+        match rest {
+            UnreadRest::TooDeep => findings.error(|| over(file, bounds::too_deep(offset..end))),
+            UnreadRest::Syntax(message) => {
+                let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
+                findings.error(|| diagnostic().help(or_left_out(hint(text, offset), text)));
+            }
         }
     }
     documents

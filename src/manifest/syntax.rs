@@ -1,5 +1,8 @@
 //! The reasons for YAML syntax errors, which never quote the text.
 
+/// The reason of a text whose values nest too deep for the reader.
+const TOO_DEEP: &str = "recursion limit exceeded";
+
 /// The reader's fixed messages for syntax errors. If one is a prefix of another, the longer one comes first.
 const PHRASES: &[&str] = &[
     "block sequence entries are not allowed in this context",
@@ -55,7 +58,7 @@ const PHRASES: &[&str] = &[
     "incomplete UTF-16 surrogate pair",
     "incomplete UTF-16 character",
     "unknown anchor",
-    "recursion limit exceeded",
+    TOO_DEEP,
     "repetition limit exceeded",
     "EOF while parsing a value",
     "deserializing from YAML containing more than one document is not supported",
@@ -75,13 +78,18 @@ const VALUES: &[(&str, &str)] = &[
     (": a key must be a string, not a value with a tag", "a key must be a string, not a value with a tag"),
     (": the aliases expand to too many values", "the aliases expand to too many values"),
     (": the document is larger than 4 GiB", "the document is larger than 4 GiB"),
-    (": recursion limit exceeded", "recursion limit exceeded"),
+    (": recursion limit exceeded", TOO_DEEP),
 ];
 
 /// Returns the reason why a text cannot be read. It is one of a fixed set of phrases, because the reader's own text
 /// quotes values and keys.
 pub(crate) fn reason(error: &serde_yaml::Error) -> &'static str {
     phrase(&error.to_string())
+}
+
+/// Whether the values of a text nest too deep for the reader.
+pub(crate) fn is_too_deep(error: &serde_yaml::Error) -> bool {
+    reason(error) == TOO_DEEP
 }
 
 /// Returns the reason with its line and column, for a message without an excerpt.

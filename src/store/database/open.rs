@@ -12,16 +12,13 @@ use std::{
 
 use sled::Db;
 
-use crate::{
-    model::code::Code,
-    store::{
-        StoreError,
-        disk::{
-            files::{self, find_special, make_private},
-            lock_wait,
-        },
-        fault,
+use crate::store::{
+    StoreError,
+    disk::{
+        files::{self, find_special, make_private},
+        lock_wait,
     },
+    fault,
 };
 
 /// Nothing here is read often, so a small cache is enough.
@@ -71,10 +68,12 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
         return Err(StoreError::corrupt(&special, "not a regular file"));
     }
     let config = || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(flush_every);
-    // A database that was just closed can still be locked for a moment.
-    let is_locked =
-        |error: &StoreError| error.code == Code::StoreFailed && error.message.contains("could not acquire lock");
-    let db = lock_wait::patiently(lock_wait::MOMENT, is_locked, || guarded(path, || config().open()))?;
+    // A database that was just closed can still be locked for a moment. Only the text of sled's error tells that.
+    let is_locked = |error: &sled::Error| match error {
+        sled::Error::Io(error) => error.to_string().contains("could not acquire lock"),
+        _ => false,
+    };
+    let db = guarded(path, || lock_wait::patiently(lock_wait::MOMENT, is_locked, || config().open()))?;
     let _ = make_private(path);
     Ok(db)
 }
