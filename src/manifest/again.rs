@@ -13,7 +13,7 @@ use super::{
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Known, fixed_content},
     known_names::KnownNames,
-    resolve::Resolved,
+    resolve::{ResolveOptions, Resolved},
 };
 use crate::{
     lint::{ManifestFacts, Subject},
@@ -145,7 +145,8 @@ impl LastResolved {
         }
         concerned.extend(declared_again);
         let sets = loaded.sets();
-        let (known, ids) = (Known::new(snapshot, source, prune, loaded), self.ids(&concerned, &sets));
+        let options = ResolveOptions { source, prune, recreate_ids: true };
+        let (known, ids) = (Known::new(snapshot, options, loaded), self.ids(&concerned, &sets));
         let (required, desired) = (HashMap::default(), &*self.desired);
         let is_desired = |key: &Key| desired.contains_key(key);
         let names = KnownNames {
@@ -154,7 +155,6 @@ impl LastResolved {
             ids: &ids,
             is_desired: &is_desired,
             required: &required,
-            offline: false,
             has_turns: false,
         };
         let (mut resources, mut judged_again, mut uses_change) = (Vec::new(), BTreeSet::new(), false);

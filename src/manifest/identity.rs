@@ -17,7 +17,7 @@ pub(super) use self::{
     alone::{Special, choose},
     fixed::fixed_content,
 };
-use super::{Loaded, circles::circles, declaration::Declaration};
+use super::{Loaded, circles::circles, declaration::Declaration, resolve::ResolveOptions};
 use crate::model::{
     Kind,
     code::Code,
@@ -39,6 +39,8 @@ pub(super) struct Known<'a> {
     pub prune: bool,
     /// Whether a stated ID that the store does not have is used for a new resource.
     pub recreate_ids: bool,
+    /// Whether there is no store to look up identifiers in.
+    pub offline: bool,
     pub loaded: &'a Loaded,
     entries: OnceLock<Vec<&'a Arc<Entry>>>,
     names: OnceLock<NameIndex<'a>>,
@@ -47,10 +49,20 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, source: &'a str, prune: bool, loaded: &'a Loaded) -> Self {
-        let (entries, names, handed_over) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let routes_elsewhere = OnceLock::new();
-        Self { snapshot, source, prune, recreate_ids: true, loaded, entries, names, handed_over, routes_elsewhere }
+    pub(super) fn new(snapshot: &'a Snapshot, options: ResolveOptions<'a>, loaded: &'a Loaded) -> Self {
+        let ResolveOptions { source, prune, recreate_ids } = options;
+        Self {
+            snapshot,
+            source,
+            prune,
+            recreate_ids,
+            offline: false,
+            loaded,
+            entries: OnceLock::new(),
+            names: OnceLock::new(),
+            handed_over: OnceLock::new(),
+            routes_elsewhere: OnceLock::new(),
+        }
     }
 
     /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.

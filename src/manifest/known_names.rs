@@ -59,8 +59,6 @@ pub(super) struct KnownNames<'n, 'a> {
     pub is_desired: &'n (dyn Fn(&Key) -> bool + Sync),
     /// The modules that edges of this source require of their routes.
     pub required: &'n HashMap<Id, Arc<HttpsEdgeRoute>>,
-    /// Whether there is no store to look up identifiers in.
-    pub offline: bool,
     /// Whether it is the turn of this source with everything inside of what is known.
     pub has_turns: bool,
 }
@@ -184,7 +182,7 @@ impl<'a> KnownNames<'_, 'a> {
         }
         if name.contains('_') {
             let key = Key::new(kind, Id::new(name));
-            let known = match self.offline {
+            let known = match self.known.offline {
                 true => name.starts_with(kind.info().prefix),
                 false => self.known.snapshot.get(&key).is_some() || (self.is_desired)(&key),
             };

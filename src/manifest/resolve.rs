@@ -78,23 +78,31 @@ pub(crate) struct Resolved {
     pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
 }
 
+/// How the declarations of a source are resolved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResolveOptions<'s> {
+    /// The source.
+    pub source: &'s str,
+    /// Whether owned resources that are no longer declared will be deleted, so that their names cannot be referenced.
+    pub prune: bool,
+    /// Whether a stated ID that the store does not have is used for a new resource.
+    pub recreate_ids: bool,
+}
+
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
 /// assumed to exist. `context` has the resources of the context.
 pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
-    resolve_known(Known::new(context, source, true, loaded), true)
+    let mut known = Known::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
+    known.offline = true;
+    resolve_known(known)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
-///
-/// With `prune`, the names of owned resources that are no longer declared cannot be referenced: they will be deleted. With
-/// `recreate_ids`, a stated ID need not exist.
-pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, source: &str, prune: bool, recreate_ids: bool) -> Resolved {
-    let mut known = Known::new(snapshot, source, prune, loaded);
-    known.recreate_ids = recreate_ids;
-    resolve_known(known, false)
+pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Resolved {
+    resolve_known(Known::new(snapshot, options, loaded))
 }
 
-fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
+fn resolve_known(known: Known<'_>) -> Resolved {
     let (loaded, snapshot) = (known.loaded, known.snapshot);
     let mut resolver = Resolver {
         loaded,
@@ -107,7 +115,6 @@ fn resolve_known(known: Known<'_>, offline: bool) -> Resolved {
         waiting: HashSet::default(),
         returned: HashMap::new(),
         told: HashSet::default(),
-        offline,
         settled: Vec::new(),
         noted: Vec::new(),
         out: Resolved::default(),
@@ -201,8 +208,6 @@ struct Resolver<'a> {
     returned: HashMap<Key, &'a Claim>,
     /// The documents with a warning about a transfer.
     told: HashSet<DocumentKey>,
-    /// Whether there is no store to look up identifiers in.
-    offline: bool,
     /// The desired resources of the kinds that are resolved, in the order of their keys.
     settled: Vec<(Key, Desired)>,
     /// The declarations with facts for the lints, in the order in which they are resolved.
@@ -279,8 +284,7 @@ impl<'a> Resolver<'a> {
             ids: &self.ids,
             is_desired: &is_desired,
             required: &self.required,
-            offline: self.offline,
-            has_turns: self.offline || (self.waiting.is_empty() && self.returned.is_empty()),
+            has_turns: self.known.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
         let read: Vec<_> = declarations
             .par_iter()
@@ -383,7 +387,7 @@ impl<'a> Resolver<'a> {
         }
         let in_context = self.loaded.context().knows(kind, name);
         // What could not be read may declare the name.
-        if (in_context || self.loaded.lacks_context) && (self.offline || *kind == MODULE_SET) {
+        if (in_context || self.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
             return;
         }
         let index = self.out.diagnostics.len();

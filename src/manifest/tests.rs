@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     ManifestFile, load,
-    resolve::resolve,
+    resolve::{ResolveOptions, resolve},
     schema::fields,
     tree::{Disk, NotedFile, Tree},
 };
@@ -37,7 +37,8 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
     let tree = Disk::new([folder.path()]);
-    let resolved = resolve(&load(&tree), &Snapshot::default(), "test", true, true);
+    let options = ResolveOptions { source: "test", prune: true, recreate_ids: true };
+    let resolved = resolve(&load(&tree), &Snapshot::default(), options);
     let judged = resolved.judged();
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {

@@ -15,7 +15,7 @@ use super::{
     declaration::{Declaration, Declared, Origins},
     origin::{ManifestFile, Origin},
     read,
-    resolve::{Resolved, resolve},
+    resolve::{ResolveOptions, Resolved, resolve},
     tree::Tree,
 };
 use crate::model::{Kind, desired::Desired, digest_key::DigestKey, id::Id, key::Key, snapshot::Snapshot};
@@ -266,7 +266,8 @@ impl ChangedPart {
 
     /// Resolves the part as it was. Returns none if that does not give the resources that the whole source gave.
     pub(crate) fn resolved_before(&self, source: &str, prune: bool) -> Option<Resolved> {
-        let resolved = resolve(&self.before, &Snapshot::default(), source, prune, true);
+        let resolved =
+            resolve(&self.before, &Snapshot::default(), ResolveOptions { source, prune, recreate_ids: true });
         if !resolved.keeps_all_names() {
             return None;
         }
@@ -285,7 +286,7 @@ impl ChangedPart {
 
     /// Resolves the part as it is now. Returns none if anything is renamed or has an error.
     pub(crate) fn resolved_now(&self, snapshot: &Snapshot, source: &str, prune: bool) -> Option<Resolved> {
-        let resolved = resolve(&self.now, snapshot, source, prune, false);
+        let resolved = resolve(&self.now, snapshot, ResolveOptions { source, prune, recreate_ids: false });
         resolved.keeps_all_names().then_some(resolved)
     }
 }

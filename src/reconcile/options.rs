@@ -8,7 +8,10 @@ use std::{
 use super::cancel::Cancel;
 use crate::{
     lint::{self, LINTS, Level},
-    manifest::tree::{Disk, Tree},
+    manifest::{
+        resolve::ResolveOptions,
+        tree::{Disk, Tree},
+    },
     model::{
         code::Code,
         fault::{Fault, Path, nearest},
@@ -50,6 +53,11 @@ impl Options {
     /// Creates the default options for manifests.
     pub fn new(tree: impl Tree + 'static) -> Self {
         Self { tree: Arc::new(tree), ..Self::default() }
+    }
+
+    /// How the manifests are resolved.
+    pub(super) fn resolving(&self) -> ResolveOptions<'_> {
+        ResolveOptions { source: &self.source, prune: self.prune, recreate_ids: self.recreate_ids }
     }
 
     /// Returns the author of the run's changes, for the history.

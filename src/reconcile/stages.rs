@@ -205,7 +205,7 @@ impl Prepared {
                 return ResolvedSource { resolved, may_differ, lasting, change };
             }
         }
-        let resolved = resolve(&self.loaded, snapshot, source, prune, self.options.recreate_ids);
+        let resolved = resolve(&self.loaded, snapshot, self.options.resolving());
         let lasting = Lasting::new(Arc::new(others(snapshot, source, &resolved.desired)));
         ResolvedSource { resolved, may_differ: None, lasting, change: None }
     }

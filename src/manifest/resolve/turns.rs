@@ -25,7 +25,7 @@ impl<'a> Resolver<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         self.out.has_transfers |= !markers.is_empty();
         // Without a store, everything that is declared is checked.
-        if self.offline {
+        if self.known.offline {
             return Standing::Applied;
         }
         // What a rollback deleted is not created again inside what it gave back.
@@ -124,7 +124,7 @@ impl<'a> Resolver<'a> {
     /// Reports a resource owned by another source, and a transfer between a source and itself.
     pub(super) fn check_owner(&mut self, declaration: &Declaration, key: &Key, claim: Option<&Claim>) {
         let (source, markers) = (self.known.source, &declaration.transfer);
-        if !self.offline
+        if !self.known.offline
             && let Some(fault) = markers.own_source(source)
             && self.told.insert(declaration.head().document_key())
         {

@@ -38,7 +38,7 @@ impl Prepared {
     /// What the manifests declare, with all findings and without a plan.
     fn declared(&self, snapshot: &Snapshot) -> Planned {
         let (loaded, options) = (self.loaded.as_ref(), &self.options);
-        let resolved = resolve(loaded, snapshot, &options.source, options.prune, options.recreate_ids);
+        let resolved = resolve(loaded, snapshot, options.resolving());
         let others = others(snapshot, &options.source, &resolved.desired);
         judge(loaded, resolved, &others, &options.lints, Before::default(), self.clock.time())
             .capped()
