@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::{Failure, review::ReviewArgs, source::Manifests};
+use super::{
+    Failure,
+    review::{ComparedRevision, ReviewArgs},
+    source::Manifests,
+};
 use crate::{
     model::{
         code::Code,
@@ -37,8 +41,8 @@ impl BaseArgs {
         source: &str,
     ) -> Result<(), Failure> {
         let Some(base) = &self.base else { return Ok(()) };
-        let before =
-            validate_with(review.at(base, true, &manifests.paths, &manifests.loading)?.as_ref(), lints, source, None);
+        let before = review.at(ComparedRevision::Older(base), &manifests.paths, &manifests.loading)?;
+        let before = validate_with(before.as_ref(), lints, source, None);
         let mut known: BTreeMap<WarningIdentity, usize> = BTreeMap::new();
         for warning in before.diagnostics.iter().filter(|it| it.severity == Severity::Warning) {
             *known.entry(identity(warning, Some(base))).or_default() += 1;

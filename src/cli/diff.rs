@@ -7,7 +7,7 @@ use super::{
     caching::Caching,
     output::Output,
     progress::during,
-    review::ReviewArgs,
+    review::{ComparedRevision, ReviewArgs},
     show,
     source::{Loading, ReportedSource, reported},
     target::{ServerArgs, ServerTarget},
@@ -95,9 +95,9 @@ impl Args {
         let paths = if self.paths.is_empty() { std::slice::from_ref(&here) } else { self.paths.as_slice() };
         let (old, new) = revisions(range, paths.first().unwrap_or(&here))?;
         let new = match new {
-            Some(new) => self.review.at(&new, false, paths, &self.loading)?,
+            Some(new) => self.review.at(ComparedRevision::Newer(&new), paths, &self.loading)?,
             None => on_disk(paths),
         };
-        Ok([self.review.at(&old, true, paths, &self.loading)?, new])
+        Ok([self.review.at(ComparedRevision::Older(&old), paths, &self.loading)?, new])
     }
 }

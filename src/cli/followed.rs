@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::source::{Loading, Ownership};
 use crate::{
     manifest::tree::{
-        Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, TreeInContext,
+        Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, TreeInContext, UnsetValues,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -340,7 +340,8 @@ impl ConfiguredSource {
         match repository {
             None => {
                 let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
-                tree = TreeInContext::around(Arc::new(loading.of(location.paths.clone())), around, false);
+                tree =
+                    TreeInContext::around(Arc::new(loading.of(location.paths.clone())), around, UnsetValues::Require);
                 watched = location.paths.iter().cloned().chain(context).collect();
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {
@@ -366,11 +367,11 @@ impl ConfiguredSource {
                 };
                 let stopped = cancel.clone();
                 let stop = StopCheck::new(move || stopped.is_cancelled());
-                let outside = loading.allow_outside_files;
                 let own = Arc::new(Lineage::new(&name, verifier.is_some()));
                 lineage = Some(Arc::clone(&own));
-                let at_revision = RefTree::new(place, wanted, verifier, inside, outside, stop).with_context(context);
-                let at_revision = at_revision.in_lineage(own).with_values(Arc::clone(&values));
+                let mut at_revision = RefTree::new(place, wanted, verifier, inside, stop);
+                at_revision.allow_outside_files = loading.allow_outside_files;
+                let at_revision = at_revision.with_context(context).in_lineage(own).with_values(Arc::clone(&values));
                 watched = at_revision.watched();
                 tree = Arc::new(at_revision);
             }

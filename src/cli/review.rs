@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Failure, source::Loading};
 use crate::{
-    manifest::tree::{CommitTree, Tree, TreeInContext},
+    manifest::tree::{CommitTree, Tree, TreeInContext, UnsetValues},
     model::{code::Code, diagnostic::Diagnostic},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct ContextArgs {
 impl ContextArgs {
     /// Manifests on disk in their context.
     pub(super) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        TreeInContext::around(own, self.on_disk(loading), false)
+        TreeInContext::around(own, self.on_disk(loading), UnsetValues::Require)
     }
 
     fn on_disk(&self, loading: &Loading) -> Option<Arc<dyn Tree>> {
@@ -30,28 +30,33 @@ impl ContextArgs {
     }
 
     /// The context at a Git revision.
-    fn at(&self, revision: &str, is_older: bool, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
+    fn at(&self, revision: ComparedRevision<'_>, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
         if self.with.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Arc::new(committed(revision, is_older, &self.with, loading)?)))
+        Ok(Some(Arc::new(revision.tree(&self.with, loading)?)))
     }
 }
 
-/// Paths at a Git revision. In the older of two revisions, file names have the revision, and a path that is missing is empty:
-/// the change adds it. A mistyped path is missing in the other one, too.
-fn committed(revision: &str, is_older: bool, paths: &[PathBuf], loading: &Loading) -> Result<CommitTree, Failure> {
-    let tree = CommitTree::open(revision, paths, is_older, loading.allow_outside_files)?;
-    Ok(if is_older { tree.or_empty() } else { tree })
+/// One of two Git revisions that are compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ComparedRevision<'r> {
+    /// The one before the change.
+    Older(&'r str),
+    /// The one after it. A mistyped path is missing here, too, and not only new.
+    Newer(&'r str),
 }
 
-/// The meaning of a value that is unset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnsetValues {
-    /// An error.
-    Require,
-    /// The value in the store, or an unknown one.
-    Assume,
+impl ComparedRevision<'_> {
+    /// Paths at the revision.
+    fn tree(self, paths: &[PathBuf], loading: &Loading) -> Result<CommitTree, Failure> {
+        let mut tree = match self {
+            ComparedRevision::Older(revision) => CommitTree::open(revision, paths)?.older(),
+            ComparedRevision::Newer(revision) => CommitTree::open(revision, paths)?,
+        };
+        tree.allow_outside_files = loading.allow_outside_files;
+        Ok(tree)
+    }
 }
 
 fn unset_values(name: &str) -> Result<UnsetValues, String> {
@@ -74,38 +79,32 @@ pub(super) struct ReviewArgs {
 }
 
 impl ReviewArgs {
-    /// Whether unset values are assumed.
-    pub(super) fn assumes_values(&self) -> bool {
-        self.secrets == UnsetValues::Assume
-    }
-
     /// Manifests on disk in their context.
     pub(super) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        TreeInContext::around(own, self.context.on_disk(loading), self.assumes_values())
+        TreeInContext::around(own, self.context.on_disk(loading), self.secrets)
     }
 
-    /// Manifests at a Git revision, the older or the newer of two, in their context at that revision.
+    /// Manifests at a Git revision, in their context at that revision.
     pub(super) fn at(
         &self,
-        revision: &str,
-        is_older: bool,
+        revision: ComparedRevision<'_>,
         paths: &[PathBuf],
         loading: &Loading,
     ) -> Result<Arc<dyn Tree>, Failure> {
-        let own = committed(revision, is_older, paths, loading)?;
-        let context = self.context.at(revision, is_older, loading)?;
-        Ok(TreeInContext::around(Arc::new(own), context, self.assumes_values()))
+        let own = revision.tree(paths, loading)?;
+        let context = self.context.at(revision, loading)?;
+        Ok(TreeInContext::around(Arc::new(own), context, self.secrets))
     }
 
     /// Refuses to do more than show a plan with assumed values. `applies` states that the plan is to be applied, `saves` that
     /// it is saved for that or compared with one that was.
     pub(super) fn check(&self, applies: bool, saves: bool) -> Result<(), Failure> {
-        let (message, help) = match (self.assumes_values(), applies, saves) {
-            (true, true, _) => (
+        let (message, help) = match (self.secrets, applies, saves) {
+            (UnsetValues::Assume, true, _) => (
                 "`--secrets=assume` cannot be used to apply a plan",
                 "set the values, and use --secrets=require; or add --dry-run",
             ),
-            (true, false, true) => (
+            (UnsetValues::Assume, false, true) => (
                 "a plan with assumed values cannot be saved, or compared with a saved one",
                 "remove --out and --plan; or set the values, and use --secrets=require",
             ),

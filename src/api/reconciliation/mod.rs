@@ -29,7 +29,7 @@ use super::{
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
-    manifest::tree::{Sent, Tree, TreeInContext},
+    manifest::tree::{Sent, Tree, TreeInContext, UnsetValues},
     model::{
         code::Code,
         decode::decode,
@@ -249,7 +249,8 @@ impl<'a> ReconciliationJob<'a> {
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
         let sent = app.files.resolve(sender, request.files, &digests)?;
         let (older, sent) = review::apart(sent, &is_older);
-        let older = request.compare.then(|| review::tree(older, request.assume_values));
+        let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
+        let older = request.compare.then(|| review::tree(older, unset));
         let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();
         let commit = Some(request.commit).filter(|commit| !commit.is_empty());
         let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
@@ -258,7 +259,7 @@ impl<'a> ReconciliationJob<'a> {
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
         let sent = Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message);
         let options = Options {
-            tree: TreeInContext::around(Arc::new(sent), None, request.assume_values),
+            tree: TreeInContext::around(Arc::new(sent), None, unset),
             source: request.source,
             prune: request.prune,
             isolate: request.isolate,

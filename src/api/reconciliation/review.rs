@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{answer::ApiError, auth, trace::TraceReport},
-    manifest::tree::{Sent, SharedFile, Tree, TreeInContext},
+    manifest::tree::{Sent, SharedFile, Tree, TreeInContext, UnsetValues},
     model::{
         code::Code,
         fault::{Fault, Path},
@@ -65,8 +65,8 @@ pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFil
 }
 
 /// The older manifests of a comparison: none if the change adds the source.
-pub(super) fn tree(older: Vec<SharedFile>, assumes_values: bool) -> Arc<dyn Tree> {
-    TreeInContext::around(Arc::new(Sent::shared(older, None).or_empty()), None, assumes_values)
+pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> {
+    TreeInContext::around(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
 }
 
 impl ReconciliationJob<'_> {

@@ -46,11 +46,10 @@ pub struct CommitTree {
     paths: Vec<(PathBuf, PathBuf)>,
     /// The repository, for errors: nothing if the paths tell which one it is.
     repository_name: String,
-    /// Whether file names start with the revision, to tell them from those of another revision.
-    labelled: bool,
-    /// Whether a path that is missing or has no manifests counts as empty, rather than as an error.
-    may_be_empty: bool,
-    allow_outside_files: bool,
+    /// Whether it is the older of two revisions.
+    is_older: bool,
+    /// Whether manifests and values may be read from files outside the paths (D28, D50).
+    pub allow_outside_files: bool,
     /// The values of a followed source that the commit does not have.
     values: Option<Arc<SourceValues>>,
     /// Ends a listing early.
@@ -71,35 +70,17 @@ impl CommitTree {
         id: Oid,
         revision: String,
         inside: &[PathBuf],
-        allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
         let root = root_of(&repository);
         let paths = inside.iter().map(|path| plain(path)).map(|path| (path.clone(), path)).collect();
         let repository = Mutex::new(repository);
-        let (labelled, may_be_empty) = (false, false);
-        Self {
-            repository,
-            root,
-            id,
-            revision,
-            paths,
-            repository_name,
-            labelled,
-            may_be_empty,
-            allow_outside_files,
-            values: None,
-            stop,
-        }
+        let (is_older, allow_outside_files, values) = (false, false, None);
+        Self { repository, root, id, revision, paths, repository_name, is_older, allow_outside_files, values, stop }
     }
 
-    /// Opens the paths at a revision. `labelled` prefixes file names with the revision.
-    pub fn open(
-        revision: &str,
-        paths: &[PathBuf],
-        labelled: bool,
-        allow_outside_files: bool,
-    ) -> Result<Self, Diagnostic> {
+    /// Opens the paths at a revision.
+    pub fn open(revision: &str, paths: &[PathBuf]) -> Result<Self, Diagnostic> {
         let here = PathBuf::from(".");
         let repository = discover(paths.first().unwrap_or(&here))?;
         let id = commit(&repository, revision)?;
@@ -117,21 +98,8 @@ impl CommitTree {
             }
         };
         let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
-        let (revision, repository_name, repository) = (revision.to_owned(), String::new(), Mutex::new(repository));
-        let (may_be_empty, stop) = (false, StopCheck::default());
-        Ok(Self {
-            repository,
-            root,
-            id,
-            revision,
-            paths,
-            repository_name,
-            labelled,
-            may_be_empty,
-            allow_outside_files,
-            values: None,
-            stop,
-        })
+        let (name, revision, stop) = (String::new(), revision.to_owned(), StopCheck::default());
+        Ok(Self { paths, ..Self::at(repository, name, id, revision, &[], stop) })
     }
 
     /// The same for a followed source, with values that the commit does not have.
@@ -144,15 +112,17 @@ impl CommitTree {
         self.values.as_ref().map_or_else(|| outside(name), |values| values.outside(name))
     }
 
-    /// The same for the older of two revisions: a path can be new in the other one.
-    pub(crate) fn or_empty(self) -> Self {
-        Self { may_be_empty: true, ..self }
+    /// The same as the older of two revisions: file names start with the revision, to tell them from those of the other
+    /// one, and a path that is missing or has no manifests is empty, because it can be new in the other one.
+    #[must_use]
+    pub fn older(self) -> Self {
+        Self { is_older: true, ..self }
     }
 
     fn named(&self, path: &Path) -> String {
         // The top folder of a repository.
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        if self.labelled { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
+        if self.is_older { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
     }
 
     /// Like [`Self::named`], with the repository, for errors that concern a whole path of the source.
@@ -180,7 +150,7 @@ impl Tree for CommitTree {
             let walked = self.with(|tree| {
                 let entry = match tree.find(inside) {
                     Ok(entry) => entry,
-                    Err(reason) if reason == MISSING && self.may_be_empty => return Ok(Walk::default()),
+                    Err(reason) if reason == MISSING && self.is_older => return Ok(Walk::default()),
                     Err(reason) if reason == MISSING => return Err(reason + &tree.instead_of(inside)),
                     Err(reason) => return Err(reason),
                 };
@@ -205,7 +175,7 @@ impl Tree for CommitTree {
                     continue;
                 }
             };
-            if found.is_empty() && outside.is_empty() && !self.may_be_empty {
+            if found.is_empty() && outside.is_empty() && !self.is_older {
                 diagnostics.push(no_manifest(self.placed(shown)));
             }
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
@@ -254,7 +224,7 @@ impl Tree for CommitTree {
 
     fn identity(&self, name: &str) -> PathBuf {
         let label = format!("{}:", self.revision);
-        let name = if self.labelled { name.strip_prefix(label.as_str()).unwrap_or(name) } else { name };
+        let name = if self.is_older { name.strip_prefix(label.as_str()).unwrap_or(name) } else { name };
         let path = Path::new(name);
         // The work tree can have other links than the commit, so the path is not looked up there.
         let below = self.paths.iter().find_map(|(shown, inside)| Some(inside.join(path.strip_prefix(shown).ok()?)));

@@ -13,21 +13,30 @@ use crate::{
     },
 };
 
+/// The meaning of a value that is unset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnsetValues {
+    /// An error.
+    Require,
+    /// The value in the store, or an unknown one.
+    Assume,
+}
+
 /// The manifests of a source with their context.
 #[derive(Debug)]
 pub(crate) struct TreeInContext {
     own: Arc<dyn Tree>,
     context: Option<Arc<dyn Tree>>,
-    assumes_values: bool,
+    unset: UnsetValues,
 }
 
 impl TreeInContext {
     /// Puts the manifests of a source into a context, if there is one.
-    pub(crate) fn around(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, assumes_values: bool) -> Arc<dyn Tree> {
-        if context.is_none() && !assumes_values {
+    pub(crate) fn around(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
+        if context.is_none() && unset == UnsetValues::Require {
             return own;
         }
-        Arc::new(Self { own, context, assumes_values })
+        Arc::new(Self { own, context, unset })
     }
 
     fn tree_of(&self, manifest: &ManifestFile) -> &dyn Tree {
@@ -112,7 +121,7 @@ impl Tree for TreeInContext {
     }
 
     fn assumes_values(&self) -> bool {
-        self.assumes_values
+        self.unset == UnsetValues::Assume
     }
 
     fn has_context(&self) -> bool {
@@ -142,7 +151,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path(), aside.path().join("linked")).unwrap();
         for around in [path("team/.."), aside.path().join("linked")] {
             let around: Arc<dyn Tree> = Arc::new(Disk::new([around]));
-            let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), false);
+            let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
             let (files, diagnostics) = tree.manifests();
             let found: Vec<(bool, bool)> =
                 files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();

@@ -30,7 +30,7 @@ use std::{
 };
 
 pub use commit::CommitTree;
-pub(crate) use context::{TreeInContext, in_context};
+pub(crate) use context::{TreeInContext, UnsetValues, in_context};
 pub use depth::ReadingDepth;
 pub use disk::Disk;
 pub(crate) use jail::find;

@@ -8,8 +8,8 @@ use std::{
 use git2::{Oid, Repository};
 
 use super::{
-    CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, opening::opened,
-    remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
+    CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, UnsetValues,
+    opening::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
 };
 use crate::{
     manifest::origin::ManifestFile,
@@ -48,7 +48,8 @@ pub(crate) struct RefTree {
     inside: PathBuf,
     /// The paths of the context, inside the same commit.
     context: Vec<PathBuf>,
-    allow_outside_files: bool,
+    /// Whether manifests and values may be read from files outside the path (D28, D50).
+    pub allow_outside_files: bool,
     /// The values that the commits do not have.
     values: Arc<SourceValues>,
     /// Ends a listing early.
@@ -75,10 +76,10 @@ impl RefTree {
         wanted: WantedRevision,
         verifier: Option<CommitVerifier>,
         inside: PathBuf,
-        allow_outside_files: bool,
         stop: StopCheck,
     ) -> Self {
-        let (lineage, context, values, last) = (None, Vec::new(), Arc::default(), Mutex::default());
+        let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
+        let (values, last) = (Arc::default(), Mutex::default());
         Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
 
@@ -153,13 +154,14 @@ impl RefTree {
         };
         let own = self.files(repository, id, std::slice::from_ref(&self.inside));
         let own = Arc::new(own.with_values(Arc::clone(&self.values)));
-        Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, false), tag })
+        Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, UnsetValues::Require), tag })
     }
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
         let (name, revision) = (self.place.name(), self.wanted.to_string());
-        let (outside, stop) = (self.allow_outside_files, self.stop.clone());
-        CommitTree::at(repository, name, id, revision, paths, outside, stop)
+        let mut files = CommitTree::at(repository, name, id, revision, paths, self.stop.clone());
+        files.allow_outside_files = self.allow_outside_files;
+        files
     }
 }
 
