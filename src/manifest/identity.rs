@@ -144,9 +144,9 @@ impl<'a> Wanted<'a> {
         self.is_alone
     }
 
-    /// Its claim in the store, if it exists there.
-    pub(super) fn claim(&self) -> Option<Option<&'a Claim>> {
-        self.entry.map(|entry| entry.claim.as_deref())
+    /// Its claim in the store.
+    pub(super) fn claim(&self) -> Option<&'a Claim> {
+        self.entry.and_then(|entry| entry.claim.as_deref())
     }
 
     fn keyed(&self, id: Id) -> Key {

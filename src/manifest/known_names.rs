@@ -103,7 +103,7 @@ impl<'a> KnownNames<'_, 'a> {
             && wanted.is_alone()
             && !wanted.faulty
             && declaration.is_plain()
-            && wanted.claim().flatten().is_none_or(is_own)
+            && wanted.claim().is_none_or(is_own)
     }
 
     /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what

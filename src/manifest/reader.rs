@@ -284,7 +284,11 @@ impl Reader<'_> {
         if let Some(resource) = kind.resource {
             self.check_identity(metadata, resource.info());
         }
-        transfer::faults(metadata, kind.resource.is_some()).into_iter().for_each(|fault| self.report(fault));
+        let faults = match kind.resource {
+            Some(_) => transfer::faults(metadata),
+            None => transfer::faults_of_set(metadata),
+        };
+        faults.into_iter().for_each(|fault| self.report(fault));
         (kind.read)(self, &Body { kind, metadata, spec });
     }
 

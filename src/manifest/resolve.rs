@@ -223,7 +223,6 @@ impl<'a> Resolver<'a> {
         let mut places = in_order(&wanted);
         let mut repeated = repeated(&places);
         let snapshot = self.known.snapshot;
-        let in_store = |key: &Key| snapshot.get(key).map(|entry| entry.claim.as_deref());
         let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
         let (mut left, mut successions) = (Vec::new(), HashMap::new());
         for (index, it) in wanted.iter().enumerate() {
@@ -233,8 +232,8 @@ impl<'a> Resolver<'a> {
             let special = specials.remove(&index).unwrap_or_default();
             // A resource that is to be replaced decides whose turn it is.
             let held = special.replaces.as_ref();
-            let claim = held.and_then(in_store).or_else(|| it.claim());
-            let standing = self.standing(it.declaration, &it.key, claim);
+            let entry = held.and_then(|key| snapshot.get(key)).or(it.entry);
+            let standing = self.standing(it.declaration, &it.key, entry);
             if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
                 self.leave(it.declaration, held.unwrap_or(&it.key), standing, special.fault);
                 left.push(index);
@@ -245,7 +244,7 @@ impl<'a> Resolver<'a> {
             }
             self.out.faulty.extend(special.rival.and_then(key));
             let first = repeated.get_mut(&&it.key).and_then(|first| first.replace(it.declaration));
-            let succession = self.settle(it, special, claim.flatten(), first);
+            let succession = self.settle(it, special, entry.and_then(|entry| entry.claim.as_deref()), first);
             successions.extend(succession.map(|succession| (index, succession)));
         }
         if !left.is_empty() {

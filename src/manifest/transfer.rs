@@ -29,6 +29,18 @@ pub(super) struct TransferMarkers {
     pub to: Option<String>,
 }
 
+/// What the store has of a declared resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum StoredClaim<'c> {
+    /// Nothing.
+    Missing {
+        /// Whether the resource is declared inside of one that waits.
+        parent_waits: bool,
+    },
+    /// The resource, with the claim of a source or without one.
+    Present(Option<&'c Claim>),
+}
+
 /// Whose turn it is with a declared resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing<'c> {
@@ -48,7 +60,7 @@ pub(super) enum Standing<'c> {
 impl TransferMarkers {
     /// The markers of a manifest, unless they are an error.
     pub(super) fn of(metadata: &Metadata) -> Self {
-        if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata, true).is_empty() {
+        if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata).is_empty() {
             return Self::default();
         }
         Self { from: metadata.transfer_from.clone(), to: metadata.transfer_to.clone() }
@@ -71,22 +83,14 @@ impl TransferMarkers {
         self.to.as_deref().filter(|to| *to != source)
     }
 
-    /// Finds whose turn it is. `claim` is the one in the store, and `exists` says whether the resource is there.
-    /// `parent_waits`: the resource is declared inside of one that waits.
-    pub(super) fn standing<'c>(
-        &self,
-        source: &str,
-        claim: Option<&'c Claim>,
-        exists: bool,
-        parent_waits: bool,
-    ) -> Standing<'c> {
-        let Some(claim) = claim.filter(|claim| claim.source != source) else {
+    /// Finds whose turn it is.
+    pub(super) fn standing<'c>(&self, source: &str, stored: StoredClaim<'c>) -> Standing<'c> {
+        let claim = match stored {
+            StoredClaim::Present(Some(claim)) if claim.source != source => claim,
             // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
-            return match (exists, self.receiver(source)) {
-                (false, Some(_)) => Standing::HandedOver(None),
-                (false, None) if parent_waits => Standing::Waiting(None),
-                _ => Standing::Applied,
-            };
+            StoredClaim::Missing { .. } if self.receiver(source).is_some() => return Standing::HandedOver(None),
+            StoredClaim::Missing { parent_waits: true } => return Standing::Waiting(None),
+            StoredClaim::Missing { .. } | StoredClaim::Present(_) => return Standing::Applied,
         };
         if self.from.as_deref() == Some(claim.source.as_str()) {
             return match claim.transfer_to.as_deref() == Some(source) {
@@ -206,16 +210,26 @@ pub(super) fn inherited(metadata: &Metadata) -> Metadata {
     Metadata { transfer_from, transfer_to, ..Metadata::default() }
 }
 
-/// Checks the markers of a manifest.
-pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
+/// The markers of a manifest, by their fields.
+fn given(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)> {
+    let markers = [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)];
+    markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
+}
+
+/// Checks the markers of a module set, which cannot have any.
+pub(super) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
+    let faults = given(metadata).map(|(field, _)| {
+        let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
+        fault.at(path(field)).help("copy the set to the manifests of the other source")
+    });
+    faults.collect()
+}
+
+/// Checks the markers of a resource.
+pub(super) fn faults(metadata: &Metadata) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for (field, name) in [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)] {
-        let Some(name) = name else { continue };
-        if !is_resource {
-            let fault =
-                Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
-            faults.push(fault.at(path(field)).help("copy the set to the manifests of the other source"));
-        } else if has_token(name) {
+    for (field, name) in given(metadata) {
+        if has_token(name) {
             let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
             faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
         } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
@@ -223,7 +237,7 @@ pub(super) fn faults(metadata: &Metadata, is_resource: bool) -> Vec<Fault> {
             faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));
         }
     }
-    if is_resource && metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
+    if metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
         let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
         faults.push(fault.at(path(TO)).help("keep the one that is still to be done"));
     }
@@ -313,12 +327,12 @@ mod tests {
     fn a_resource_changes_hands_only_with_the_consent_of_both() {
         let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
         let taking = markers(Some("a"), None);
-        let standing = |claim| taking.standing("b", Some(claim), true, false);
+        let standing = |claim| taking.standing("b", StoredClaim::Present(Some(claim)));
         assert_eq!(standing(&offered), Standing::Applied);
         assert_eq!(standing(&held), Standing::Waiting(Some(&held)));
         assert_eq!(standing(&elsewhere), Standing::Waiting(Some(&elsewhere)));
         let silent = TransferMarkers::default();
-        assert_eq!(silent.standing("b", Some(&offered), true, false), Standing::Conflict(&offered));
+        assert_eq!(silent.standing("b", StoredClaim::Present(Some(&offered))), Standing::Conflict(&offered));
         let other = claim("d", Some("b"));
         assert_eq!(standing(&other), Standing::Conflict(&other), "offered by somebody else");
     }
@@ -327,21 +341,22 @@ mod tests {
     fn who_hands_over_neither_creates_nor_fights() {
         let giving = markers(None, Some("b"));
         let (own, taken, passed) = (claim("a", Some("b")), claim("b", None), claim("c", None));
-        assert_eq!(giving.standing("a", Some(&own), true, false), Standing::Applied);
-        assert_eq!(giving.standing("a", Some(&taken), true, false), Standing::HandedOver(Some(&taken)));
-        assert_eq!(giving.standing("a", Some(&passed), true, false), Standing::HandedOver(Some(&passed)));
-        assert_eq!(giving.standing("a", None, false, false), Standing::HandedOver(None));
+        let held = |claim| StoredClaim::Present(Some(claim));
+        assert_eq!(giving.standing("a", held(&own)), Standing::Applied);
+        assert_eq!(giving.standing("a", held(&taken)), Standing::HandedOver(Some(&taken)));
+        assert_eq!(giving.standing("a", held(&passed)), Standing::HandedOver(Some(&passed)));
+        assert_eq!(giving.standing("a", StoredClaim::Missing { parent_waits: false }), Standing::HandedOver(None));
         // One that is passed on: taken first, and offered at once.
         let both = markers(Some("a"), Some("c"));
-        assert_eq!(both.standing("b", Some(&own), true, false), Standing::Applied);
-        assert_eq!(both.standing("b", Some(&passed), true, false), Standing::HandedOver(Some(&passed)));
+        assert_eq!(both.standing("b", held(&own)), Standing::Applied);
+        assert_eq!(both.standing("b", held(&passed)), Standing::HandedOver(Some(&passed)));
     }
 
     #[test]
     fn what_is_inside_of_a_waiting_resource_waits() {
         let taking = markers(Some("a"), None);
-        assert_eq!(taking.standing("b", None, false, true), Standing::Waiting(None));
-        assert_eq!(taking.standing("b", None, false, false), Standing::Applied);
+        let missing = |parent_waits| taking.standing("b", StoredClaim::Missing { parent_waits });
+        assert_eq!((missing(true), missing(false)), (Standing::Waiting(None), Standing::Applied));
     }
 
     #[test]
@@ -354,12 +369,11 @@ mod tests {
             transfer_to: to.map(str::to_owned),
             ..Metadata::default()
         };
-        let codes = |metadata: &Metadata, is_resource: bool| -> Vec<Code> {
-            faults(metadata, is_resource).iter().map(|fault| fault.code).collect()
-        };
-        assert!(codes(&metadata(Some("a"), Some("b")), true).is_empty());
-        assert_eq!(codes(&metadata(Some("a"), Some("a")), true), [Code::NotAllowed]);
-        assert_eq!(codes(&metadata(Some(" "), Some("a\nb")), true), [Code::InvalidFormat, Code::InvalidFormat]);
-        assert_eq!(codes(&metadata(Some("a"), None), false), [Code::NotAllowed]);
+        let codes = |faults: Vec<Fault>| faults.iter().map(|fault| fault.code).collect::<Vec<Code>>();
+        assert!(faults(&metadata(Some("a"), Some("b"))).is_empty());
+        assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
+        let unfit = faults(&metadata(Some(" "), Some("a\nb")));
+        assert_eq!(codes(unfit), [Code::InvalidFormat, Code::InvalidFormat]);
+        assert_eq!(codes(faults_of_set(&metadata(Some("a"), None))), [Code::NotAllowed]);
     }
 }

@@ -48,7 +48,7 @@ impl<'a> KeyPlace<'_, 'a> {
         let Wanted { declaration, key, spec, .. } = self.wanted;
         let (claim, renamed_from, replaces) = match successions.get(&self.index) {
             Some(it) => (it.claim, it.renamed_from.clone(), it.replaces.clone()),
-            None => (self.wanted.claim().flatten(), None, None),
+            None => (self.wanted.claim(), None, None),
         };
         let claim = Arc::new(transfer::claim(declaration, source, claim, renamed_from));
         let position = self.index - left.partition_point(|it| *it < self.index);

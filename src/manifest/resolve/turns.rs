@@ -8,19 +8,19 @@ use super::Resolver;
 use crate::{
     manifest::{
         declaration::Declaration,
-        transfer::{self, Standing},
+        transfer::{self, Standing, StoredClaim},
     },
     model::{diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
     tenancy::delegation,
 };
 
 impl<'a> Resolver<'a> {
-    /// Whose turn it is with a resource. `claim` is none if the resource does not exist.
+    /// Whose turn it is with a resource. `entry` is what the store has of it.
     pub(super) fn standing(
         &mut self,
         declaration: &Declaration,
         key: &Key,
-        claim: Option<Option<&'a Claim>>,
+        entry: Option<&'a Arc<Entry>>,
     ) -> Standing<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         self.out.has_transfers |= !markers.is_empty();
@@ -30,14 +30,19 @@ impl<'a> Resolver<'a> {
         }
         // What a rollback deleted is not created again inside what it gave back.
         let returned = key.parent_key().and_then(|parent| self.returned.get(&parent).copied());
-        if let (None, Some(parent)) = (claim, returned)
+        if let (None, Some(parent)) = (entry, returned)
             && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
         {
             return Standing::Returned(parent);
         }
         let waits = |parent: Key| self.waiting.contains(&parent);
-        let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
-        markers.standing(source, claim.flatten(), claim.is_some(), parent_waits)
+        let stored = match entry {
+            Some(entry) => StoredClaim::Present(entry.claim.as_deref()),
+            None => StoredClaim::Missing {
+                parent_waits: declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits),
+            },
+        };
+        markers.standing(source, stored)
     }
 
     /// Leaves a declared resource to another source. Its name can be referenced.
@@ -130,7 +135,7 @@ impl<'a> Resolver<'a> {
         {
             self.out.diagnostics.push(declaration.head().diagnostic(fault));
         }
-        let standing = markers.standing(source, claim, true, false);
+        let standing = markers.standing(source, StoredClaim::Present(claim));
         self.out.diagnostics.extend(standing.conflict(declaration, key, source));
     }
 }
