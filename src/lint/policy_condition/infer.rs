@@ -138,7 +138,7 @@ impl ConditionJudge {
                 Inference::of(InferredType::Text)
             }
             CelNode::Name(name) => {
-                self.variable(name, false);
+                self.variable(name, names::variable_meant(name));
                 Inference::UNKNOWN
             }
             CelNode::Field(of, field) => self.field(of, field),
@@ -326,7 +326,7 @@ impl ConditionJudge {
         if has_receiver && let Some(first) = rest.next() {
             receiver = match &first.node {
                 CelNode::Name(name) => {
-                    self.variable(name, true);
+                    self.variable(name, names::receiver_meant(name));
                     Inference::UNKNOWN
                 }
                 _ => self.infer(first),
@@ -365,11 +365,12 @@ impl ConditionJudge {
         })
     }
 
-    fn variable(&mut self, name: &str, is_receiver: bool) {
+    /// Notes a variable. `meant` is the one that it probably means, if it is misspelt.
+    fn variable(&mut self, name: &str, meant: Option<&'static str>) {
         if self.scope.iter().any(|own| own == name) {
             return;
         }
-        if let Some(known) = names::variable_meant(name, is_receiver) {
+        if let Some(known) = meant {
             self.report(format!("unknown variable `{}`; did you mean `{known}`?", printable(name)));
         }
         if !self.variables.contains(name) {

@@ -90,21 +90,25 @@ const FUNCTIONS: &[&str] = &[
     "upperAscii",
 ];
 
-/// Returns the variable that a misspelt one probably means. The receiver of a call can be a namespace, such as `re`.
-pub(super) fn variable_meant(name: &str, is_receiver: bool) -> Option<&'static str> {
+/// Returns the variable that the misspelt receiver of a call probably means. It can also be a namespace, such as `re`.
+pub(super) fn receiver_meant(name: &str) -> Option<&'static str> {
     if VARIABLES.contains(&name) {
         return None;
     }
     let folded = name.replace('_', "");
-    let bare = BARE.iter().find(|(bare, _)| bare.eq_ignore_ascii_case(&folded)).map(|(_, known)| *known);
-    if bare.is_some() || is_receiver {
-        return bare;
+    BARE.iter().find(|(bare, _)| bare.eq_ignore_ascii_case(&folded)).map(|(_, known)| *known)
+}
+
+/// Returns the variable that a misspelt one probably means.
+pub(super) fn variable_meant(name: &str) -> Option<&'static str> {
+    if VARIABLES.contains(&name) {
+        return None;
     }
     let long = LONG_NAMES.iter().find_map(|(long, known)| (*long == name).then_some(*known));
     let other_case = || VARIABLES.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
     let misspelt =
         || nearest(name, VARIABLES.iter().copied()).filter(|near| strsim::damerau_levenshtein(near, name) == 1);
-    long.or_else(other_case).or_else(misspelt)
+    receiver_meant(name).or(long).or_else(other_case).or_else(misspelt)
 }
 
 /// Returns the type of a documented field.
@@ -194,7 +198,8 @@ mod tests {
             ("vars", false, None),
             ("res", false, None),
         ] {
-            assert_eq!(variable_meant(name, is_receiver), known, "{name}");
+            let found = if is_receiver { receiver_meant(name) } else { variable_meant(name) };
+            assert_eq!(found, known, "{name}");
         }
     }
 }

@@ -67,12 +67,19 @@ pub(super) fn split(text: &str, indent: bool) -> Option<Vec<ManifestLine>> {
     Some(splitter.out)
 }
 
+/// What has entries or items below each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Collection {
+    Mapping,
+    Sequence,
+}
+
 /// An open block mapping or sequence.
 #[derive(Debug, Clone, Copy)]
 struct Nesting {
     old: usize,
     new: usize,
-    sequence: bool,
+    collection: Collection,
 }
 
 struct Splitter<'a> {
@@ -135,7 +142,7 @@ impl<'a> Splitter<'a> {
             if let Some(after) =
                 rest.strip_prefix('-').filter(|after| after.is_empty() || after.starts_with([' ', '\t']))
             {
-                let level = self.enter(at, true);
+                let level = self.enter(at, Collection::Sequence);
                 first.get_or_insert(level.new);
                 let item = after.trim_start_matches(' ');
                 if item.starts_with('\t') {
@@ -153,7 +160,7 @@ impl<'a> Splitter<'a> {
                 continue;
             }
             if let Some(colon) = key_end(rest) {
-                let level = self.enter(at, false);
+                let level = self.enter(at, Collection::Mapping);
                 let is_root = self.open.len() == 1;
                 if is_root && first.is_none() {
                     let name = rest.get(..colon).unwrap_or_default().trim();
@@ -204,14 +211,15 @@ impl<'a> Splitter<'a> {
     }
 
     /// The level of an entry or item at a column; opens a new one if needed.
-    fn enter(&mut self, column: usize, sequence: bool) -> Nesting {
+    fn enter(&mut self, column: usize, collection: Collection) -> Nesting {
         // A sequence may be at the column of its key, and ends with the next key.
-        self.leave(|level| level.old > column || (level.old == column && level.sequence && !sequence));
+        let ends = |level: &Nesting| level.collection == Collection::Sequence && collection == Collection::Mapping;
+        self.leave(|level| level.old > column || (level.old == column && ends(level)));
         match self.open.last() {
-            Some(level) if level.old == column && level.sequence == sequence => *level,
+            Some(level) if level.old == column && level.collection == collection => *level,
             parent => {
                 let inside = parent.map_or(0, |parent| parent.new + 2);
-                let level = Nesting { old: column, new: if self.indent { inside } else { column }, sequence };
+                let level = Nesting { old: column, new: if self.indent { inside } else { column }, collection };
                 self.open.push(level);
                 level
             }

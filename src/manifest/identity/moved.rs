@@ -35,7 +35,7 @@ impl<'a> Known<'a> {
 impl<'k, 'a> Chooser<'k, 'a> {
     /// The resource of another source that a declaration is about.
     pub(super) fn of_other_source(&self, it: &Wanted<'_>) -> Option<&'k Entry> {
-        self.concerned(it, true)
+        self.concerned(it, |entry| it.fits(entry))
     }
 
     /// The resource that a declaration is about and that it cannot update, because immutable content differs.
@@ -50,11 +50,11 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && !it.fits(entry));
             old.map(|entry| entry.as_ref())
         });
-        own.or_else(|| self.concerned(it, false))
+        own.or_else(|| self.concerned(it, |entry| !it.fits(entry)))
     }
 
-    /// The resource of another source that has or had the name of a declaration, or its former one.
-    fn concerned(&self, it: &Wanted<'_>, fits: bool) -> Option<&'k Entry> {
+    /// The resource of another source that has or had the name of a declaration, or its former one, if it is meant.
+    fn concerned(&self, it: &Wanted<'_>, is_meant: impl Fn(&Entry) -> bool) -> Option<&'k Entry> {
         let known: &'k Known<'a> = self.known;
         let (kind, parent) = (it.declaration.kind, it.parent());
         [Some(it.name()), it.former()].into_iter().flatten().find_map(|name| {
@@ -63,7 +63,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 let claim = entry.claim.as_deref();
                 claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
                     && !self.is_taken(it, &entry.key)
-                    && it.fits(entry) == fits
+                    && is_meant(entry)
             });
             moved.map(|entry| entry.as_ref())
         })
