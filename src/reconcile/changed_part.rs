@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Options, Planned,
-    judging::{Before, findings},
+    judging::{Before, Surroundings, findings},
     stages::try_on,
 };
 use crate::{
@@ -70,7 +70,8 @@ pub(super) fn plan_part(
     // The same holds for resources of other kinds. They have not changed, and nothing was found in them.
     let others = resolved.desired.keys().filter(|key| !is_of_edge(key.kind));
     resolved.faulty = others.cloned().collect();
-    let (found, denied) = findings(&resolved, &[], &options.lints, true, Before::default(), now);
+    let surroundings = Surroundings { others: &[], is_whole: true, now };
+    let (found, denied) = findings(&resolved, surroundings, &options.lints, Before::default());
     resolved.faulty.clear();
     if !found.is_empty() || !denied.is_empty() {
         return None;

@@ -47,17 +47,26 @@ pub(super) struct Before<'a> {
     pub change: Option<&'a JudgedChange>,
 }
 
+/// What the resources of a source are judged among.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The resources of other sources.
+    pub others: &'a [Arc<Entry>],
+    /// Whether the resources of the source are all there are.
+    pub is_whole: bool,
+    /// The time that they are judged at.
+    pub now: Timestamp,
+}
+
 /// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
-/// in this order. Also returns the resources with findings at level `deny`. `is_whole` states that the resources are all
-/// there are; `now` is the time that they are judged at.
+/// in this order. Also returns the resources with findings at level `deny`.
 pub(super) fn findings(
     resolved: &Resolved,
-    others: &[Arc<Entry>],
+    surroundings: Surroundings<'_>,
     lints: &LintLevels,
-    is_whole: bool,
     before: Before<'_>,
-    now: Timestamp,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
+    let Surroundings { others, is_whole, now } = surroundings;
     let world = World {
         desired: &resolved.desired,
         judged: &[],

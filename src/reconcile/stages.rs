@@ -17,7 +17,7 @@ use super::{
     LintLevels, Options, Planned,
     clock::Clock,
     judged::Judged,
-    judging::{Before, JudgedChange, findings},
+    judging::{Before, JudgedChange, Surroundings, findings},
     settled::SettledRun,
     spans::stage,
     unseen::{Sees, uncompared, without_unseen},
@@ -383,7 +383,7 @@ fn judge(
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !judged.has_errors();
     judged.resolved.spread_faults();
-    let (found, denied) = findings(&judged.resolved, others, lints, is_whole, before, now);
+    let (found, denied) = findings(&judged.resolved, Surroundings { others, is_whole, now }, lints, before);
     judged.diagnostics.extend(found);
     judged.resolved.faulty.extend(denied);
     judged
@@ -397,11 +397,11 @@ fn isolate(
     snapshot: &Snapshot,
     now: Timestamp,
 ) -> Judged {
-    let lints = &options.lints;
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let (found, denied) = findings(&judged.resolved, others, lints, true, Before::default(), now);
+    let surroundings = Surroundings { others, is_whole: true, now };
+    let (found, denied) = findings(&judged.resolved, surroundings, &options.lints, Before::default());
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();
     judged.set_aside.extend(judged.resolved.set_aside());

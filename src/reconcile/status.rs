@@ -205,16 +205,18 @@ impl StatusBoard {
 
     /// Records a look that ran.
     pub(super) fn record(&self, look: LookRecord, findings: RunFindings, is_synced: bool) {
-        self.status().findings = findings;
-        self.confirm(look, is_synced);
-    }
-
-    /// Records a look that found the same as the last one.
-    pub(super) fn confirm(&self, look: LookRecord, is_synced: bool) {
         let mut status = self.status();
+        status.findings = findings;
         if is_synced {
             status.applied = Some(look.clone());
         }
+        status.attempt = Some(look);
+    }
+
+    /// Records a look that found a source as synced as the last one did.
+    pub(super) fn confirm(&self, look: LookRecord) {
+        let mut status = self.status();
+        status.applied = Some(look.clone());
         status.attempt = Some(look);
     }
 

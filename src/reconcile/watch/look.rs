@@ -52,7 +52,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             // The commit may be another one that changes no manifest.
             let look = self.look_record(&self.options.author(), self.store.snapshot().revision);
             self.following.note_applied(look.commit.as_deref());
-            self.following.status.confirm(look, true);
+            self.following.status.confirm(look);
             return None;
         }
         if self.reported.is_none()
