@@ -59,7 +59,7 @@ impl Args {
         if let Some(url) = self.server.url() {
             // As without a server, the limit of deletions is for those who apply.
             let options = Options { budget: Budget::Percent(100.0), ..options(new) };
-            let compared = ServerTarget::new(url, &self.server, options, true)?.compare(&old)?;
+            let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
             let source = self.server.source().map_or_else(|| self.reported.name(), reported);
             return self.conclude(&Report { source, ..compared }, None);
         }

@@ -181,7 +181,10 @@ impl PlanArgs {
         }
         let detail = self.output.detail();
         Ok(match self.place.server.url() {
-            Some(url) => Box::new(ServerTarget::new(url, &self.place.server, options, dry_run)?),
+            Some(url) => {
+                let target = ServerTarget::new(url, &self.place.server, options)?;
+                Box::new(if dry_run { target } else { target.applying() })
+            }
             None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), self.caching, detail)),
             None => Box::new(Local::open(options, self.place.store.clone(), self.caching, detail)?),
         })

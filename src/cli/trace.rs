@@ -127,7 +127,7 @@ impl Args {
     /// Has a server plan the manifests, and trace the request before and after the plan.
     fn through_server(&self, url: &str, lints: LintLevels) -> Result<(TraceReport, TraceReport), Failure> {
         let options = Options { tree: self.tree(), ..self.ownership.options(Disk::default(), lints) };
-        let (planned, traced) = ServerTarget::new(url, &self.place.server, options, true)?.trace(self.to_send())?;
+        let (planned, traced) = ServerTarget::new(url, &self.place.server, options)?.trace(self.to_send())?;
         if planned.has_errors() {
             show::diagnostics(&planned.diagnostics);
         }

@@ -64,7 +64,7 @@ impl Args {
     /// Has a server plan, and leaves the plan out.
     fn through_server(&self, url: &str, tree: Arc<dyn Tree>, lints: LintLevels) -> Result<Report, Failure> {
         let options = Options { tree, source: self.reported.source().to_owned(), lints, ..Options::default() };
-        let report = ServerTarget::new(url, &self.server, options, true)?.propose(None)?.report;
+        let report = ServerTarget::new(url, &self.server, options)?.propose(None)?.report;
         let source = self.server.source().map_or_else(|| self.reported.name(), reported);
         Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
     }

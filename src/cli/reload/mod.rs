@@ -57,7 +57,7 @@ impl<'a> Reloader<'a> {
     pub(super) fn new(args: &'a Args, config: Config, options: BTreeSet<String>, sources: LiveSources<'a>) -> Self {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
-        record(true);
+        record_success();
         let (at_start, failure, security_log, manager) = (config.fixed().clone(), None, None, None);
         let rest_writes = RestWrites::default();
         Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes }
@@ -90,7 +90,7 @@ impl<'a> Reloader<'a> {
                 return;
             }
             if catch_unwind(AssertUnwindSafe(|| self.reload(now))).is_err() {
-                record(false);
+                record_failure();
                 self.sources.list().set_outdated(true);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
             }
@@ -104,7 +104,7 @@ impl<'a> Reloader<'a> {
     fn reload(&mut self, cause: ReloadCause) {
         match self.take_effect() {
             Ok(changes) => {
-                record(true);
+                record_success();
                 self.sources.list().set_outdated(false);
                 let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
                 if !changes.is_empty() {
@@ -114,7 +114,7 @@ impl<'a> Reloader<'a> {
                 }
             }
             Err(failure) => {
-                record(false);
+                record_failure();
                 self.sources.list().set_outdated(true);
                 let text = failure.diagnostics.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
                 // A file that stays broken is reported once, unless somebody asks.
@@ -228,9 +228,11 @@ fn check(config: &Config) -> Result<(), Failure> {
     }
 }
 
-fn record(is_successful: bool) {
-    metrics::gauge!(SUCCESSFUL).set(if is_successful { 1.0 } else { 0.0 });
-    if is_successful {
-        metrics::gauge!(SUCCEEDED_AT).set(ids_and_clock::now().as_second() as f64);
-    }
+fn record_success() {
+    metrics::gauge!(SUCCESSFUL).set(1.0);
+    metrics::gauge!(SUCCEEDED_AT).set(ids_and_clock::now().as_second() as f64);
+}
+
+fn record_failure() {
+    metrics::gauge!(SUCCESSFUL).set(0.0);
 }

@@ -41,6 +41,15 @@ impl SourceChanges {
     }
 }
 
+/// What names the sources to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FollowedFrom {
+    /// The start of the server.
+    Start,
+    /// A reload of a server that serves already: new sources do not make it unready.
+    Reload,
+}
+
 /// The sources that a server follows. Their loops stop when it is dropped.
 pub(in crate::cli) struct LiveSources<'a> {
     loading: &'a Loading,
@@ -94,7 +103,7 @@ impl<'a> LiveSources<'a> {
         &mut self,
         wanted: Vec<ConfiguredSource>,
     ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
-        self.follow(wanted, false)?;
+        self.follow(wanted, FollowedFrom::Start)?;
         let looks: Vec<_> = self.running.iter_mut().map(|(_, handle)| handle.first_look()).collect();
         Ok(async move {
             let all = async {
@@ -111,7 +120,7 @@ impl<'a> LiveSources<'a> {
     /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer
     /// have ended their runs.
     pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
-        self.follow(wanted, true)
+        self.follow(wanted, FollowedFrom::Reload)
     }
 
     /// Waits a while for the first looks at the sources that a reload has added or changed. Returns the names of those that
@@ -142,7 +151,7 @@ impl<'a> LiveSources<'a> {
         (failed.collect(), unseen)
     }
 
-    fn follow(&mut self, wanted: Vec<ConfiguredSource>, is_serving: bool) -> Result<SourceChanges, Diagnostic> {
+    fn follow(&mut self, wanted: Vec<ConfiguredSource>, from: FollowedFrom) -> Result<SourceChanges, Diagnostic> {
         // All that can fail comes first, so that an error changes nothing.
         self.prepare_mirrors(&wanted)?;
         let mut watched = BTreeMap::new();
@@ -179,7 +188,7 @@ impl<'a> LiveSources<'a> {
                             changes.changed.push(name);
                         }
                         None => {
-                            if is_serving {
+                            if from == FollowedFrom::Reload {
                                 handle.following().health.set_optional();
                             }
                             changes.added.push(name);

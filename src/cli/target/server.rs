@@ -49,8 +49,8 @@ pub(crate) struct ServerTarget {
     /// The URL of the reconciliations.
     url: String,
     options: Options,
-    /// Whether the plan is only shown.
-    dry_run: bool,
+    /// Whether the plan is applied after it was shown.
+    applies: bool,
     /// The outcome of a reviewed plan without secrets, so that the server returns plans in the same form.
     reviewed: Option<String>,
     /// A request to trace with the plan.
@@ -70,8 +70,8 @@ struct Proposed {
 }
 
 impl ServerTarget {
-    /// Prepares a client. Sends nothing yet.
-    pub(crate) fn new(url: &str, args: &ServerArgs, mut options: Options, dry_run: bool) -> Result<Self, Failure> {
+    /// Prepares a client that shows plans. Sends nothing yet.
+    pub(crate) fn new(url: &str, args: &ServerArgs, mut options: Options) -> Result<Self, Failure> {
         let client = args.connect(url)?;
         if let Some(source) = args.source() {
             options.source = source.to_owned();
@@ -80,12 +80,17 @@ impl ServerTarget {
             url: client.address("/reconciliations"),
             client,
             options,
-            dry_run,
+            applies: false,
             reviewed: None,
             to_trace: None,
             traced: None,
             proposed: None,
         })
+    }
+
+    /// The same for plans that are applied.
+    pub(crate) fn applying(self) -> Self {
+        Self { applies: true, ..self }
     }
 
     /// The dry run, still without files.
@@ -323,7 +328,7 @@ impl Target for ServerTarget {
         if run.report.plan.is_some() && run.outcome.is_empty() && !self.options.tree.assumes_values() {
             return Err(foreign_response(&self.url, 200));
         }
-        if run.followed && !self.dry_run {
+        if run.followed && self.applies {
             // The server would refuse the plan after it was shown and, perhaps, approved.
             let message = followed_message(&self.options.source);
             return Err(Diagnostic::error(Code::Conflict, message).help(FOLLOWED_HELP).into());

@@ -54,7 +54,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
     let generations = Part::Log.generations(folder)?;
     for generation in generations.iter().copied() {
         let path = Part::Log.path(folder, generation);
-        let mut reader = LogReader::open(&path, true)?;
+        let mut reader = LogReader::open(&path)?;
         let start = (reader.start.position, reader.start.hash);
         if end.is_none() {
             parts::check_begin(folder, reader.start)?;
@@ -92,7 +92,7 @@ fn catch_up(folder: &Path, index: &Index, tip: Tip, fresh: bool) -> Result<bool,
 /// back to the beginning of the log.
 fn forget_removed(folder: &Path, index: &Index) -> Result<bool, StoreError> {
     let Some(first) = Part::Log.generations(folder)?.first().copied() else { return Ok(true) };
-    let start = LogReader::open(&Part::Log.path(folder, first), false)?.start;
+    let start = LogReader::open_headers(&Part::Log.path(folder, first))?.start;
     parts::check_begin(folder, start)?;
     let oldest = index.oldest()?;
     if oldest.is_some_and(|oldest| oldest <= start.position) {

@@ -70,7 +70,7 @@ struct PartEnd {
 impl PartEnd {
     /// Reads a file to its end.
     fn read(path: &Path) -> Result<Self, StoreError> {
-        let mut history = LogReader::open(path, false)?;
+        let mut history = LogReader::open_headers(path)?;
         let mut last = None;
         while let Some(framed) = history.batch()? {
             last = Some(framed.batch.header);

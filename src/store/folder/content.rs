@@ -64,7 +64,7 @@ pub(super) fn read(
     let (mut tip, mut end, mut since) = (state.tip, 0, 0);
     for generation in first..=last {
         let path = Part::Log.path(folder, generation);
-        let mut log = LogReader::open(&path, true)?;
+        let mut log = LogReader::open(&path)?;
         if log.store != acknowledged.store {
             return Err(StoreError::corrupt(&path, "it belongs to another store"));
         }
@@ -136,7 +136,7 @@ pub(crate) fn start(folder: &Path, head: Head, keyring: &Keyring, access: Access
     let missing =
         || damage.clone().unwrap_or_else(|| StoreError::corrupt(folder, "the beginning of its log is missing"));
     let first = Part::Log.generations(folder)?.first().copied().ok_or_else(missing)?;
-    let begins = LogReader::open(&Part::Log.path(folder, first), false)?.start.position == 0;
+    let begins = LogReader::open_headers(&Part::Log.path(folder, first))?.start.position == 0;
     // What was sealed with a key that is destroyed cannot be opened.
     if !begins || (damage.is_some() && keyring.has_destroyed()) {
         return Err(missing());

@@ -25,7 +25,7 @@ pub(super) fn create(folder: &Path, source: &MasterKeySource) -> Result<Keyring,
     for generation in Part::Log.generations(folder)? {
         used |= generation != FIRST_GENERATION;
         // A log that cannot be read may have records, so it must not be replaced.
-        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
+        let mut reader = LogReader::open_headers(&Part::Log.path(folder, generation))?;
         used |= reader.batch()?.is_some() || reader.rest.is_some();
     }
     if used {

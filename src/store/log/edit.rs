@@ -13,7 +13,7 @@ pub(crate) use crate::store::{StoreError, disk::files::Part, engine::BatchEdit};
 pub(crate) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
     for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation < end) {
         let path = Part::Log.path(folder, generation);
-        let mut reader = LogReader::open(&path, true)?;
+        let mut reader = LogReader::open(&path)?;
         let mut differs = false;
         while !differs && let Some(Framed { batch, .. }) = reader.batch()? {
             differs = edit(&batch)?.is_some();
@@ -21,7 +21,7 @@ pub(crate) fn edit_log(folder: &Path, end: u64, edit: &mut BatchEdit<'_>) -> Res
         if !differs {
             continue;
         }
-        let mut reader = LogReader::open(&path, true)?;
+        let mut reader = LogReader::open(&path)?;
         let (store, start) = (reader.store, reader.start);
         appender::write_whole(&path, store, start, || match reader.batch()? {
             Some(Framed { batch, .. }) => Ok(Some(edit(&batch)?.unwrap_or(batch))),

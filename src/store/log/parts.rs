@@ -31,7 +31,7 @@ pub(crate) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(),
 pub(crate) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
     let kept = kept(folder);
     let allowed = match files::exists(&kept)? {
-        true => LogReader::open(&kept, false)?.start.position,
+        true => LogReader::open_headers(&kept)?.start.position,
         false => 0,
     };
     if start.position > allowed {
@@ -52,7 +52,7 @@ fn check_follows(folder: &Path, start: Tip, end: Tip) -> Result<(), StoreError> 
 /// Visits the commits after a revision and up to a position, oldest first. Starts at the beginning of a file.
 pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
     let generations = Part::Log.generations(folder)?;
-    let open = |generation: u64| LogReader::open(&Part::Log.path(folder, generation), true);
+    let open = |generation: u64| LogReader::open(&Part::Log.path(folder, generation));
     let mut first = 0;
     // At revision 0 there can be several files, all of which count.
     for (number, generation) in generations.iter().enumerate().rev().filter(|_| revision > 0) {
@@ -92,7 +92,7 @@ pub(crate) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<O
     let mut begin = upto;
     for generation in Part::Log.generations(folder)?.into_iter().rev() {
         // The retention may have dropped it meanwhile.
-        let Ok(mut reader) = LogReader::open(&Part::Log.path(folder, generation), true) else {
+        let Ok(mut reader) = LogReader::open(&Part::Log.path(folder, generation)) else {
             return Ok(None);
         };
         let mut batches = Vec::new();
@@ -123,7 +123,7 @@ pub(crate) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, S
     for generation in Part::Log.generations(folder)?.into_iter().rev() {
         let path = Part::Log.path(folder, generation);
         // What is damaged is found when somebody needs it.
-        let Ok(mut reader) = LogReader::open(&path, true) else { break };
+        let Ok(mut reader) = LogReader::open(&path) else { break };
         if reader.start.position >= begin {
             continue;
         }
@@ -162,5 +162,5 @@ fn size_of(folder: &Path) -> u64 {
 /// Returns the position of the oldest record that is kept.
 pub(crate) fn oldest(folder: &Path) -> Option<u64> {
     let first = Part::Log.generations(folder).ok()?.first().copied()?;
-    LogReader::open(&Part::Log.path(folder, first), false).ok().map(|reader| reader.start.position + 1)
+    LogReader::open_headers(&Part::Log.path(folder, first)).ok().map(|reader| reader.start.position + 1)
 }

@@ -67,9 +67,13 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Opens a file and reads its header. Without `with_entries`, batches are read without their calls and
-    /// entries, which are not verified then.
-    pub(crate) fn open(path: &Path, with_entries: bool) -> Result<Self, StoreError> {
+    /// Opens a file and reads its header.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { with_entries: true, ..Self::open_headers(path)? })
+    }
+
+    /// Opens a file and reads its header. Batches are read without their calls and entries, which are not verified then.
+    pub(crate) fn open_headers(path: &Path) -> Result<Self, StoreError> {
         let opened = files::open(path, File::options().read(true)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::corrupt(path, "the file is missing"),
             _ => StoreError::io("read", path, &error),
@@ -84,7 +88,7 @@ impl LogReader {
         Ok(Self {
             file,
             path: path.to_owned(),
-            with_entries,
+            with_entries: false,
             size,
             frame: Vec::new(),
             store,
@@ -245,7 +249,8 @@ mod tests {
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
         appender.append(&frames).unwrap();
         for with_entries in [true, false] {
-            let mut reader = LogReader::open(&path, with_entries).unwrap();
+            let opened = if with_entries { LogReader::open(&path) } else { LogReader::open_headers(&path) };
+            let mut reader = opened.unwrap();
             let mut count = 0;
             while let Some(framed) = reader.batch().unwrap() {
                 count += 1;
@@ -267,7 +272,8 @@ mod tests {
         let frames: Vec<BatchFrame<'_>> = batches.iter().map(BatchFrame::new).collect();
         assert!(appender.append(&frames).is_ok());
         for with_entries in [true, false] {
-            let mut reader = LogReader::open(&path, with_entries).unwrap();
+            let opened = if with_entries { LogReader::open(&path) } else { LogReader::open_headers(&path) };
+            let mut reader = opened.unwrap();
             for (expected, frame) in batches.iter().zip(&frames) {
                 let Framed { length, batch, .. } = reader.batch().unwrap().unwrap();
                 assert_eq!(
@@ -289,7 +295,7 @@ mod tests {
         }
         let rest_of = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            let mut reader = LogReader::open(&path, true).unwrap();
+            let mut reader = LogReader::open(&path).unwrap();
             while reader.batch().unwrap().is_some() {}
             (reader.tip.position, reader.rest)
         };

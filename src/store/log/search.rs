@@ -39,14 +39,14 @@ impl LogSearch {
     /// Visits the parts of the log, newest first, until the visitor breaks: each with its generation. Fails if one is missing.
     fn each_part(
         &self,
-        with_entries: bool,
+        open: fn(&Path) -> Result<LogReader, StoreError>,
         visit: &mut dyn FnMut(u64, &mut LogReader) -> Result<PartStop, StoreError>,
     ) -> Result<(), StoreError> {
         // The start of the part that follows in the log.
         let mut next: Option<Tip> = None;
         for generation in Part::Log.generations(&self.folder)?.into_iter().rev() {
             let path = Part::Log.path(&self.folder, generation);
-            let mut reader = match LogReader::open(&path, with_entries) {
+            let mut reader = match open(&path) {
                 // The retention has dropped it, and everything before it.
                 Err(_) if next.is_some() && !files::exists(&path)? => break,
                 opened => opened?,
@@ -69,7 +69,7 @@ impl LogSearch {
         if limit == 0 {
             return Ok(found);
         }
-        self.each_part(false, &mut |generation, reader| {
+        self.each_part(LogReader::open_headers, &mut |generation, reader| {
             let missing = limit - found.len();
             let (mut newest, mut end) = (VecDeque::new(), PartStop::Reached);
             while let Some(Framed { offset, length, batch }) = reader.batch()? {
@@ -110,7 +110,7 @@ impl LogSearch {
             return Ok(Some(batch));
         }
         let mut found = None;
-        self.each_part(true, &mut |_, reader| {
+        self.each_part(LogReader::open, &mut |_, reader| {
             if reader.start.position >= position {
                 return Ok(PartStop::Early);
             }
@@ -131,7 +131,7 @@ impl LogSearch {
     /// Visits the stories of resources.
     pub(crate) fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let (mut open, mut left) = (OpenStories::of(&wanted), MOST_SEARCHED);
-        self.each_part(true, &mut |_, reader| {
+        self.each_part(LogReader::open, &mut |_, reader| {
             let (mut batches, mut end) = (Vec::new(), PartStop::Reached);
             while let Some(Framed { batch, .. }) = reader.batch()? {
                 if batch.position >= wanted.before {

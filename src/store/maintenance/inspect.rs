@@ -31,7 +31,7 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     let applied = index.applied().map_err(|_| disagrees("it cannot be read"))?;
     let Some((last, hash)) = applied else { return Ok(None) };
     for generation in Part::Log.generations(folder)? {
-        let mut reader = LogReader::open(&Part::Log.path(folder, generation), false)?;
+        let mut reader = LogReader::open_headers(&Part::Log.path(folder, generation))?;
         while let Some(Framed { offset, length, batch }) = reader.batch()? {
             if batch.position > last {
                 return Ok(Some(last));

@@ -124,7 +124,7 @@ impl Resealing {
             used.extend(state::key_of(folder, first));
         }
         for generation in Part::Log.generations(folder)?.into_iter().filter(|generation| *generation >= first) {
-            let mut reader = LogReader::open(&Part::Log.path(folder, generation), true)?;
+            let mut reader = LogReader::open(&Part::Log.path(folder, generation))?;
             while let Some(framed) = reader.batch()? {
                 // The values before it lead nowhere.
                 used.extend(framed.batch.entries.iter().filter_map(|entry| codec::key_in(entry.after?)));

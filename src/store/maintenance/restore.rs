@@ -247,7 +247,7 @@ fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -
     let scrubbed = scrubbed_later(store, end)?;
     for generation in Part::Log.generations(staging)? {
         let path = Part::Log.path(staging, generation);
-        let mut reader = LogReader::open(&path, false)?;
+        let mut reader = LogReader::open_headers(&path)?;
         if reader.start.position >= end.position {
             files::remove(&path)?;
             continue;

@@ -141,7 +141,7 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
 /// The store that the parts of a log belong to, if the head does not say it.
 fn store_of(folder: &Path) -> Result<StoreId, StoreError> {
     for generation in Part::Log.generations(folder)?.into_iter().rev() {
-        if let Ok(reader) = LogReader::open(&Part::Log.path(folder, generation), false) {
+        if let Ok(reader) = LogReader::open_headers(&Part::Log.path(folder, generation)) {
             return Ok(reader.store);
         }
     }
@@ -219,7 +219,7 @@ impl Salvage {
         }
         let first = Part::Log.generations(folder)?.first().copied();
         let begins = |generation: &u64| {
-            let reader = LogReader::open(&Part::Log.path(folder, *generation), false);
+            let reader = LogReader::open_headers(&Part::Log.path(folder, *generation));
             reader.map_or(*generation == FIRST_GENERATION, |reader| reader.start.position == 0)
         };
         match first.filter(begins).filter(|_| damaged.is_none() || !keyring.has_destroyed()) {
@@ -401,7 +401,7 @@ impl Salvage {
         }
         let kept = parts::kept(folder);
         let noted = match files::exists(&kept)? {
-            true => LogReader::open(&kept, false).map(|kept| kept.start.position),
+            true => LogReader::open_headers(&kept).map(|kept| kept.start.position),
             false => Ok(0),
         };
         let (allowed, is_readable) = match noted {
@@ -431,7 +431,7 @@ impl Salvage {
         let Some(generation) = parts.last() else {
             let kept = parts::kept(folder);
             return match files::exists(&kept)? {
-                true => Ok(LogReader::open(&kept, false).ok().map(|kept| kept.start)),
+                true => Ok(LogReader::open_headers(&kept).ok().map(|kept| kept.start)),
                 false => Ok(Some(Tip::default())),
             };
         };
