@@ -8,12 +8,14 @@ use std::{collections::HashMap, ops::Range};
 
 use saphyr_parser::{Event, Parser, ScanError, Span};
 
-use super::locate::without_tabs_after_colons;
-use crate::model::{
-    code::Code,
-    fault::Fault,
-    node::BYTES_OF_A_VALUE,
-    unbounded::{self, Excess},
+use crate::{
+    model::{
+        code::Code,
+        fault::Fault,
+        node::BYTES_OF_A_VALUE,
+        unbounded::{self, Excess},
+    },
+    text::yaml_cursor::without_tabs_after_colons,
 };
 
 /// The maximum nesting depth (D39).

@@ -3,6 +3,7 @@
 mod token;
 mod url;
 pub(crate) mod yaml;
+pub(crate) mod yaml_cursor;
 
 use std::{borrow::Cow, fmt};
 

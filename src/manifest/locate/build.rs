@@ -1,18 +1,18 @@
 //! Builds a [`SourceMap`] from parser events.
 
-use std::{borrow::Cow, collections::HashMap, ops::Range};
+use std::{collections::HashMap, ops::Range};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::{LocatedDocument, LocatedNode, NodeKind, SourceMap};
+use crate::text::yaml_cursor::{YamlCursor, without_tabs_after_colons};
 
 /// Reads a text up to its first syntax error.
 pub(super) fn build(text: &str) -> SourceMap {
     let mut builder = SourceMapBuilder {
         map: SourceMap { nodes: Vec::new(), documents: Vec::new(), length: text.len() },
         text,
-        chars: 0,
-        bytes: 0,
+        cursor: YamlCursor::new(text),
         line: usize::MAX..usize::MAX,
         open: Vec::new(),
         anchors: HashMap::new(),
@@ -43,9 +43,7 @@ struct Frame {
 struct SourceMapBuilder<'a> {
     map: SourceMap,
     text: &'a str,
-    /// The parser counts characters. A cursor converts them to bytes, because events only move forward.
-    chars: usize,
-    bytes: usize,
+    cursor: YamlCursor<'a>,
     /// The last line, cached so that many collections on one long line do not each search its end.
     line: Range<usize>,
     open: Vec<Frame>,
@@ -58,13 +56,13 @@ impl SourceMapBuilder<'_> {
             Event::DocumentStart(_) => {
                 // The parser lets an anchor live on in the next document; serde_yaml does not.
                 self.anchors.clear();
-                let start = self.byte(span.start.index());
-                let end = start + if self.rest(start).starts_with("---") { 3 } else { 0 };
+                let start = self.cursor.byte(span.start.index());
+                let end = start + if self.cursor.rest(start).starts_with("---") { 3 } else { 0 };
                 self.map.documents.push(LocatedDocument { mark: start..end, root: None });
             }
             Event::Alias(anchor) => {
-                let start = self.byte(span.start.index());
-                let end = self.byte(span.end.index());
+                let start = self.cursor.byte(span.start.index());
+                let end = self.cursor.byte(span.end.index());
                 self.add(Some(start..end), None, NodeKind::Alias(self.anchors.get(&anchor).copied()), 0);
             }
             Event::Scalar(value, style, anchor, tag) => {
@@ -84,15 +82,15 @@ impl SourceMapBuilder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 // The span of the closing token includes the whitespace and comment after it.
-                let start = self.byte(span.start.index());
-                self.close(start + usize::from(self.rest(start).starts_with([']', '}']) && !span.is_empty()));
+                let start = self.cursor.byte(span.start.index());
+                self.close(start + usize::from(self.cursor.rest(start).starts_with([']', '}']) && !span.is_empty()));
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
         }
     }
 
     fn scalar(&mut self, style: ScalarStyle, empty: bool, properties: usize, span: Span) -> Option<Range<usize>> {
-        let from = self.byte(span.start.index());
+        let from = self.cursor.byte(span.start.index());
         let missing = empty && style == ScalarStyle::Plain;
         if missing && properties == 0 {
             // The span is that of the next token. An empty item still has its dash.
@@ -102,7 +100,7 @@ impl SourceMapBuilder<'_> {
                 self.dash_before(from).map(|dash| dash..dash + 1)
             };
         }
-        let start = if missing { from } else { self.content(from, properties) };
+        let start = if missing { from } else { self.cursor.content(from, properties) };
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded)
             && !span.is_empty()
             && let Some(indicator) = self.indicator_before(start)
@@ -111,12 +109,12 @@ impl SourceMapBuilder<'_> {
         }
         let end = match style {
             // The span includes the whitespace and comment after the token.
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.rest(start)),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => start + quoted(self.cursor.rest(start)),
             // A block scalar without content has an empty span at the next key.
             ScalarStyle::Literal | ScalarStyle::Folded if span.is_empty() => start,
             ScalarStyle::Literal | ScalarStyle::Folded => self.line_end(start),
             ScalarStyle::Plain => {
-                let end = self.byte(span.end.index());
+                let end = self.cursor.byte(span.end.index());
                 let line = self.text.get(start..end).unwrap_or_default().split(['\n', '\r']).next();
                 start + line.unwrap_or_default().trim_end().len()
             }
@@ -143,8 +141,8 @@ impl SourceMapBuilder<'_> {
     }
 
     fn open(&mut self, kind: NodeKind, anchor: usize, properties: usize, span: Span) {
-        let from = self.byte(span.start.index());
-        let mut start = self.content(from, properties);
+        let from = self.cursor.byte(span.start.index());
+        let mut start = self.cursor.content(from, properties);
         if properties == 0 && matches!(kind, NodeKind::Sequence(_)) && self.in_mapping() {
             // The parser reports a sequence at the column of its key as starting after its first dash.
             start = self.dash_before(start).unwrap_or(start);
@@ -211,48 +209,10 @@ impl SourceMapBuilder<'_> {
         self.in_mapping() && self.open.last().is_some_and(|frame| frame.key.is_none())
     }
 
-    fn byte(&mut self, index: usize) -> usize {
-        while index < self.chars {
-            let Some(c) = self.text.get(..self.bytes).and_then(|before| before.chars().next_back()) else {
-                break;
-            };
-            self.chars -= 1;
-            self.bytes -= c.len_utf8();
-        }
-        while self.chars < index {
-            let Some(c) = self.rest(self.bytes).chars().next() else {
-                break;
-            };
-            self.chars += 1;
-            self.bytes += c.len_utf8();
-        }
-        self.bytes
-    }
-
-    fn rest(&self, from: usize) -> &str {
-        self.text.get(from..).unwrap_or_default()
-    }
-
-    /// The start of a node's text, after its anchor and tag.
-    fn content(&self, from: usize, properties: usize) -> usize {
-        let mut rest = self.rest(from);
-        for _ in 0..properties {
-            let after = match rest.strip_prefix("!<").and_then(|tag| tag.split_once('>')) {
-                Some((_, after)) => after,
-                None => rest.trim_start_matches(|c: char| !c.is_whitespace() && !",[]{}".contains(c)),
-            };
-            rest = after.trim_start();
-            while rest.starts_with('#') {
-                rest = rest.trim_start_matches(|c| c != '\n' && c != '\r').trim_start();
-            }
-        }
-        self.text.len() - rest.len()
-    }
-
     /// The end of the line without trailing whitespace.
     fn line_end(&mut self, at: usize) -> usize {
         if !(self.line.start..=self.line.end).contains(&at) {
-            let line = self.rest(at).split(['\n', '\r']).next().unwrap_or_default();
+            let line = self.cursor.rest(at).split(['\n', '\r']).next().unwrap_or_default();
             self.line = at..at + line.trim_end().len();
         }
         self.line.end
@@ -264,20 +224,6 @@ impl SourceMapBuilder<'_> {
         let margin = before.trim_end_matches([' ', '-']);
         (margin.is_empty() || margin.ends_with(['\n', '\r', '\u{feff}'])).then_some(before.len())
     }
-}
-
-/// Replaces tabs after colons with spaces, which keeps positions: the parser rejects `key:<tab>value`, but `serde_yaml`
-/// accepts it.
-pub(crate) fn without_tabs_after_colons(text: &str) -> Cow<'_, str> {
-    if !text.contains('\t') {
-        return Cow::Borrowed(text);
-    }
-    let mut after = false;
-    let replace = |c| {
-        after = c == ':' || after && matches!(c, ' ' | '\t');
-        if after && c == '\t' { ' ' } else { c }
-    };
-    Cow::Owned(text.chars().map(replace).collect())
 }
 
 /// The length of the quoted scalar at the start of `text`, or of its first line.

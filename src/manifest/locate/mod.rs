@@ -8,8 +8,6 @@ mod build;
 
 use std::{collections::HashSet, fmt, ops::Range};
 
-pub(super) use build::without_tabs_after_colons;
-
 use crate::model::fault::{Aim, Path, Segment};
 
 /// The longest key text read through an alias: a long anchor used as a key thousands of times would otherwise be
