@@ -1,4 +1,5 @@
 //! The part of a file that a diagnostic shows: a few lines around each place, and of a long line only what is near it.
+//! `(hidden)` is in place of what is not public (D28).
 //!
 //! miette shows lines whole and panics past column 65,535, which a JSON file without line breaks reaches easily. It
 //! gets an excerpt instead, with the line numbers and columns of the file.
@@ -20,6 +21,8 @@ const MOST_LINES: usize = 12;
 const NEAR: usize = 8;
 /// Marks cut text.
 const CUT: &str = "…";
+/// Is in place of hidden text.
+const HIDDEN: &str = "(hidden)";
 
 /// Excerpts of one file, as a source for miette.
 pub(super) struct Excerpt {
@@ -50,9 +53,16 @@ struct Mark {
 impl Excerpt {
     /// The lines around places, which are bytes of the file's text.
     pub(super) fn new(file: &SourceFile, places: &[Range<usize>]) -> Self {
-        let lines = Lines { text: file.shown(fields()), starts: file.line_starts() };
-        let places: Vec<Extent> = places.iter().map(|place| Extent::of(&lines, place)).collect();
-        let mut shown: Vec<Range<usize>> = places.iter().map(|place| place.with_context(&lines)).collect();
+        let redacted = file.redacted(fields());
+        let lines = Lines { text: &redacted.text, hidden: &redacted.hidden, starts: file.line_starts() };
+        let column = |line_start: usize, at: usize| file.text.get(line_start..at).unwrap_or_default().chars().count();
+        Self::around(&file.name, &lines, places, column)
+    }
+
+    /// The lines around places, with a function that counts the characters between two bytes of the file.
+    fn around(name: &str, lines: &Lines<'_>, places: &[Range<usize>], count: impl Fn(usize, usize) -> usize) -> Self {
+        let places: Vec<Extent> = places.iter().map(|place| Extent::of(lines, place)).collect();
+        let mut shown: Vec<Range<usize>> = places.iter().map(|place| place.with_context(lines)).collect();
         shown.sort_by_key(|it| it.start);
         let mut merged: Vec<Range<usize>> = Vec::new();
         for next in shown {
@@ -65,19 +75,19 @@ impl Excerpt {
         let blocks = merged.into_iter().map(|range| {
             let start = copy.text.len();
             for line in range.clone() {
-                copy.line(&lines, line, &places);
+                copy.line(lines, line, &places);
             }
             Block { first: range.start, lines: range.len(), range: start..copy.text.len() }
         });
         let blocks = blocks.collect();
         let marks = places.iter().map(|place| {
-            let start = copy.position(place.bytes.start);
-            let end = copy.position(place.bytes.end).max(start);
-            let before = lines.text.get(lines.range(place.first).start..place.bytes.start).unwrap_or_default();
-            Mark { span: SourceSpan::from((start, end - start)), line: place.first, column: before.chars().count() }
+            let start = copy.position(place.bytes.start, Side::Start);
+            let end = copy.position(place.bytes.end, Side::End).max(start);
+            let column = count(lines.range(place.first).start, place.bytes.start);
+            Mark { span: SourceSpan::from((start, end - start)), line: place.first, column }
         });
         let marks = marks.collect();
-        Self { name: escaped(&file.name).into_owned(), text: copy.text, blocks, marks }
+        Self { name: escaped(name).into_owned(), text: copy.text, blocks, marks }
     }
 
     /// The places in the text of the excerpt, in the order in which they were given.
@@ -113,6 +123,8 @@ impl SourceCode for Excerpt {
 /// A text by its lines, which count from 0.
 struct Lines<'a> {
     text: &'a str,
+    /// The hidden parts of the text, in order.
+    hidden: &'a [Range<usize>],
     /// The offset of each line's first byte; never empty.
     starts: &'a [usize],
 }
@@ -189,8 +201,15 @@ impl Extent {
 #[derive(Default)]
 struct Copied {
     text: String,
-    /// The copied byte ranges of the file and their offsets in `text`, in ascending order.
-    pieces: Vec<(Range<usize>, usize)>,
+    /// The copied byte ranges of the file, in ascending order, and where they are in `text`.
+    pieces: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// The side of a place that a position is.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Start,
+    End,
 }
 
 impl Copied {
@@ -233,18 +252,37 @@ impl Copied {
     }
 
     fn copy(&mut self, lines: &Lines<'_>, range: Range<usize>) {
-        let at = self.text.len();
-        let text = lines.text.get(range.clone()).unwrap_or_default();
-        // Terminals interpret control characters.
-        self.text.extend(text.chars().map(|c| if c.is_ascii_control() && c != '\t' { ' ' } else { c }));
-        self.pieces.push((range, at));
+        let first = lines.hidden.partition_point(|part| part.end <= range.start);
+        let mut at = range.start;
+        for part in lines.hidden.iter().skip(first).take_while(|part| part.start < range.end) {
+            let hidden = part.start.max(range.start)..part.end.min(range.end);
+            self.piece(at..hidden.start, lines.text.get(at..hidden.start).unwrap_or_default());
+            at = hidden.end;
+            self.piece(hidden, HIDDEN);
+        }
+        self.piece(at..range.end, lines.text.get(at..range.end).unwrap_or_default());
     }
 
-    /// The offset in the excerpt of a byte of the file; a cut byte maps to the end of the text shown before it.
-    fn position(&self, offset: usize) -> usize {
+    fn piece(&mut self, range: Range<usize>, text: &str) {
+        let start = self.text.len();
+        // Terminals interpret control characters.
+        self.text.extend(text.chars().map(|c| if c.is_ascii_control() && c != '\t' { ' ' } else { c }));
+        self.pieces.push((range, start..self.text.len()));
+    }
+
+    /// The offset in the excerpt of a byte of the file; a cut byte maps to the end of the text shown before it, and one in a
+    /// hidden part to that side of it.
+    fn position(&self, offset: usize, side: Side) -> usize {
         let behind = self.pieces.partition_point(|(range, _)| range.start <= offset);
-        let piece = behind.checked_sub(1).and_then(|index| self.pieces.get(index));
-        piece.map_or(0, |(range, at)| at + offset.min(range.end) - range.start)
+        let Some((range, copy)) = behind.checked_sub(1).and_then(|index| self.pieces.get(index)) else { return 0 };
+        let shown = self.text.get(copy.clone()).unwrap_or_default();
+        if shown != HIDDEN {
+            copy.start + offset.min(range.end) - range.start
+        } else if offset >= range.end || (side == Side::End && offset > range.start) {
+            copy.end
+        } else {
+            copy.start
+        }
     }
 }
 
@@ -253,9 +291,16 @@ impl Copied {
 mod tests {
     use super::*;
 
+    /// The excerpt of a text of which nothing is hidden.
+    fn public(text: &str, places: &[Range<usize>]) -> Excerpt {
+        let file = SourceFile::new("a.json".into(), text.into());
+        let lines = Lines { text, hidden: &[], starts: file.line_starts() };
+        Excerpt::around(&file.name, &lines, places, |from, to| text.get(from..to).unwrap_or_default().chars().count())
+    }
+
     /// The text of the excerpt, what each place covers in it, and line and column of each, from 1.
     fn excerpt(text: &str, places: &[Range<usize>]) -> (String, Vec<String>, Vec<(usize, usize)>) {
-        let excerpt = Excerpt::new(&SourceFile::new("a.json".into(), text.into()), places);
+        let excerpt = public(text, places);
         let covered = excerpt.spans().map(|it| excerpt.text[it.offset()..it.offset() + it.len()].to_owned()).collect();
         let header = |span: SourceSpan| {
             let contents = excerpt.read_span(&span, 0, 0).unwrap();
@@ -318,10 +363,22 @@ mod tests {
     #[test]
     fn places_that_are_far_apart_have_excerpts_of_their_own() {
         let text: String = (1..=100).map(|number| format!("line {number:03}\n")).collect();
-        let excerpt = Excerpt::new(&SourceFile::new("a.yaml".into(), text), &[0..4, 450..454]);
+        let excerpt = public(&text, &[0..4, 450..454]);
         let lines: Vec<(usize, usize)> = excerpt.blocks.iter().map(|block| (block.first, block.lines)).collect();
         assert_eq!(lines, [(0, 2), (49, 3)]);
         assert_eq!(excerpt.text, "line 001\nline 002\nline 050\nline 051\nline 052\n");
+    }
+
+    #[test]
+    fn a_word_is_in_place_of_what_is_hidden_and_a_place_in_it_covers_the_word() {
+        let text = "metadata: {name: shop, labels: {a: é, b: hunter2}, oops: 1}\n";
+        let at = |part: &str| text.find(part).unwrap()..text.find(part).unwrap() + part.len();
+        let places = [at("hunter2"), at("unter"), at("oops")];
+        let excerpt = Excerpt::new(&SourceFile::new("a.yaml".into(), text.into()), &places);
+        assert_eq!(excerpt.text, "metadata: {name: shop, labels: {a: (hidden), b: (hidden)}, oops: (hidden)}\n");
+        let covered: Vec<&str> = excerpt.spans().map(|it| &excerpt.text[it.offset()..it.offset() + it.len()]).collect();
+        assert_eq!(covered, ["(hidden)", "(hidden)", "oops"]);
+        assert_eq!(excerpt.marks[2].column, 51);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(super) struct Metadata {
     /// Custom labels.
     pub labels: BTreeMap<String, String>,
     /// Free text, except `edgewright/lint.NAME: allow|warn|deny`.
+    #[schemars(extend("patternProperties" = {"^edgewright/lint\\.": {"enum": ["allow", "warn", "deny"]}}))]
     pub annotations: BTreeMap<String, String>,
     /// Adopts the existing resource with this identifier.
     pub id: Option<String>,

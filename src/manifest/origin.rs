@@ -181,9 +181,8 @@ impl Origin {
     /// A fault of this part as an error at its line.
     pub(crate) fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
         // The code that made the message cannot know that a key or value is an alias of a secret.
-        let source = &self.file.source;
         if fault.message.contains('`') {
-            fault.message = source.message(&fault.message, fields());
+            fault.message = self.file.source.redacted(fields()).message(&fault.message);
         }
         if fault.code == Code::DuplicateKey
             && let Some((first, second)) =

@@ -25,10 +25,10 @@ pub(crate) fn all() -> BTreeMap<String, Value> {
     each.chain([(ANY.to_owned(), schema(&KINDS))]).collect()
 }
 
-/// The fields of all manifests, used to hide secrets in excerpts.
+/// The fields of all manifests, which tell what is public in excerpts (D28).
 pub(crate) fn fields() -> &'static Fields {
     static FIELDS: OnceLock<Fields> = OnceLock::new();
-    FIELDS.get_or_init(|| Fields::of(&schema(&KINDS)))
+    FIELDS.get_or_init(|| Fields::new(schema(&KINDS)))
 }
 
 /// The schema of a manifest of one of some kinds.

@@ -1,5 +1,5 @@
 //! What needs a loaded manifest, or the schemas of all of them: the day a certificate expires, and hidden secrets.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,
@@ -84,15 +84,34 @@ fn every_secret_field_is_hidden_in_excerpts() {
     }
 }
 
+/// The keys of free-form maps in the example.
+const FREE_KEYS: [&str; 9] = [
+    "team",
+    "Metadata",
+    "Strict-Transport-Security",
+    "Content-Security-Policy",
+    "X-Content-Type-Options",
+    "Referrer-Policy",
+    "Cache-Control",
+    "X-Edge",
+    "X-Checkout-Flow",
+];
+
 #[test]
-fn nothing_of_the_example_is_hidden() {
+fn only_comments_and_the_values_of_free_form_maps_of_the_example_are_hidden() {
     let manifests = walkdir::WalkDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront"))
         .into_iter()
         .map(Result::unwrap);
     let mut read = 0;
     for entry in manifests.filter(|it| it.path().extension().is_some_and(|it| it == "yaml" || it == "json")) {
         let text = fs::read_to_string(entry.path()).unwrap();
-        assert_eq!(Redacted::new(&text, fields()).text, text, "{}", entry.path().display());
+        let redacted = Redacted::new(&text, fields());
+        for part in redacted.hidden {
+            let before = text[..part.start].rsplit('\n').next().unwrap();
+            let key = before.trim_end_matches([':', ' ', '"']).rsplit([' ', '{', '"']).next().unwrap();
+            let is_expected = before.contains('#') || FREE_KEYS.contains(&key);
+            assert!(is_expected, "{}: {before}{}", entry.path().display(), &text[part]);
+        }
         read += 1;
     }
     assert!(read >= 7, "{read} manifests");
@@ -116,6 +135,11 @@ fn hiding_takes_time_in_proportion_to_the_text() {
         long("a://"),
         long("Bearer "),
         long("from_env:"),
+        long("{hunter2,"),
+        long("? "),
+        long("a: &a b\n"),
+        long("a: [secret, b]\n"),
+        format!("{{a{}b: 1}}", long(" ")),
         (0..5_000).map(|at| format!("secret: &a{at} *a{}\n", at + 1)).collect(),
     ] {
         let began = Instant::now();

@@ -31,9 +31,9 @@ pub enum Severity {
 pub struct SourceFile {
     /// The path to show, without API tokens; `-` for standard input.
     pub name: String,
-    /// The text. It may contain secrets, so parts of it are shown only in redacted form.
+    /// The text. It may contain secrets, so only its redacted form is shown.
     pub text: Arc<String>,
-    shown: OnceLock<Redacted>,
+    redacted: OnceLock<Redacted>,
     line_starts: OnceLock<Vec<usize>>,
 }
 
@@ -52,7 +52,7 @@ impl SourceFile {
 
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>) -> Self {
-        Self { name: hidden_tokens(name), text, shown: OnceLock::new(), line_starts: OnceLock::new() }
+        Self { name: hidden_tokens(name), text, redacted: OnceLock::new(), line_starts: OnceLock::new() }
     }
 
     /// The offset of each line's first byte; an empty text has one empty line.
@@ -71,18 +71,9 @@ impl SourceFile {
         start + rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at)
     }
 
-    /// The text with secrets hidden, of the same length and with the same positions. `fields` are those of manifests.
-    pub(crate) fn shown(&self, fields: &Fields) -> &str {
-        &self.redacted(fields).text
-    }
-
-    /// A message about the file without the secrets of the file that it quotes.
-    pub(crate) fn message(&self, message: &str, fields: &Fields) -> String {
-        self.redacted(fields).message(message)
-    }
-
-    fn redacted(&self, fields: &Fields) -> &Redacted {
-        self.shown.get_or_init(|| {
+    /// What is public of the text, with the same positions. `fields` are those of manifests.
+    pub(crate) fn redacted(&self, fields: &Fields) -> &Redacted {
+        self.redacted.get_or_init(|| {
             let mut redacted = Redacted::new(&self.text, fields);
             redacted.text = tamed(&redacted.text);
             redacted

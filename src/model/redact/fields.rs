@@ -1,61 +1,71 @@
-//! Detects names of secrets: those in the schemas, misspelt ones, and common words for secrets.
+//! What the schemas of manifests say about the values at a place in a document.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeMap, ptr};
 
 use serde_json::Value;
 
-use crate::model::secret::SECRET_SCHEMA;
+use crate::model::secret::{SECRET_SCHEMA, TEXT_SCHEMA};
 
-/// Words that make a name secret, in lower case and without separators.
-const STEMS: &[&str] =
-    &["secret", "password", "passwd", "passphrase", "token", "private", "credential", "apikey", "authorization"];
-/// Like [`STEMS`], but so similar to other words that misspellings do not count.
-const EXACT_STEMS: &[&str] = &["scrt", "hmac", "accesskey", "clientkey", "signingkey", "keypem"];
-/// The length of a prefix that identifies a secret field.
-const SHORTEST_START: usize = 8;
-/// Parts of a name that are too short for misspellings.
-const SHORT: &[&str] = &["pass", "pwd", "pw", "psk"];
-/// Words that make a name secret even without a separator.
-const ALONE: &[&str] = &["password", "passwd", "passphrase"];
-
-/// The field names in the schemas of manifests.
+/// The fields of manifests, as their JSON Schema declares them.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    secret: BTreeSet<String>,
-    public: BTreeSet<String>,
-    /// The fields whose values are mappings with a secret.
-    holders: BTreeSet<String>,
+    schema: Value,
+    /// Each name of a field, and whether a field with this name is secret, wherever it is.
+    names: BTreeMap<String, bool>,
+}
+
+/// The schemas of the value at a place: several where there is a choice of forms, or where kinds differ, and none where
+/// the schemas have no field.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place<'f> {
+    schemas: Vec<&'f Value>,
+    /// Whether one of them is that of a secret.
+    pub is_secret: bool,
+    /// Whether one of them is that of a certificate or another long text, in whose place a key is easily pasted.
+    is_text: bool,
+}
+
+impl Place<'_> {
+    /// Whether the schemas have a field at this place.
+    pub(super) fn is_known(&self) -> bool {
+        !self.schemas.is_empty()
+    }
+
+    /// Whether a mapping can be at this place.
+    pub(super) fn is_mapping(&self) -> bool {
+        let has_members =
+            |schema: &&Value| schema.get("properties").is_some() || schema.get("additionalProperties").is_some();
+        self.schemas.iter().any(has_members)
+    }
+
+    /// Whether a text, a number or a boolean can be at this place.
+    fn is_scalar(&self) -> bool {
+        self.schemas.iter().any(|schema| {
+            let named = schema.get("type").map(|it| it.as_array().map_or(std::slice::from_ref(it), Vec::as_slice));
+            let is_scalar = |it: &Value| ["string", "integer", "number", "boolean"].iter().any(|name| it == name);
+            named.is_some_and(|it| it.iter().any(is_scalar)) || schema.get("enum").or(schema.get("const")).is_some()
+        })
+    }
 }
 
 impl Fields {
-    /// Collects the fields of a JSON Schema. An ambiguous name counts as secret.
-    pub(crate) fn of(schema: &Value) -> Self {
-        let mut fields = Self::default();
-        let mut guarded = BTreeSet::new();
-        definitions_with_secrets(schema, &mut guarded);
-        fields.gather(schema, &guarded);
-        let Self { secret, public, .. } = &mut fields;
-        // A letter too many in the name of a secret, as in `secrets`, makes its value no less secret.
-        let is_secret =
-            |name: &str| secret.contains(name) || name.strip_suffix('s').is_some_and(|it| secret.contains(it));
-        public.retain(|name| !is_secret(name));
+    /// Creates the fields of a JSON Schema.
+    pub(crate) fn new(schema: Value) -> Self {
+        let mut fields = Self { schema, names: BTreeMap::new() };
+        let mut names = BTreeMap::new();
+        fields.collect_names(&fields.schema, &mut names);
+        fields.names = names;
         fields
     }
 
-    fn gather(&mut self, schema: &Value, guarded: &BTreeSet<&str>) {
+    fn collect_names(&self, schema: &Value, names: &mut BTreeMap<String, bool>) {
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let place = self.place(property);
+            *names.entry(name.clone()).or_default() |= place.is_secret || self.item(&place).is_secret;
+        }
         match schema {
-            Value::Array(items) => items.iter().for_each(|item| self.gather(item, guarded)),
-            Value::Object(members) => {
-                let properties = members.get("properties").and_then(Value::as_object);
-                for (name, property) in properties.into_iter().flatten() {
-                    let names = if is_secret(property) { &mut self.secret } else { &mut self.public };
-                    names.insert(name.clone());
-                    if refers(property, &|name| guarded.contains(name)) {
-                        self.holders.insert(name.clone());
-                    }
-                }
-                members.values().for_each(|member| self.gather(member, guarded));
-            }
+            Value::Array(parts) => parts.iter().for_each(|part| self.collect_names(part, names)),
+            Value::Object(parts) => parts.values().for_each(|part| self.collect_names(part, names)),
             _ => {}
         }
     }
@@ -63,107 +73,77 @@ impl Fields {
     /// The names of the secret fields.
     #[cfg(test)]
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.secret.iter().map(String::as_str)
+        self.names.iter().filter(|(_, is_secret)| **is_secret).map(|(name, _)| name.as_str())
     }
 
-    /// Whether a field with exactly this name is public.
-    pub(super) fn is_public(&self, name: &str) -> bool {
-        self.public.contains(name)
+    /// Whether a field of this name exists, wherever it is.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.names.contains_key(name)
     }
 
-    /// Whether a field with exactly this name exists.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        self.public.contains(name) || self.secret.contains(name)
+    /// Whether a secret field of this name exists, wherever it is.
+    pub(super) fn is_secret_name(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|is_secret| *is_secret)
     }
 
-    /// Whether the value of a field is a mapping with a secret: a plain text in its place may be the secret.
-    pub(super) fn holds_secret(&self, name: &str) -> bool {
-        self.holders.contains(name)
+    /// The place of a document.
+    pub(super) fn document(&self) -> Place<'_> {
+        self.place(&self.schema)
     }
 
-    /// Whether a word is exactly the name of a secret, as in a comment.
-    pub(super) fn names_secret(&self, name: &str) -> bool {
-        self.secret.contains(name) || ALONE.contains(&name)
-    }
-
-    /// Whether a key is the name of a secret, or may be a misspelling of one.
-    pub(super) fn is_secret(&self, name: &str) -> bool {
-        // This is called for every word of a file, and most words of a large file are numbers.
-        if !name.bytes().any(|byte| byte.is_ascii_alphabetic()) || self.is_public(name) {
-            return false;
-        }
-        let plain = plain(name);
-        self.is_near(&plain)
-            || STEMS.iter().chain(EXACT_STEMS).any(|stem| plain.contains(stem))
-            || parts(name).iter().any(|it| suspect(it))
-    }
-
-    /// Like [`Self::is_secret`], for a word without a colon.
-    pub(super) fn is_secret_alone(&self, name: &str) -> bool {
-        let plain = plain(name);
-        !self.is_public(name) && (self.is_near(&plain) || ALONE.contains(&plain.as_str()))
-    }
-
-    fn is_near(&self, plain_name: &str) -> bool {
-        self.secret.iter().map(|field| plain(field)).any(|field| {
-            (field.len().abs_diff(plain_name.len()) <= 2 && strsim::damerau_levenshtein(&field, plain_name) <= 2)
-                || (plain_name.len() >= SHORTEST_START && field.starts_with(plain_name))
-        })
-    }
-}
-
-fn suspect(part: &str) -> bool {
-    SHORT.contains(&part)
-        || (part.len() >= 4
-            && STEMS
-                .iter()
-                .any(|stem| stem.len().abs_diff(part.len()) <= 1 && strsim::damerau_levenshtein(stem, part) <= 1))
-}
-
-/// Whether a property's schema is a secret, or a list or choice of secrets.
-fn is_secret(property: &Value) -> bool {
-    refers(property, &|name| name == SECRET_SCHEMA)
-}
-
-/// Whether a property refers to one of the named definitions, or is a list or choice of them.
-fn refers(property: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
-    let mut choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|word| property.get(word)?.as_array()).flatten();
-    let target = property.get("$ref").and_then(Value::as_str).and_then(|to| to.rsplit('/').next());
-    target.is_some_and(is_wanted)
-        || property.get("items").is_some_and(|items| refers(items, is_wanted))
-        || choices.any(|choice| refers(choice, is_wanted))
-}
-
-/// Gathers the names of the definitions that have a secret among their own properties.
-fn definitions_with_secrets<'s>(schema: &'s Value, found: &mut BTreeSet<&'s str>) {
-    for (name, definition) in schema.get("$defs").and_then(Value::as_object).into_iter().flatten() {
-        let mut properties = definition.get("properties").and_then(Value::as_object).into_iter().flatten();
-        if properties.any(|(_, property)| is_secret(property)) {
-            found.insert(name);
-        }
-    }
-}
-
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|it| it.to_ascii_lowercase()).collect()
-}
-
-/// Splits a name into words in lower case: `clientSecret_2` is `client`, `secret` and `2`.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut follows_lower = false;
-    for character in name.chars() {
-        if !character.is_ascii_alphanumeric() {
-            parts.push(String::new());
-        } else {
-            if parts.is_empty() || (follows_lower && character.is_ascii_uppercase()) {
-                parts.push(String::new());
+    /// The place of a member of a mapping. The members of free-form maps have no names in the schema, so nothing is known
+    /// about their values.
+    pub(super) fn member<'f>(&'f self, mapping: &Place<'f>, name: &str) -> Place<'f> {
+        let mut found = Place::default();
+        for schema in &mapping.schemas {
+            if let Some(property) = schema.get("properties").and_then(|it| it.get(name)) {
+                self.expand(property, &mut found);
             }
-            if let Some(part) = parts.last_mut() {
-                part.push(character.to_ascii_lowercase());
+            for (pattern, property) in schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten()
+            {
+                // `^prefix` is the only form in the schemas.
+                if pattern.strip_prefix('^').is_some_and(|it| name.starts_with(&it.replace('\\', ""))) {
+                    self.expand(property, &mut found);
+                }
             }
         }
-        follows_lower = character.is_ascii_lowercase();
+        found
     }
-    parts
+
+    /// The place of the items of a list.
+    pub(super) fn item<'f>(&'f self, list: &Place<'f>) -> Place<'f> {
+        let mut found = Place::default();
+        list.schemas.iter().filter_map(|schema| schema.get("items")).for_each(|items| self.expand(items, &mut found));
+        found
+    }
+
+    /// Whether a scalar at a place is public. One where the schemas have a list counts as its only item.
+    pub(super) fn is_public(&self, place: &Place<'_>) -> bool {
+        let item = self.item(place);
+        let is_hidden = place.is_secret || place.is_text || item.is_secret || item.is_text;
+        !is_hidden && (place.is_scalar() || item.is_scalar())
+    }
+
+    fn place<'f>(&'f self, schema: &'f Value) -> Place<'f> {
+        let mut place = Place::default();
+        self.expand(schema, &mut place);
+        place
+    }
+
+    /// Adds a schema and those that it refers to or offers as choices. Conditions describe no fields.
+    fn expand<'f>(&'f self, schema: &'f Value, place: &mut Place<'f>) {
+        if place.schemas.iter().any(|it| ptr::eq(*it, schema)) {
+            return;
+        }
+        place.schemas.push(schema);
+        if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix("#/$defs/")) {
+            place.is_secret |= name == SECRET_SCHEMA;
+            place.is_text |= name == TEXT_SCHEMA;
+            if let Some(definition) = self.schema.get("$defs").and_then(|it| it.get(name)) {
+                self.expand(definition, place);
+            }
+        }
+        let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|it| schema.get(it)?.as_array()).flatten();
+        choices.for_each(|choice| self.expand(choice, place));
+    }
 }

@@ -1,52 +1,60 @@
-//! The bytes of a text to hide, and its lines and words.
+//! The bytes of a text that are shown. All others are hidden.
 
-use std::ops::Range;
+use std::{iter::repeat_n, ops::Range};
 
-/// The hidden bytes.
+/// The bytes that are shown.
 pub(super) struct Mask(Vec<bool>);
 
 impl Mask {
-    /// Hides no byte of a text yet.
+    /// Hides a text.
     pub(super) fn over(text: &str) -> Self {
         Self(vec![false; text.len()])
     }
 
-    /// Hides a range.
+    /// Shows a range.
+    pub(super) fn show(&mut self, range: Range<usize>) {
+        self.set(range, true);
+    }
+
+    /// Hides a range again.
     pub(super) fn hide(&mut self, range: Range<usize>) {
+        self.set(range, false);
+    }
+
+    fn set(&mut self, range: Range<usize>, is_shown: bool) {
         if let Some(part) = self.0.get_mut(range) {
-            part.fill(true);
+            part.fill(is_shown);
         }
     }
 
-    /// Returns the text with a `*` for each hidden character.
-    pub(super) fn apply(&self, text: &str) -> String {
-        let mut shown = String::with_capacity(text.len());
-        for (at, character) in text.char_indices() {
-            let hidden = self.0.get(at).is_some_and(|hidden| *hidden) && !character.is_ascii_whitespace();
-            match hidden {
-                true => shown.extend(std::iter::repeat_n('*', character.len_utf8())),
-                false => shown.push(character),
+    /// The hidden parts of a text, without the white space around them, each within a line.
+    pub(super) fn hidden(&self, text: &str) -> Vec<Range<usize>> {
+        let mut hidden: Vec<Range<usize>> = Vec::new();
+        let mut is_open = false;
+        for (at, c) in text.char_indices() {
+            if self.0.get(at) == Some(&true) || matches!(c, '\n' | '\r') {
+                is_open = false;
+            } else if !c.is_whitespace() {
+                let end = at + c.len_utf8();
+                match hidden.last_mut().filter(|_| is_open) {
+                    Some(part) => part.end = end,
+                    None => hidden.push(at..end),
+                }
+                is_open = true;
             }
         }
-        shown
+        hidden
     }
 }
 
-/// Each line with the offset of its first byte, without its line break.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let here = start;
-        start += line.len();
-        (here, line.trim_end_matches(['\n', '\r']))
-    })
-}
-
-/// The next letters, digits, `-` and `_` of a line from an offset on.
-pub(super) fn next_word(line: &str, from: usize) -> Option<Range<usize>> {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let rest = line.get(from..)?;
-    let start = from + rest.find(part)?;
-    let word = line.get(start..)?;
-    Some(start..start + word.find(|c: char| !part(c)).unwrap_or(word.len()))
+/// A text with `*` for each byte of the hidden parts, so that all other bytes keep their position.
+pub(super) fn masked(text: &str, hidden: &[Range<usize>]) -> String {
+    let (mut masked, mut at) = (String::with_capacity(text.len()), 0);
+    for part in hidden {
+        masked.push_str(text.get(at..part.start).unwrap_or_default());
+        masked.extend(repeat_n('*', part.len()));
+        at = part.end;
+    }
+    masked.push_str(text.get(at..).unwrap_or_default());
+    masked
 }

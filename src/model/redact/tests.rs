@@ -1,4 +1,4 @@
-//! What is hidden of broken manifests, and what stays readable of whole ones.
+//! What is shown of manifests, and what is hidden of broken ones.
 
 use serde_json::json;
 
@@ -8,45 +8,59 @@ use super::*;
 const MARKER: &str = "hunter2";
 
 fn fields() -> Fields {
-    let secret = json!({"$ref": "#/$defs/Secret"});
-    let public = [
-        "apiVersion",
-        "kind",
-        "metadata",
-        "name",
-        "id",
-        "spec",
-        "routes",
-        "scopes",
-        "description",
-        "match",
-        "tokens",
-        "token_file",
-        "certificate_pem",
-        "backend_id",
-        "oauth",
-        "issuer",
-        "from_env",
-        "from_file",
-    ];
-    let mut public: serde_json::Map<_, _> = public.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-    public.insert("login".into(), json!({"anyOf": [{"$ref": "#/$defs/App"}, {"type": "null"}]}));
-    Fields::of(&json!({
-        "properties": public,
+    let text = json!({"type": "string"});
+    let source = |name: &str| json!({"type": "object", "properties": {name: text}, "additionalProperties": false});
+    let sourced = json!({"anyOf": [text, source("from_env"), source("from_file")]});
+    let (secret, long_text) = (json!({"$ref": "#/$defs/Secret"}), json!({"$ref": "#/$defs/Text"}));
+    let texts = json!({"type": "array", "items": text});
+    let names = ["apiVersion", "kind", "name", "id", "description", "match", "issuer", "backend_id"];
+    let mut root: serde_json::Map<_, _> = names.iter().map(|name| ((*name).to_owned(), text.clone())).collect();
+    root.extend([
+        ("enabled".into(), json!({"type": ["boolean", "null"]})),
+        ("port".into(), json!({"type": "integer"})),
+        ("scopes".into(), texts.clone()),
+        ("secret".into(), secret.clone()),
+        ("client_secret".into(), json!({"anyOf": [secret, {"type": "null"}]})),
+        ("private_key_pem".into(), secret.clone()),
+        ("certificate_pem".into(), long_text.clone()),
+        ("ca_pem".into(), long_text),
+        ("headers".into(), json!({"type": "object", "additionalProperties": text})),
+        (
+            "annotations".into(),
+            json!({"type": "object", "patternProperties": {"^level/": {"enum": ["warn"]}}, "additionalProperties": text}),
+        ),
+        ("login".into(), json!({"anyOf": [{"$ref": "#/$defs/App"}, {"type": "null"}]})),
+        ("routes".into(), json!({"type": "array", "items": {"$ref": "#/$defs/Route"}})),
+        ("spec".into(), json!({"type": "object", "properties": {"hosts": texts}})),
+    ]);
+    Fields::new(json!({
+        "oneOf": [{"type": "object", "properties": root}, {"properties": {"kind": {"const": "Other"}}}],
         "$defs": {
-            "App": {"properties": {"client_secret": secret}},
-            "Hook": {"properties": {"secret": {"anyOf": [secret, {"type": "null"}]}}},
-            "Certificate": {"properties": {"private_key_pem": secret}},
-            // A rule names a field without its type.
-            "Rule": {"if": {"properties": {"secret": {"not": {"enum": [""]}}}}},
+            "Secret": sourced,
+            "Text": sourced,
+            "App": {"type": "object", "properties": {"issuer": text, "client_secret": secret, "scopes": texts}},
+            "Route": {
+                "type": "object",
+                "properties": {"match": text, "type": {"enum": ["exact", "prefix"]}, "login": {"$ref": "#/$defs/App"}},
+                // A condition names a field without its type.
+                "if": {"properties": {"secret": {"not": {"enum": [""]}}}},
+            },
         }
     }))
 }
 
-fn hidden(text: &str) -> String {
-    let shown = Redacted::new(text, &fields()).text;
-    assert_eq!(shown.len(), text.len(), "{text:?}");
-    shown
+/// The text as an excerpt shows it.
+fn shown(text: &str) -> String {
+    let redacted = Redacted::new(text, &fields());
+    assert_eq!(redacted.text.len(), text.len(), "{text:?}");
+    let (mut shown, mut at) = (String::new(), 0);
+    for part in redacted.hidden {
+        assert!(redacted.text[part.clone()].bytes().all(|byte| byte == b'*'), "{text:?}");
+        shown += &redacted.text[at..part.start];
+        shown += "(hidden)";
+        at = part.end;
+    }
+    shown + &redacted.text[at..]
 }
 
 const MISTAKES: &[(&str, &str)] = &[
@@ -209,7 +223,7 @@ fn no_mistake_shows_a_secret() {
     assert!(MISTAKES.len() >= 136);
     let shown = MISTAKES.iter().filter_map(|(mistake, text)| {
         assert!(text.contains(MARKER), "{mistake}");
-        let shown = hidden(text);
+        let shown = shown(text);
         shown.contains(MARKER).then(|| format!("{mistake}: {shown:?}"))
     });
     let shown: Vec<String> = shown.collect();
@@ -217,46 +231,87 @@ fn no_mistake_shows_a_secret() {
 }
 
 #[test]
-fn what_is_public_stays_readable() {
+fn keys_and_the_values_of_public_fields_are_shown() {
     for text in [
-        "apiVersion: edgewright/v1\nkind: ApiKey\nspec: {token_file: ../keys/ci.token}\n",
+        "apiVersion: edgewright/v1\nkind: ApiKey\nspec: {hosts: ['a.example.com', \"b\"]}\n",
         "id: https_edge_2k9QpostgresPassThrough0001\nbackend_id: bkd_2f9XkQweb00000000000000001\n",
-        "tokens: # where a token may stand\n  - name: access_token\n",
+        "routes:\n  - match: /cart\n    type: prefix\n  - {match: '/it''s', type: exact}\n",
+        "{\n  \"name\": \"shop\",\n  \"routes\": [{\"match\": \"/\"}]\n}\n",
+        "description: >-\n  Shop\n\n  and more\nport: 443\nenabled: true\n",
+        "description: |2\n   Shop\nmatch: shop.example.com/catalog\n",
+        "name:\tshop\n---\nname: other\n",
+        // A wrong value of a public field is what the error is about.
+        "routes: [{type: prefx, match: 12}]\nport: '80a'\nenabled: yes\nscopes: read:org\nlogin: null\n",
+        "issuer: https://id.example.com:443/a@b\n",
+        "annotations: {level/unused: wran}\n",
+        // The place of a secret is no secret.
         "secret:\n  from_env: HOOK_SECRET\nname: a\n",
-        "secret: {from_file: ../secrets/stripe-webhook-secret-v2.txt}\n# the next one\nname: a\n",
+        "secret: {from_file: ../secrets/stripe-webhook-secret-v2.txt}\nname: a\n",
         "{\"client_secret\": {\"from_env\": \"NAME\"}, \"name\": \"a\"}",
-        "certificate_pem: |\n  -----BEGIN CERTIFICATE-----\n  MIIBszCCAVmgAwIBAgIUQm9uam91ciBsZSBtb25kZSEgQ2EgdmE0\n  MIIB\n  -----END CERTIFICATE-----\nname: a\n",
-        "# secrets are kept elsewhere, for the secret is not ours\nname: the-secret-door\n",
-        "login: # ours\n  <<: *defaults\n",
-        "login: &a\n  issuer: https://id.example.com:443/a@b\nname: a\n",
-        "{login: null, name: a}\n",
-        "# Bearer tokens are kept elsewhere; https://example.com/a@b\n",
-        "match: shop.example.com/catalog\nscopes: [read:org, user:email]\n",
-        "%YAML 1.2\n---\nlogin:\n  <<: *defaults\n  <<: {issuer: a}\nscopes: [email]\n",
-        "name: secret\ndescription: client_secret\n",
+        "name: the-secret-door\ndescription: client_secret\n",
     ] {
-        assert_eq!(hidden(text), text);
+        assert_eq!(shown(text), text);
     }
 }
 
 #[test]
-fn the_key_and_what_is_around_the_value_stay_where_they_are() {
+fn everything_else_is_hidden() {
     for (text, expected) in [
-        ("client_secret: hunter2\nscopes: [a]\n", "client_secret: *******\nscopes: [a]\n"),
-        ("  secret: \"a b\" # c\r\n  x: 1", "  secret: ** ** * *\r\n  x: 1"),
-        ("secret: |\n  one\n\n  twö\nnext: 1", "secret: *\n  ***\n\n  ****\nnext: 1"),
-        ("{\"client_secret\": \"a,b\", \"x\": 1}", "{\"client_secret\": *****, \"x\": 1}"),
-        ("a: {secret: s1, client_secret: s2}", "a: {secret: **, client_secret: **}"),
-        ("secret: s\n---\nx: y", "secret: *\n---\nx: y"),
+        ("client_secret: hunter2\nscopes: [a]\n", "client_secret: (hidden)\nscopes: [a]\n"),
+        ("secret: |\n  one\n\n  tw\u{f6}\nname: a", "secret: |\n  (hidden)\n\n  (hidden)\nname: a"),
+        ("{\"client_secret\": \"a,b\", \"port\": 1}", "{\"client_secret\": (hidden), \"port\": 1}"),
+        ("{secret: [a, b], name: c}", "{secret: (hidden), name: c}"),
+        ("secret: {value: a, from_env: NAME}", "secret: {(hidden): (hidden), from_env: NAME}"),
+        // An unknown field, and a known one at another place.
+        ("nmae: shop\nname: shop\n", "nmae: (hidden)\nname: shop\n"),
+        ("hosts: [a]\nrule: {name: b}\n", "hosts: (hidden)\nrule: (hidden)\n"),
+        ("rules:\n  - name: b\n    c: d\nport: 1\n", "rules:\n  (hidden)\n    (hidden)\nport: 1\n"),
+        // A value in place of a mapping, a mapping in place of a value, and a list in place of a value.
+        ("login: a\nname: {b: c}\nport: [1]\n", "login: (hidden)\nname: {(hidden): (hidden)}\nport: [(hidden)]\n"),
+        // The values of free-form maps, and long texts.
+        ("headers: {X-Team: shop}\n", "headers: {X-Team: (hidden)}\n"),
+        ("certificate_pem: |\n  -----BEGIN CERTIFICATE-----\n", "certificate_pem: |\n  (hidden)\n"),
+        // Comments, directives and tags.
+        ("name: \"a\" # b\n# c\nport: 1\n", "name: \"a\" # (hidden)\n# (hidden)\nport: 1\n"),
+        ("description: &d | # b\n  a\n", "description: &(hidden) | # (hidden)\n  a\n"),
+        ("%YAML 1.2\n---\nname: !!str a\n", "%(hidden)\n---\nname: !!(hidden) a\n"),
+        // A text over lines, as it is without a closing quote.
+        ("name: \"a\n  b\"\nport: 1\n", "name: (hidden)\n  (hidden)\nport: 1\n"),
+        // The lines that cannot be read.
         (
-            "{\"d\": \"the secret door\", \"secret\": \"hunter2\"}",
-            "{\"d\": \"the secret door\", \"secret\": *********}",
+            "port: 1\nname: \"a\nscopes: [b]\n  - match: c\n  rule: d\n",
+            "port: 1\nname: (hidden)\nscopes: (hidden)\n  - match: (hidden)\n  (hidden)\n",
         ),
-        ("{secret: \"a\\\"b\", x: 1}", "{secret: ******, x: 1}"),
-        ("{secret:\n  hunter2,\n  x: 1}", "{secret:\n  ********\n  ** **"),
-        ("{\n  \"secret\": \"a\",\n  \"x\": {}\n}", "{\n  \"secret\": ****\n  \"x\": {}\n}"),
+        ("{\n  \"name\": \"a\"\n  \"port\": 1\n}\n", "{\n  \"name\": \"a\"\n  \"port\": (hidden)\n(hidden)\n"),
+        ("name: a\0\n", "name: (hidden)\n"),
+        // An alias names what it repeats, and in what cannot be read, one of each anchor may follow.
+        (
+            "login: &a\n  issuer: b\nroutes:\n  - login: {<<: *a}\n",
+            "login: &(hidden)\n  issuer: b\nroutes:\n  - login: {<<: *(hidden)}\n",
+        ),
+        ("name: &n a\nport: &p 1\nsecret: *n\n", "name: &(hidden)\nport: &(hidden) 1\nsecret: (hidden)\n"),
+        ("issuer: &s a\nsecret: *s b\n", "issuer: &(hidden)\nsecret: (hidden)\n"),
     ] {
-        assert_eq!(hidden(text), expected);
+        assert_eq!(shown(text), expected);
+    }
+}
+
+#[test]
+fn a_public_value_with_a_credential_is_hidden() {
+    for (text, expected) in [
+        ("issuer: https://user:hunter2@host/\n", "issuer: https://user:(hidden)@host/\n"),
+        ("issuer: \"https:\\/\\/user:hunter2@host/\"\n", "issuer: (hidden)\n"),
+        ("match: /callback?Client_Secret=hunter2\n", "match: (hidden)\n"),
+        ("scopes: [secret, hunter2]\n", "scopes: [(hidden), (hidden)]\n"),
+        ("description: glpat-hunter2\n", "description: (hidden)\n"),
+        ("description: |\n  -----begin key-----\n", "description: |\n  (hidden)\n"),
+        ("name: old hunter2\nsecret: hunter2\nhunter2: 1\n", "name: (hidden)\nsecret: (hidden)\n(hidden): (hidden)\n"),
+        ("hunter2: secret\n", "(hidden): (hidden)\n"),
+        ("{secret: a,hunter2, name: b}", "{secret: (hidden),(hidden), name: b}"),
+        ("secret: {from_env: hunter2}", "secret: {from_env: (hidden)}"),
+        ("a8f5f167f44f4964e6c998dee827110c: 1", "(hidden): (hidden)"),
+    ] {
+        assert_eq!(shown(text), expected);
     }
 }
 
