@@ -2,6 +2,9 @@
 
 use std::{iter::repeat_n, ops::Range};
 
+/// Is at the start of some files, and says nothing.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The bytes that are shown.
 pub(super) struct Mask(Vec<bool>);
 
@@ -34,7 +37,7 @@ impl Mask {
         for (at, c) in text.char_indices() {
             if self.0.get(at) == Some(&true) || matches!(c, '\n' | '\r') {
                 is_open = false;
-            } else if !c.is_whitespace() {
+            } else if !c.is_whitespace() && c != BYTE_ORDER_MARK {
                 let end = at + c.len_utf8();
                 match hidden.last_mut().filter(|_| is_open) {
                     Some(part) => part.end = end,

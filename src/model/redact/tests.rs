@@ -240,6 +240,7 @@ fn keys_and_the_values_of_public_fields_are_shown() {
         "description: >-\n  Shop\n\n  and more\nport: 443\nenabled: true\n",
         "description: |2\n   Shop\nmatch: shop.example.com/catalog\n",
         "name:\tshop\n---\nname: other\n",
+        "\u{feff}name: shop\n",
         // A wrong value of a public field is what the error is about.
         "routes: [{type: prefx, match: 12}]\nport: '80a'\nenabled: yes\nscopes: read:org\nlogin: null\n",
         "issuer: https://id.example.com:443/a@b\n",
