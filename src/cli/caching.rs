@@ -1,9 +1,6 @@
 //! The cache of parsed files (D75): its option, and its folder.
 
-use std::{
-    iter,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use crate::{manifest::ParsedFiles, reconcile::remembered::program, store::Store};
 
@@ -31,18 +28,6 @@ impl Caching {
             None => user_folder()?,
         };
         ParsedFiles::within(&folder, &program()?)
-    }
-
-    /// The caches that a run on a store may find parsed files in: first the one beside the store, then the one of runs
-    /// without a store.
-    pub(super) fn parsed_beside(self, store: &Path) -> Vec<ParsedFiles> {
-        if self.is_off() {
-            return Vec::new();
-        }
-        let Some(beside) = program().and_then(|program| ParsedFiles::within(store, &program)) else {
-            return Vec::new();
-        };
-        iter::once(beside).chain(self.parsed_files(None)).collect()
     }
 }
 

@@ -6,13 +6,8 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt as _};
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{
-    duplicate_hostport::host_port,
-    parts::{edges_with_routes, entries_of_kind},
-    unserved_host::matched_host,
-};
+use super::{duplicate_hostport::host_port, parts::entries_of_kind, unserved_host::matched_host};
 use crate::model::{
     Kind,
     desired::Desired,
@@ -26,18 +21,6 @@ use crate::model::{
 /// The edge of a route, or the edge itself.
 pub(super) fn edge_of(key: &Key) -> &Id {
     key.parent.as_ref().unwrap_or(&key.id)
-}
-
-/// The group of each edge that shares hosts with others of its source. The resources are sorted by key.
-pub(crate) fn groups_of_edges(resources: &[&Desired]) -> HashMap<Id, usize> {
-    let parts = edges_with_routes(resources);
-    let hosts: Vec<NamedHosts> = parts.par_iter().flat_map_iter(|part| NamedHosts::all(part)).collect();
-    HostGroups::find(hosts.iter(), &[]).of_edge
-}
-
-/// Whether edges and routes have the same hosts as others, edge by edge, so that they are in the same groups.
-pub(crate) fn have_same_hosts(edges: &[&Desired], others: &[&Desired]) -> bool {
-    NamedHosts::all(edges) == NamedHosts::all(others)
 }
 
 /// The hosts of an edge, in their normal form.

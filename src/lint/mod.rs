@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 pub(crate) use again::{LintedChange, run_again};
-pub(crate) use hosts::{groups_of_edges, have_same_hosts};
 pub(crate) use parts::KnownFindings;
 use parts::{WorldPart, entries_of_kind, of_kind};
 

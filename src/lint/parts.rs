@@ -356,7 +356,7 @@ fn apart_from_edges<'a>(judged: &[&'a Desired]) -> Vec<&'a Desired> {
 
 /// Divides edges with their routes. Where a part begins depends on the edge and not on those before it, so an edge more
 /// or less changes one part.
-pub(super) fn edges_with_routes<'a>(judged: &[&'a Desired]) -> Vec<Vec<&'a Desired>> {
+fn edges_with_routes<'a>(judged: &[&'a Desired]) -> Vec<Vec<&'a Desired>> {
     let (mut edges, mut routes) = (of_kind(judged, Kind::HttpsEdge), of_kind(judged, Kind::HttpsEdgeRoute));
     let mut parts = Vec::new();
     let begins = |edge: &&Desired| {

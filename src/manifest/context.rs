@@ -120,11 +120,6 @@ impl Loaded {
     }
 }
 
-/// The state of a store that has these resources.
-pub(crate) fn state_of(desired: &BTreeMap<Key, Desired>, revision: u64) -> Snapshot {
-    Snapshot::restore(revision, 0, iter::empty(), entries_of(desired.values(), 0))
-}
-
 /// A state in which a source has other resources.
 pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
     let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);

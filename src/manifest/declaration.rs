@@ -117,18 +117,14 @@ impl Declaration {
     }
 }
 
-/// The declaration of each resource, and the module sets.
+/// The declaration of each resource.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Origins {
-    of: HashMap<Key, Arc<Declaration>>,
-    /// The module sets, once the resources are resolved.
-    pub(super) sets: BTreeMap<String, Arc<ModuleSet>>,
-}
+pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
 
 impl Origins {
     /// The origin of a resource's spec.
     pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
-        Some(&self.of.get(key)?.origin)
+        Some(&self.0.get(key)?.origin)
     }
 
     /// Whether a resource is an event source whose manifest states the ID of its subscription.
@@ -137,29 +133,29 @@ impl Origins {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
-        self.of.iter()
+        self.0.iter()
     }
 
     /// The lint levels of the documents that set any.
     pub(super) fn levels(&self) -> Vec<&BTreeMap<String, Level>> {
         // All cores wait for the memory of the declarations, instead of one.
-        let declarations: Vec<&Arc<Declaration>> = self.of.values().collect();
+        let declarations: Vec<&Arc<Declaration>> = self.0.values().collect();
         let levels = declarations.into_par_iter().with_min_len(1024).map(|it| &it.facts.levels);
         levels.filter(|levels| !levels.is_empty()).collect()
     }
 
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
-        self.of.get(key).map(Arc::as_ref)
+        self.0.get(key).map(Arc::as_ref)
     }
 
     /// Makes room for more declarations.
     pub(super) fn reserve(&mut self, count: usize) {
-        self.of.reserve(count);
+        self.0.reserve(count);
     }
 
     /// Adds a declaration; returns an earlier one of the same resource.
     pub(super) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
-        self.of.insert(key, declaration)
+        self.0.insert(key, declaration)
     }
 }
 
@@ -192,7 +188,7 @@ impl ModuleSet {
 }
 
 /// Facts about a manifest for the lints.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     /// The paths of plain-text secrets in the spec.
     pub plain_secrets: Vec<Path>,

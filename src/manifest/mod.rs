@@ -28,17 +28,15 @@ mod shared;
 pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
-mod ties;
 mod transfer;
 pub(crate) mod tree;
 mod values;
 
 pub(crate) use cache::ParsedFiles;
-pub(crate) use context::{state_of, with_source};
+pub(crate) use context::with_source;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
-pub(crate) use ties::{ChangedPart, SourceTies, is_of_edge};
 
 use std::{
     collections::BTreeMap,
@@ -132,7 +130,7 @@ pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded
 }
 
 /// A file that differs from what was read.
-pub(crate) fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
+fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
     let changed = |read: NotedFile| (read.now() != Some(read.stamp)).then(|| PathBuf::from(&*read.path));
     tree.files_read().into_par_iter().with_min_len(LOOKS_AT_ONCE).find_map_first(changed)
 }

@@ -145,13 +145,6 @@ impl Resolved {
             && !self.has_renames
     }
 
-    /// The declarations of the resources with the module sets. Nothing can be placed after that.
-    pub(crate) fn take_origins(&mut self) -> Origins {
-        let mut origins = mem::take(&mut self.origins);
-        origins.sets = mem::take(&mut self.sets);
-        origins
-    }
-
     /// The resources without errors, by key.
     pub(crate) fn judged(&self) -> Vec<&Desired> {
         let all = self.desired.values();

@@ -23,15 +23,6 @@ impl DigestKey {
         }
         hasher.finalize()
     }
-
-    /// Hides a hash, or shows one that was hidden with the same parts. The parts must be used for one hash only.
-    pub(crate) fn hidden(&self, hash: &blake3::Hash, purpose: &str, parts: &[&[u8]]) -> blake3::Hash {
-        let mut bytes = *hash.as_bytes();
-        for (byte, mask) in bytes.iter_mut().zip(self.digest(purpose, parts).as_bytes()) {
-            *byte ^= mask;
-        }
-        blake3::Hash::from(bytes)
-    }
 }
 
 impl fmt::Debug for DigestKey {
@@ -56,14 +47,5 @@ mod tests {
             key.digest("ab", &[b"cd"]),
         ];
         assert!(!others.contains(&digest));
-    }
-
-    #[test]
-    fn a_hidden_hash_is_shown_with_the_same_key_and_parts() {
-        let (key, hash) = (DigestKey::new([1; 32]), blake3::hash(b"a text"));
-        let hidden = key.hidden(&hash, "a", &[b"b"]);
-        assert_ne!(hidden, hash);
-        assert_eq!(key.hidden(&hidden, "a", &[b"b"]), hash);
-        assert_ne!(key.hidden(&hidden, "a", &[b"c"]), hash);
     }
 }

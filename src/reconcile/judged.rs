@@ -60,8 +60,7 @@ impl Judged {
     }
 
     /// Completes a run.
-    pub(super) fn planned(mut self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
-        let origins = Arc::new(self.resolved.take_origins());
+    pub(super) fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
         Planned {
             diagnostics: self.diagnostics,
             plan,
@@ -70,7 +69,7 @@ impl Judged {
             unread: loaded.unread().cloned(),
             is_undone: self.resolved.is_undone,
             files: loaded.files.clone(),
-            origins,
+            origins: Arc::new(self.resolved.origins),
             tried: None,
         }
     }

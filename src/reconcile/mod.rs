@@ -3,7 +3,6 @@
 mod applied_commits;
 mod apply;
 pub(crate) mod cancel;
-pub(crate) mod changed_part;
 mod clock;
 #[cfg(test)]
 mod contended;

@@ -1,6 +1,5 @@
 //! Runs that had nothing to do, remembered beside the store (D73): the same run on the same files and the same state is
-//! answered from digests, without parsing the files or loading the state. After a change of few files, only these are
-//! planned.
+//! answered from digests, without parsing the files or loading the state.
 //!
 //! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
 //! same digest. A file that is damaged or missing only costs time.
@@ -11,21 +10,16 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Options, Planned,
-    changed_part::{SettledSource, plan_part},
-    settled::SettledRun,
-};
+use super::{Options, settled::SettledRun};
 use crate::{
-    lint::{self, groups_of_edges},
+    lint,
     manifest::{
-        ChangedPart, ManifestFile, ParsedFiles, SourceTies, changed_file,
+        ManifestFile,
         tree::{ReadDigests, Recorder},
     },
     model::{
         build,
         code::Code,
-        desired::Desired,
         diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
         digest_key::DigestKey,
     },
@@ -41,7 +35,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// A run that had nothing to do.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct RememberedRun {
+struct RememberedRun {
     /// The digest of the program and the options.
     question: String,
     /// The fingerprint of the store.
@@ -55,13 +49,10 @@ pub(crate) struct RememberedRun {
     revision: u64,
     unchanged: usize,
     warnings: Vec<RememberedWarning>,
-    /// The key of its digests, which is not kept with it.
-    #[serde(skip)]
-    digest_key: Option<DigestKey>,
 }
 
 /// A warning, with places as byte ranges in files by index.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct RememberedWarning {
     code: String,
     message: String,
@@ -86,72 +77,24 @@ pub(crate) struct Recalled {
 /// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
 /// `recorder`.
 pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
-    RememberedRun::find(store, options)?.recalled(recorder)
+    let key = store.digest_key.as_ref()?;
+    let (question, state) = (question(options)?, store.fingerprint.to_hex());
+    let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
+    let now = ids_and_clock::now();
+    if now < run.at || run.until.is_some_and(|until| until <= now) {
+        return None;
+    }
+    let files = recorder.reads_again(key, &run.reading)?;
+    let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
+    Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
-impl RememberedRun {
-    /// Finds the run with the same options on the same state, if it holds now.
-    pub(crate) fn find(store: &OnDisk, options: &Options) -> Option<Self> {
-        let (question, state) = (question(options)?, store.fingerprint.to_hex());
-        let run = read(store).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
-        let now = ids_and_clock::now();
-        let holds = run.at <= now && run.until.is_none_or(|until| now < until);
-        holds.then(|| Self { digest_key: store.digest_key.clone(), ..run })
-    }
-
-    /// Returns the answer if no file or value has changed. Reads them through `recorder`.
-    pub(crate) fn recalled(&self, recorder: &Recorder) -> Option<Recalled> {
-        let files = recorder.reads_again(self.digest_key.as_ref()?, &self.reading)?;
-        let warnings = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
-        let warnings = warnings.collect::<Option<_>>()?;
-        Some(Recalled { warnings, unchanged: self.unchanged, revision: self.revision, files })
-    }
-
-    /// Plans a change of few files, which [`RememberedRun::recalled`] has read, without the others and without the store.
-    /// Returns none if only a run from scratch can tell the outcome. `caches` have the parsed files; the first is the one
-    /// beside the store.
-    pub(crate) fn changed(&self, options: &Options, recorder: &Recorder, caches: &[ParsedFiles]) -> Option<Planned> {
-        let key = self.digest_key.as_ref()?;
-        let ties = caches.first()?.ties(&self.question)?;
-        if !ties.are_of(self.reading.salt()) {
-            return None;
-        }
-        let (files, digests) = recorder.read_ahead(key, self.reading.salt())?;
-        if !recorder.takes(&files, key, &self.reading) {
-            return None;
-        }
-        let part = ties.changed_part(&files, &digests, key, recorder, caches)?;
-        // Warnings about other files do not depend on the part, in which there must be none.
-        if self.warnings.iter().any(|warning| warning.may_be_about(&part)) {
-            return None;
-        }
-        let diagnostics = self.warnings.iter().map(|warning| warning.clone().diagnostic(&files));
-        let diagnostics: Vec<Diagnostic> = diagnostics.collect::<Option<_>>()?;
-        let source = SettledSource { files, revision: self.revision, unchanged: self.unchanged };
-        let planned = plan_part(&part, source, options, ids_and_clock::now())?;
-        // A run from scratch reads a file again that changes meanwhile.
-        changed_file(recorder).is_none().then_some(Planned { diagnostics, ..planned })
-    }
-}
-
-/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision. `apart` is the
-/// cache of parsed files if later runs can plan changes without the store.
-pub(crate) fn remember(
-    store: &OnDisk,
-    options: &Options,
-    recorder: &Recorder,
-    done: &SettledRun<'_>,
-    apart: Option<&ParsedFiles>,
-) {
+/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision.
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &SettledRun<'_>) {
     // Without a key, the digests would give away short secrets.
     let Some(key) = &store.digest_key else { return };
     let Some(run) = run_of(store, key, options, recorder, done) else { return };
-    if let Some(parsed) = apart
-        && let Some(ties) = ties_of(&run, key, recorder, done.planned, parsed)
-    {
-        parsed.keep_ties(&run.question, &ties);
-    }
-    let mut runs = read(store);
+    let mut runs = read(store, key);
     runs.retain(|other| other.question != run.question);
     runs.insert(0, run);
     runs.truncate(MOST_RUNS);
@@ -178,22 +121,7 @@ fn run_of(
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
         warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
-        digest_key: None,
     })
-}
-
-fn ties_of(
-    run: &RememberedRun,
-    key: &DigestKey,
-    recorder: &Recorder,
-    planned: &Planned,
-    parsed: &ParsedFiles,
-) -> Option<SourceTies> {
-    let desired: Vec<&Desired> = planned.desired.values().collect();
-    let groups = groups_of_edges(&desired);
-    let salt = run.reading.salt();
-    let digests = recorder.digests(key, salt);
-    SourceTies::of((salt, key), &planned.files, &digests, &planned.desired, &planned.origins, &groups, parsed)
 }
 
 impl RememberedWarning {
@@ -215,12 +143,6 @@ impl RememberedWarning {
             related: related.collect::<Option<_>>()?,
             omitted: diagnostic.omitted,
         })
-    }
-
-    /// Whether it has a place in a part of the source, or may have one that was left out.
-    fn may_be_about(&self, part: &ChangedPart) -> bool {
-        let Some((file, ..)) = self.place else { return true };
-        self.omitted > 0 || part.has_file(file) || self.related.iter().any(|(file, ..)| part.has_file(*file))
     }
 
     fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {
@@ -268,8 +190,7 @@ pub(crate) fn program() -> Option<String> {
 }
 
 /// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.
-fn read(store: &OnDisk) -> Vec<RememberedRun> {
-    let Some(key) = &store.digest_key else { return Vec::new() };
+fn read(store: &OnDisk, key: &DigestKey) -> Vec<RememberedRun> {
     let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (sum, run) = line.split_at_checked(64)?;

@@ -13,10 +13,8 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried,
-        changed_part::can_be_planned_apart,
-        drift, plan_with,
-        remembered::{self, Recalled, RememberedRun},
+        ApplyError, Options, Planned, apply_as_tried, drift, plan_with,
+        remembered::{self, Recalled, recall},
         settled::SettledRun,
     },
     store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
@@ -73,43 +71,28 @@ impl Local {
     fn dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = self.args.on_disk()?
-            && let Some(run) = RememberedRun::find(&on_disk, &self.options)
+            && let Some(recalled) = recall(&on_disk, &self.options, recorder)
         {
-            if let Some(recalled) = run.recalled(recorder) {
-                return Ok(recalled.into());
-            }
-            let caches = self.caching.parsed_beside(&on_disk.folder);
-            if let Some(planned) = run.changed(&self.options, recorder, &caches) {
-                return self.proposal(planned, None);
-            }
+            return Ok(recalled.into());
         }
         self.read_store()?;
         let proposal = self.propose_anew(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
-            remember(recorder, self.caching, store, &self.options, planned, revision);
+            remember(recorder, store, &self.options, planned, revision);
         }
         Ok(proposal)
     }
 }
 
 /// Remembers a run if it leaves nothing to do at a revision.
-fn remember(
-    recorder: Option<&Recorder>,
-    caching: Caching,
-    store: &Store,
-    options: &Options,
-    planned: &Planned,
-    revision: u64,
-) {
+fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, planned: &Planned, revision: u64) {
     if !planned.leaves_nothing(revision) {
         return;
     }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
-    let is_apart = can_be_planned_apart(store, options, planned, revision);
-    let parsed = if is_apart { caching.parsed_files(Some(store)) } else { None };
     let done = SettledRun::judged_now(planned, revision, options);
-    remembered::remember(&on_disk, options, recorder, &done, parsed.as_ref());
+    remembered::remember(&on_disk, options, recorder, &done);
 }
 
 impl From<Recalled> for Proposal {
@@ -130,7 +113,7 @@ impl From<Recalled> for Proposal {
 }
 
 impl Local {
-    /// Plans anew.
+    /// Plans, with what the report shows and the plan as a document, if requested.
     fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let parsed = self.caching.parsed_files(self.store.as_ref());
@@ -141,11 +124,6 @@ impl Local {
         {
             say(&format!("Drift is not shown: {error}"));
         }
-        self.proposal(planned, document)
-    }
-
-    /// What the report shows of a plan, and the plan as a document, if requested.
-    fn proposal(&mut self, planned: Planned, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let saved = planned.plan.as_ref().zip(document).map(|(plan, document)| {
             let guard = match (&self.store, document) {
                 (Some(store), _) => Guard::Store(store.root_secret()),
@@ -200,7 +178,7 @@ impl Target for Local {
         let Some(planned) = self.planned.take() else { return Ok(store.snapshot().revision) };
         let applied = during("Applying", || apply_as_tried(store, &self.options, &planned));
         if let Ok(revision) = applied {
-            remember(self.recorder.as_deref(), self.caching, store, &self.options, &planned, revision);
+            remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }
         leave(planned);
         applied.map_err(|error| {

@@ -7,7 +7,6 @@ mod entry;
 mod shelf;
 #[cfg(test)]
 mod tests;
-mod ties;
 
 use std::{
     path::Path,
@@ -20,7 +19,7 @@ use std::{
 
 use blake3::Hasher;
 
-use super::{FileRead, declaration::Declared, document::is_json, origin::ManifestFile};
+use super::{FileRead, document::is_json, origin::ManifestFile};
 use shelf::Shelf;
 
 /// The folder of the entries.
@@ -37,8 +36,6 @@ const MANY_BYTES: u64 = MOST_BYTES / 4;
 /// The parsed files of earlier runs.
 pub(crate) struct ParsedFiles {
     shelf: Shelf,
-    /// The ties of sources, which earlier runs kept beside the entries.
-    ties: Option<Shelf>,
     /// The start of every key.
     keys: Hasher,
     /// The bytes of the entries that this run has read or written.
@@ -53,8 +50,7 @@ impl ParsedFiles {
         let mut keys = Hasher::new_derive_key(CONTEXT);
         keys.update(&(program.len() as u64).to_le_bytes()).update(program.as_bytes());
         let shelf = Shelf::open(&folder.join(FOLDER)).ok()?;
-        let ties = Shelf::open(&folder.join(ties::FOLDER)).ok();
-        Some(Self { shelf, ties, keys, used: AtomicU64::new(0), written: AtomicU64::new(0) })
+        Some(Self { shelf, keys, used: AtomicU64::new(0), written: AtomicU64::new(0) })
     }
 
     /// Returns what a file declares: from its entry, or by parsing it.
@@ -90,13 +86,8 @@ impl ParsedFiles {
     }
 
     /// The key of a file's entry, unless the file is too short to have one.
-    pub(super) fn key_of(&self, file: &ManifestFile) -> Option<blake3::Hash> {
+    fn key_of(&self, file: &ManifestFile) -> Option<blake3::Hash> {
         (file.source.text.len() >= FEWEST_BYTES).then(|| self.key(file))
-    }
-
-    /// Returns what an entry says that a file declares. The file may have another text by now.
-    pub(super) fn declared(&self, key: &blake3::Hash, file: &Arc<ManifestFile>) -> Option<Declared> {
-        entry::decode(&self.shelf.read(key)?, file)
     }
 
     /// Writes an entry, unless this run uses as much as the cache may keep: a larger source would replace its own

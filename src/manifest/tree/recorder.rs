@@ -34,20 +34,13 @@ struct ReadValue {
     digest: String,
 }
 
-impl ReadDigests {
-    /// What tells this reading from all others, because it is random.
-    pub(crate) fn salt(&self) -> &str {
-        &self.salt
-    }
-}
-
 impl ReadValue {
     fn digest(key: &DigestKey, salt: &str, value: &str) -> String {
         key.digest("value", &[salt.as_bytes(), value.as_bytes()]).to_hex().to_string()
     }
 }
 
-/// The digest of one or all manifests as it is kept.
+/// The digest of all manifests as it is kept.
 fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
     key.digest("manifests", &[salt.as_bytes(), digest.as_bytes()])
 }
@@ -65,8 +58,6 @@ pub struct Recorder {
 struct Memory {
     /// The digest of the manifests' names and texts.
     manifests: Option<blake3::Hash>,
-    /// The digest of each manifest's name and text.
-    digests: Vec<blake3::Hash>,
     /// The values that each manifest took, by manifest name.
     values: BTreeMap<String, Vec<SentValue>>,
     /// The manifest name, `from_file` and `from_env` of each value.
@@ -76,9 +67,6 @@ struct Memory {
     /// Manifests that were read ahead, for the next read: standard input can be read only once.
     ahead: Option<TreeFiles>,
 }
-
-/// Manifests, and the digest of each.
-type DigestedFiles = (Vec<Arc<ManifestFile>>, Vec<blake3::Hash>);
 
 /// Reads manifests and returns them with the files to send.
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
@@ -123,7 +111,7 @@ impl Recorder {
     pub fn unchanged(&self) -> bool {
         let (files, diagnostics) = self.read();
         let mut memory = self.memory();
-        if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(of_all(&digests(&files))) {
+        if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(digest(&files)) {
             memory.ahead = Some((files, diagnostics));
             return false;
         }
@@ -174,21 +162,8 @@ impl Recorder {
         Some(files)
     }
 
-    /// The manifests that were read ahead, with the digest of each as [`Recorder::digests`] has it, if that had no failure.
-    pub(crate) fn read_ahead(&self, key: &DigestKey, salt: &str) -> Option<DigestedFiles> {
-        let digests = self.digests(key, salt);
-        let memory = self.memory();
-        let (files, diagnostics) = memory.ahead.as_ref()?;
-        diagnostics.is_empty().then(|| (files.clone(), digests))
-    }
-
-    /// The digest of each manifest that was read last, to keep it.
-    pub(crate) fn digests(&self, key: &DigestKey, salt: &str) -> Vec<blake3::Hash> {
-        self.memory().digests.iter().map(|digest| kept(key, salt, digest)).collect()
-    }
-
     /// Whether manifests take the values of an earlier reading.
-    pub(crate) fn takes(&self, files: &[Arc<ManifestFile>], key: &DigestKey, earlier: &ReadDigests) -> bool {
+    fn takes(&self, files: &[Arc<ManifestFile>], key: &DigestKey, earlier: &ReadDigests) -> bool {
         let by_name: HashMap<&str, &ManifestFile> =
             files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
         earlier.values.iter().all(|it| {
@@ -226,15 +201,11 @@ impl Recorder {
     }
 }
 
-/// The digest of each manifest's name and text.
-fn digests(files: &[Arc<ManifestFile>]) -> Vec<blake3::Hash> {
-    files.par_iter().map(|file| file.digest()).collect()
-}
-
-/// The digest of all manifests.
-fn of_all(digests: &[blake3::Hash]) -> blake3::Hash {
+/// The digest of all manifests' names and texts.
+fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
+    let digests: Vec<blake3::Hash> = files.par_iter().map(|file| file.digest()).collect();
     let mut hasher = blake3::Hasher::new();
-    for digest in digests {
+    for digest in &digests {
         hasher.update(digest.as_bytes());
     }
     hasher.finalize()
@@ -244,8 +215,8 @@ impl Tree for Recorder {
     fn manifests(&self) -> TreeFiles {
         let ahead = self.memory().ahead.take();
         let (files, diagnostics) = ahead.unwrap_or_else(|| self.read());
-        let (digests, faulty) = (digests(&files), !diagnostics.is_empty());
-        *self.memory() = Memory { manifests: Some(of_all(&digests)), digests, faulty, ..Memory::default() };
+        let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
+        *self.memory() = Memory { manifests, faulty, ..Memory::default() };
         (files, diagnostics)
     }
 

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod again;
-mod changed_part;
 mod drift;
 mod parsed;
+mod remembered;
 mod rollback;
 mod specs;
 mod worlds;

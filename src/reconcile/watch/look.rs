@@ -104,7 +104,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             if !self.options.tree.has_context()
                 && let Some(on_disk) = self.store.on_disk(revision)
             {
-                remember(&on_disk, &self.options, &self.recorder, &done, None);
+                remember(&on_disk, &self.options, &self.recorder, &done);
             }
         };
         let run = match is_suspended {

@@ -34,7 +34,7 @@ pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreErro
 
 /// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
-    remove_beside(folder, &["remembered", "remembered.tmp", "ties"])
+    remove_beside(folder, &["remembered", "remembered.tmp"])
 }
 
 /// Removes everything that runs left beside a store, also the manifests that they have parsed.

@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{blame::SetBy, touched::OWNED_BY};
 use crate::{
     model::{
-        Kind,
         code::Code,
         drift::{DriftFields, ForeignWrite, writer},
         key::Key,
@@ -21,22 +20,16 @@ use crate::{
     },
     store::{
         Store, StoreError,
-        commit::{
-            codec::{RECORD, decode_key, resource_changes},
-            header::{CommitHeader, Touched},
-        },
-        engine::{Query, Stories},
+        commit::header::{CommitHeader, Touched},
+        engine::Stories,
     },
 };
 
-/// How many commits of others are looked into for what they wrote to edges.
-const MOST_LOOKED_INTO: usize = 32;
-/// How many headers are searched for commits of others.
-const MOST_HEADERS: usize = 1_000;
 /// The number of resources from which on a commit of the source counts for all of their fields.
 const LARGE: usize = 1_000;
 /// How many writes of others to a resource are searched.
 const MOST_SEARCHED: usize = 1_000;
+
 /// Where a resource came from, and what changed it last.
 #[derive(Debug, Clone)]
 pub(crate) struct Provenance {
@@ -80,32 +73,6 @@ impl Store {
         })?;
         let found = keys.iter().cloned().zip(searches.into_iter().map(|search| search.writes));
         Ok(found.filter(|(_, writes)| !writes.is_empty()).collect())
-    }
-
-    /// Whether nobody but a source has written to edges and routes, so that [`Store::foreign_writes`] finds nothing for
-    /// any of them that the source owns.
-    pub(crate) fn edges_are_written_by(&self, source: &str) -> Result<bool, StoreError> {
-        let others: Vec<u64> = self
-            .headers(&Query::All, u64::MAX, MOST_HEADERS)?
-            .into_iter()
-            .filter(|header| header.revision.is_some() && header.changed > 0)
-            .filter(|header| header.applied_by() != Some(source))
-            .map(|header| header.position)
-            .collect();
-        if others.len() > MOST_LOOKED_INTO {
-            return Ok(false);
-        }
-        let is_edge = |key: &str| {
-            let key = decode_key(RECORD, key.as_bytes());
-            key.is_ok_and(|key| matches!(key.kind, Kind::HttpsEdge | Kind::HttpsEdgeRoute))
-        };
-        for position in others {
-            let Some(batch) = self.engine.commit(position)? else { return Ok(false) };
-            if resource_changes(&batch.entries).any(|entry| is_edge(entry.key)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Returns the fields of a Spec in the form of the history.
@@ -206,8 +173,9 @@ mod tests {
     use super::*;
     use crate::{
         model::{
+            Kind,
             id::Id,
-            kind::{https_edge::HttpsEdge, owner::Owner},
+            kind::https_edge::HttpsEdge,
             operation::{Author, Claim, Operation},
         },
         store::{Commit, ids_and_clock},
@@ -287,24 +255,5 @@ mod tests {
         assert!(writes(3).is_empty(), "{:?}", writes(3));
         commit(&store, Author::Local, patch("by hand since"));
         assert_eq!(writes(4).into_iter().map(|it| it.revision).collect::<Vec<_>>(), [4]);
-    }
-
-    #[test]
-    fn an_edge_that_others_have_written_is_found_in_the_log() {
-        let create = |key: Key, spec: Arc<dyn AnyResource>| Operation::Create { key, spec, claim: None, token: None };
-        for is_changed in [false, true] {
-            let folder = tempfile::tempdir().unwrap();
-            let store = Store::open(folder.path()).unwrap();
-            commit(&store, Author::source("shop", None), create(key(), Arc::new(HttpsEdge::default())));
-            let owner = create(Key::new(Kind::Owner, Id::new("usr_1")), Arc::new(Owner::default()));
-            commit(&store, Author::Local, owner);
-            if is_changed {
-                commit(&store, Author::Local, patch("by hand"));
-            }
-            drop(store);
-            let store = Store::open_to_read(folder.path()).unwrap();
-            assert_eq!(store.edges_are_written_by("shop").unwrap(), !is_changed);
-            assert!(!store.edges_are_written_by("other").unwrap());
-        }
     }
 }

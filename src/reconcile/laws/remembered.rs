@@ -1,0 +1,131 @@
+//! A run from what is remembered says what a run from scratch says: the counts, the warnings and their order.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use super::again::{self, Dice};
+use crate::{
+    manifest::tree::{Disk, Recorder, Tree},
+    model::{diagnostic::Diagnostic, digest_key::DigestKey, operation::Operation, snapshot::Snapshot},
+    reconcile::{
+        Options, Planned, Prepared,
+        remembered::{recall, remember},
+        settled::SettledRun,
+    },
+    store::{engine::OnDisk, ids_and_clock},
+};
+
+/// Warnings with their places.
+fn placed(warnings: &[Diagnostic]) -> Vec<String> {
+    warnings.iter().map(|it| format!("{:?} {}", it.position(), it.message)).collect()
+}
+
+/// Runs on a store, of which only the folder with what is remembered is real.
+struct Runs {
+    store: OnDisk,
+    manifests: PathBuf,
+    snapshot: Snapshot,
+    /// The number of changes of the store.
+    changes: u64,
+}
+
+impl Runs {
+    fn change(&mut self, snapshot: Snapshot) {
+        self.snapshot = snapshot;
+        self.changes += 1;
+        self.store.fingerprint = blake3::hash(&self.changes.to_le_bytes());
+    }
+
+    fn recorded(&self) -> (Arc<Recorder>, Options) {
+        let recorder = Arc::new(Recorder::new(Arc::new(Disk::new([self.manifests.as_path()]))));
+        let options = Options { tree: Arc::clone(&recorder) as Arc<dyn Tree>, ..Options::default() };
+        (recorder, options)
+    }
+
+    fn remember(&self, recorder: &Recorder, options: &Options, planned: &Planned) {
+        remember(&self.store, options, recorder, &SettledRun::judged_now(planned, self.snapshot.revision, options));
+    }
+
+    /// Plans from scratch, and checks what is remembered against that.
+    fn dry_run(&self, seed: u64) -> (Planned, bool) {
+        let (recorder, options) = self.recorded();
+        let recalled = recall(&self.store, &options, &recorder);
+        let planned = Prepared::load(options.clone()).plan(&self.snapshot);
+        let is_recalled = recalled.is_some();
+        if let Some(recalled) = recalled {
+            let plan = planned.plan.as_ref().unwrap();
+            assert!(plan.is_empty(), "seed {seed}");
+            assert_eq!((recalled.unchanged, recalled.revision), (plan.unchanged, plan.base), "seed {seed}");
+            assert_eq!(placed(&recalled.warnings), placed(&planned.diagnostics), "seed {seed}");
+        }
+        self.remember(&recorder, &options, &planned);
+        (planned, is_recalled)
+    }
+
+    /// Applies the plan, and remembers that.
+    fn apply(&mut self) {
+        let (recorder, options) = self.recorded();
+        let planned = Prepared::load(options.clone()).plan(&self.snapshot);
+        let operations: Vec<Operation> = planned.plan.as_ref().unwrap().operations();
+        if !operations.is_empty() {
+            self.change(self.snapshot.apply(&operations, ids_and_clock::now()).unwrap().0);
+        }
+        self.remember(&recorder, &options, &planned);
+    }
+}
+
+#[test]
+fn after_any_edits_a_remembered_run_is_as_from_scratch() {
+    let (mut recalled, mut with_warnings) = (0, 0);
+    for seed in 60..64 {
+        let mut dice = Dice(seed);
+        let (folder, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut runs = Runs {
+            store: OnDisk {
+                digest_key: Some(DigestKey::new([7; 32])),
+                ..OnDisk::new(store.path().to_owned(), blake3::hash(b"empty"))
+            },
+            manifests: folder.path().to_owned(),
+            snapshot: Snapshot::default(),
+            changes: 0,
+        };
+        for number in 0..3 {
+            fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
+        }
+        fs::write(folder.path().join("shared.yaml"), again::shared(&mut dice)).unwrap();
+        let mut good: Option<Vec<(PathBuf, String)>> = None;
+        let mut is_broken = false;
+        for _ in 0..80 {
+            if let (true, Some(good)) = (is_broken && dice.roll(3) > 0, &good) {
+                again::put(folder.path(), good);
+            }
+            let number = dice.roll(7);
+            let path = folder.path().join(format!("{number}.yaml"));
+            match dice.roll(12) {
+                0 => drop(fs::remove_file(&path)),
+                1 => {
+                    let meddled = again::meddled(&mut dice, runs.snapshot.clone());
+                    runs.change(meddled);
+                }
+                2 => fs::write(folder.path().join(format!("secret-{}", dice.roll(3))), "hunter2").unwrap(),
+                3 => fs::write(&path, again::file(&mut dice, number)).unwrap(),
+                4 | 5 => {
+                    let text = fs::read_to_string(&path).unwrap_or_else(|_| again::file(&mut dice, number));
+                    fs::write(&path, again::edited(&text, &mut dice)).unwrap();
+                }
+                // Nothing changes.
+                _ => {}
+            }
+            let (planned, is_recalled) = runs.dry_run(seed);
+            recalled += u32::from(is_recalled);
+            with_warnings += u32::from(is_recalled && !planned.diagnostics.is_empty());
+            is_broken = !planned.settles();
+            if !is_broken {
+                good = Some(again::files(folder.path()));
+                if dice.roll(2) == 0 {
+                    runs.apply();
+                }
+            }
+        }
+    }
+    assert!(recalled > 15 && with_warnings > 5, "{recalled} recalled, {with_warnings} of them with warnings");
+}
