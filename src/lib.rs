@@ -219,8 +219,6 @@
 //!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
 //!   owned (`manifest::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
-//! - **a dry run after a change of one file**: files → hashes of their texts → declarations from the cache, and one
-//!   parsed file (`manifest::cache`, D75) → the rest of the first flow.
 
 mod api;
 mod background;

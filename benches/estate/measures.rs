@@ -59,11 +59,6 @@ impl Run {
         Estate::new(&folder, Shape { routes, ..self.options.shape() }, self.options.rounds)
     }
 
-    /// The target of a dry run, in seconds.
-    fn dry_run_target(&self) -> f64 {
-        (4.0 * self.estate.read).max(0.06)
-    }
-
     /// A line for a time whose target is a multiple of the time to parse.
     fn against_parse(&self, title: String, runs: &Runs, target: f64) -> Row {
         let ratio = runs.wall / self.estate.parse;
@@ -121,10 +116,10 @@ impl Runs {
 
 /// A dry run when nothing has changed, and its memory.
 pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
-    // The first run fills the cache.
+    // The first run is remembered.
     run.estate.plan(&[], NOTHING);
     let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&[], NOTHING)));
-    let target = run.dry_run_target();
+    let target = (4.0 * run.estate.read).max(0.06);
     let first = Row {
         title: "dry run, nothing changed, whole process".into(),
         now: runs.told(),
@@ -136,37 +131,17 @@ pub(crate) fn dry_run(run: &Run) -> Vec<Row> {
     vec![first, run.memory("its memory", runs.peak, 200_000_000)]
 }
 
-/// A dry run after a change of one file.
-pub(crate) fn one_file(run: &Run) -> Vec<Row> {
-    run.estate.plan(&[], NOTHING);
-    let runs = Runs::of(run.rounds().map(|_| {
-        run.estate.corpus.change();
-        run.estate.plan(&[], ONE_CHANGE)
-    }));
-    run.estate.corpus.restore();
-    let target = 1.5 * run.dry_run_target();
-    let files = run.estate.corpus.files.len();
-    vec![Row {
-        title: format!("dry run after one file of {files} changed"),
-        now: runs.told(),
-        ratio: format!("{:.2} × parse, {:.1} × read", runs.wall / run.estate.parse, runs.wall / run.estate.read),
-        target: format!("≤ {} (1.5 × the target above)", time(target)),
-        met: run.judge(runs.wall <= target),
-        figures: runs.figures(),
-    }]
-}
-
-/// A dry run without a cache.
+/// A dry run that no earlier run answers.
 pub(crate) fn no_cache(run: &Run) -> Vec<Row> {
     let runs = Runs::of(run.rounds().map(|_| run.estate.plan(&UNCACHED, NOTHING)));
-    vec![run.against_parse("dry run without any cache".into(), &runs, 1.6)]
+    vec![run.against_parse("dry run, not remembered".into(), &runs, 1.6)]
 }
 
 /// The validation of all manifests.
 pub(crate) fn validate(run: &Run) -> Vec<Row> {
     run.estate.assert_clean();
     let runs = Runs::of(run.rounds().map(|_| run.estate.validate()));
-    vec![run.against_parse("`validate` with every lint, no cache".into(), &runs, 1.3)]
+    vec![run.against_parse("`validate` with every lint".into(), &runs, 1.3)]
 }
 
 fn first_applies(run: &Run, estate: &Estate) -> Runs {
@@ -218,7 +193,7 @@ fn start(run: &Run, title: &str, with_manifests: bool, targets: (f64, u64)) -> V
 
 /// The start of a server that follows the manifests.
 pub(crate) fn serve_manifests(run: &Run) -> Vec<Row> {
-    // The first run fills the cache.
+    // The first run is remembered.
     run.estate.plan(&[], NOTHING);
     start(run, "`serve --manifests`: start to ready on an existing store", true, (0.5, 450_000_000))
 }

@@ -13,9 +13,8 @@ use crate::{
 pub(crate) type Measure = fn(&Run) -> Vec<Row>;
 
 /// All measurements by name, in the order of the table.
-pub(crate) static MEASURES: [(&str, Measure); 11] = [
+pub(crate) static MEASURES: [(&str, Measure); 10] = [
     ("dry-run", measures::dry_run),
-    ("one-file", measures::one_file),
     ("no-cache", measures::no_cache),
     ("validate", measures::validate),
     ("first-apply", measures::first_apply),

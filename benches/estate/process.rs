@@ -34,7 +34,7 @@ fn command(scratch: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> 
             command.env_remove(name);
         }
     }
-    command.env("XDG_CACHE_HOME", scratch.join("cache")).envs(environment.iter().copied());
+    command.envs(environment.iter().copied());
     command
 }
 

@@ -10,12 +10,13 @@ use super::{
     source::Manifests,
 };
 use crate::{
+    manifest::load,
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name, Severity},
     },
     plan::report::Report,
-    reconcile::{LintLevels, validate_with},
+    reconcile::{LintLevels, validate_loaded},
 };
 
 /// The revision that a change begins from.
@@ -42,7 +43,7 @@ impl BaseArgs {
     ) -> Result<(), Failure> {
         let Some(base) = &self.base else { return Ok(()) };
         let before = review.at(ComparedRevision::Older(base), &manifests.paths, &manifests.loading)?;
-        let before = validate_with(before.as_ref(), lints, source, None);
+        let before = validate_loaded(&load(before.as_ref()), lints, source);
         let mut known: BTreeMap<WarningIdentity, usize> = BTreeMap::new();
         for warning in before.diagnostics.iter().filter(|it| it.severity == Severity::Warning) {
             *known.entry(identity(warning, Some(base))).or_default() += 1;

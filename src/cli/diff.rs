@@ -4,7 +4,6 @@ use std::{path::PathBuf, sync::Arc};
 
 use super::{
     CommandResult, Exit, Failure,
-    caching::Caching,
     output::Output,
     progress::during,
     review::{ComparedRevision, ReviewArgs},
@@ -31,8 +30,6 @@ pub(super) struct Args {
     /// compare A with the working tree.
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
-    #[command(flatten)]
-    caching: Caching,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -63,8 +60,7 @@ impl Args {
             let source = self.server.source().map_or_else(|| self.reported.name(), reported);
             return self.conclude(&Report { source, ..compared }, None);
         }
-        let parsed = self.caching.parsed_files(None);
-        let compared = during("Comparing", || compare(&options(old), &options(new), parsed.as_ref()));
+        let compared = during("Comparing", || compare(&options(old), &options(new)));
         let mut report = compared.report_with("diff", self.output.detail());
         report.source = self.reported.name();
         self.conclude(&report, compared.plan.as_ref())

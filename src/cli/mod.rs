@@ -5,7 +5,6 @@ mod age;
 mod backup;
 mod base;
 mod blame;
-mod caching;
 mod check;
 mod completions;
 mod config;

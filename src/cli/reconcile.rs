@@ -10,14 +10,13 @@ use std::{
 use super::{
     CommandResult, Exit, Failure,
     base::BaseArgs,
-    caching::Caching,
     destination, huge_pages, leave,
     output::{Output, Started, unless_closed},
     review::ReviewArgs,
     show::{self, say},
     source::{Manifests, Ownership, reported},
     store_or_server::StoreOrServer,
-    target::{Local, PlanFile, Proposal, ServerTarget, Target},
+    target::{Local, PlanFile, Proposal, RunMemory, ServerTarget, Target},
 };
 use crate::{
     manifest::tree::Disk,
@@ -61,8 +60,9 @@ pub(super) struct PlanArgs {
     /// export. Otherwise, such an ID is an error.
     #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
     recreate_ids: bool,
-    #[command(flatten)]
-    caching: Caching,
+    /// Plan anew, even if the same run had nothing to do before.
+    #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
+    no_cache: bool,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -180,13 +180,14 @@ impl PlanArgs {
             options.budget = Budget::Percent(100.0);
         }
         let detail = self.output.detail();
+        let memory = if self.no_cache { RunMemory::Off } else { RunMemory::On };
         Ok(match self.place.server.url() {
             Some(url) => {
                 let target = ServerTarget::new(url, &self.place.server, options)?;
                 Box::new(if dry_run { target } else { target.applying() })
             }
-            None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), self.caching, detail)),
-            None => Box::new(Local::open(options, self.place.store.clone(), self.caching, detail)?),
+            None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), memory, detail)),
+            None => Box::new(Local::open(options, self.place.store.clone(), memory, detail)?),
         })
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     CommandResult, Exit, Failure,
     base::BaseArgs,
-    caching::Caching,
     leave,
     output::Output,
     progress::during,
@@ -14,9 +13,9 @@ use super::{
     target::{ServerArgs, ServerTarget, Target},
 };
 use crate::{
-    manifest::tree::Tree,
+    manifest::{load, tree::Tree},
     plan::report::Report,
-    reconcile::{LintLevels, Options, validate_with},
+    reconcile::{LintLevels, Options, validate_loaded},
 };
 
 /// Check manifests against every rule and lint, using only the files.
@@ -25,8 +24,6 @@ use crate::{
 /// are those of `plan`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    #[command(flatten)]
-    caching: Caching,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -50,14 +47,16 @@ impl Args {
             self.leave_out_known(&mut report, &lints)?;
             return self.conclude(&report);
         }
-        let parsed = self.caching.parsed_files(None);
-        let validated =
-            during("Validating", || validate_with(tree.as_ref(), &lints, self.reported.source(), parsed.as_ref()));
+        let (loaded, validated) = during("Validating", || {
+            let loaded = load(tree.as_ref());
+            let validated = validate_loaded(&loaded, &lints, self.reported.source());
+            (loaded, validated)
+        });
         let mut report = validated.report("validate");
         report.source = self.reported.name();
         self.leave_out_known(&mut report, &lints)?;
         let exit = self.conclude(&report)?;
-        leave((validated, report));
+        leave((loaded, validated, report));
         Ok(exit)
     }
 

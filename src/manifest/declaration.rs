@@ -208,13 +208,13 @@ impl Facts {
 
 /// A name of a document or of an entry in it.
 #[derive(Debug, Clone)]
-pub(super) struct DeclaredName {
-    pub kind: &'static str,
-    pub parent: Option<Arc<str>>,
-    pub name: Arc<str>,
-    pub origin: Origin,
+struct DeclaredName {
+    kind: &'static str,
+    parent: Option<Arc<str>>,
+    name: Arc<str>,
+    origin: Origin,
     /// The field of an entry that is its name.
-    pub field: &'static str,
+    field: &'static str,
 }
 
 impl DeclaredName {
@@ -228,15 +228,15 @@ impl DeclaredName {
 
 /// The `metadata.id` of a document.
 #[derive(Debug, Clone)]
-pub(super) struct StatedId {
-    pub kind: &'static str,
+struct StatedId {
+    kind: &'static str,
     /// The edge that the document names, if any.
-    pub parent: String,
-    pub id: String,
+    parent: String,
+    id: String,
     /// The document's name.
-    pub name: String,
+    name: String,
     /// The origin of the document.
-    pub head: Origin,
+    head: Origin,
 }
 
 /// All declarations.
@@ -351,12 +351,6 @@ impl Declared {
     /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
     pub(super) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
         self.names().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
-    }
-
-    /// The names and stated IDs, if the documents could be read in full.
-    pub(super) fn names_and_ids(&self) -> Option<(Vec<&DeclaredName>, &[StatedId])> {
-        let Self { resources: _, sets: _, names: _, ids, known: _, invalid, unread } = self;
-        (invalid.is_empty() && unread.is_empty()).then(|| (self.names().collect(), ids.as_slice()))
     }
 
     /// All declared names, in the order of the files.

@@ -75,11 +75,6 @@ impl Document {
     }
 }
 
-/// Whether a file is read as JSON, and not as YAML.
-pub(super) fn is_json(file: &ManifestFile) -> bool {
-    file.source.name.to_ascii_lowercase().ends_with(".json")
-}
-
 /// Why the rest of a file is not read.
 enum UnreadRest {
     /// Its values nest too deep.
@@ -95,7 +90,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
         return Vec::new();
     }
-    let is_json = is_json(file);
+    let is_json = file.source.name.to_ascii_lowercase().ends_with(".json");
     let plain = if is_json { None } else { plain(text) };
     let excess = match &plain {
         Some(_) => None,

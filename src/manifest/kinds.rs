@@ -138,7 +138,7 @@ pub(super) fn find(name: &str) -> Option<&'static ManifestKind> {
 }
 
 /// Returns the names of the manifest kinds.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
 }
 

@@ -6,7 +6,6 @@
 pub(crate) mod again;
 mod assumed;
 pub(crate) mod bounds;
-mod cache;
 mod circles;
 mod context;
 mod declaration;
@@ -32,7 +31,6 @@ mod transfer;
 pub(crate) mod tree;
 mod values;
 
-pub(crate) use cache::ParsedFiles;
 pub(crate) use context::with_source;
 pub(crate) use declaration::Origins;
 pub use origin::ManifestFile;
@@ -91,17 +89,12 @@ type NamedRead<'a> = (&'a str, &'a Arc<FileRead>);
 type KnownRead<'a> = (&'a Arc<ManifestFile>, &'a Arc<FileRead>);
 
 /// What one file declares.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct FileRead {
     declared: Declared,
     diagnostics: Vec<Diagnostic>,
     /// What it took from outside of the text of the file.
     taken: Vec<Taken>,
-}
-
-/// Loads manifests. File order does not matter, because names are resolved at the end.
-pub fn load(tree: &dyn Tree) -> Loaded {
-    load_with(tree, None)
 }
 
 /// The most files that a core takes at once. The last piece of one core is all that the others wait for.
@@ -112,15 +105,15 @@ const LOOKS_AT_ONCE: usize = 64;
 /// How often manifests are read if a file changes meanwhile.
 const TRIES: usize = 3;
 
-/// Like [`load`], with a cache of parsed files. If a file changes meanwhile, everything is read again: files of two
-/// states, or a half-written one, must not become a plan.
-pub(crate) fn load_with(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
-    let mut loaded = load_once(tree, parsed);
+/// Loads manifests. File order does not matter, because names are resolved at the end. If a file changes meanwhile,
+/// everything is read again: files of two states, or a half-written one, must not become a plan.
+pub fn load(tree: &dyn Tree) -> Loaded {
+    let mut loaded = load_once(tree);
     for _ in 1..TRIES {
         if changed_file(tree).is_none() {
             return loaded;
         }
-        loaded = load_once(tree, parsed);
+        loaded = load_once(tree);
     }
     if let Some(path) = changed_file(tree) {
         loaded.diagnostics.push(changed_while_read(&path));
@@ -135,18 +128,9 @@ fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
     tree.files_read().into_par_iter().with_min_len(LOOKS_AT_ONCE).find_map_first(changed)
 }
 
-fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
+fn load_once(tree: &dyn Tree) -> Loaded {
     let (files, diagnostics) = tree.manifests();
-    let reads = files.par_iter().with_max_len(FILES_AT_ONCE).map(|file| {
-        Arc::new(match parsed {
-            Some(parsed) => parsed.read(file, || read(tree, file)),
-            None => read(tree, file),
-        })
-    });
-    let reads = reads.collect();
-    if let Some(parsed) = parsed {
-        parsed.tidy();
-    }
+    let reads = files.par_iter().with_max_len(FILES_AT_ONCE).map(|file| Arc::new(read(tree, file))).collect();
     let assumed = AssumedNames::new(tree.assumes_values());
     let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
     Loaded { files, diagnostics, lacks_context, assumed, ..Loaded::default() }.with(reads)
@@ -154,11 +138,6 @@ fn load_once(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Loaded {
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
 pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
-    load_changed(tree, earlier, None)
-}
-
-/// Like [`load_again`], with a cache of parsed files, which is only read.
-fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>) -> Loaded {
     let by_name = OnceLock::new();
     // Most files are where they were. A map of all of them is only made for others.
     let known = |index: usize, name: &str| {
@@ -176,8 +155,7 @@ fn load_changed(tree: &dyn Tree, earlier: &Loaded, parsed: Option<&ParsedFiles>)
         .map(|(index, file)| match known(index, &file.source.name) {
             Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
             _ => {
-                let found = parsed.and_then(|parsed| parsed.find(&file));
-                let read = Arc::new(found.unwrap_or_else(|| read(tree, &file)));
+                let read = Arc::new(read(tree, &file));
                 (file, read)
             }
         })
@@ -215,11 +193,6 @@ impl FileRead {
 }
 
 impl Loaded {
-    /// Loads a source and keeps what was read of each file, to load it again. The cache of parsed files is only read.
-    pub(crate) fn load(tree: &dyn Tree, parsed: Option<&ParsedFiles>) -> Self {
-        load_changed(tree, &Self::default(), parsed)
-    }
-
     /// The error because of which no manifest of the source, or not its whole context, was read (D82, D88, D89).
     pub(crate) fn unread(&self) -> Option<&Diagnostic> {
         let is_nothing_read = self.files.iter().all(|file| file.is_context());
@@ -228,19 +201,6 @@ impl Loaded {
             Name::Code(Code::Unreadable) => is_nothing_read || found.cause == Some(Cause::Context),
             _ => false,
         })
-    }
-
-    /// Writes what was read to the cache of parsed files, until `stops` says so.
-    pub(crate) fn keep_parsed(&self, parsed: &ParsedFiles, stops: impl Fn() -> bool) {
-        for (file, read) in self.files.iter().zip(&self.reads) {
-            if stops() {
-                return;
-            }
-            if !parsed.has(file) {
-                parsed.keep(file, read);
-            }
-        }
-        parsed.tidy();
     }
 
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {

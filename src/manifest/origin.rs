@@ -129,11 +129,6 @@ impl Origin {
         Self { part, ..self.clone() }
     }
 
-    /// The index of the document, and the part of it.
-    pub(super) fn position(&self) -> (usize, DocumentPart) {
-        (self.document, self.part)
-    }
-
     /// The name of the file.
     pub(crate) fn file_name(&self) -> &str {
         &self.file.source.name

@@ -39,8 +39,8 @@ use crate::{
 pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";
 
 /// The lists of mappings that only manifests have, and a sample entry.
-pub(super) const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");
-pub(super) const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
+const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");
+const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
 
 /// The state of reading a document.
 pub(super) struct Reader<'a> {

@@ -53,5 +53,5 @@ pub(crate) use apply::{apply_as_tried, apply_current, measure};
 pub(crate) use options::{DEFAULT_SOURCE, check_new_source, check_source};
 pub use options::{LintLevels, Options};
 pub use planned::Planned;
-pub(crate) use stages::{Prepared, compare, plan_with, validate_loaded, validate_with};
+pub(crate) use stages::{Prepared, compare, validate_loaded};
 pub use stages::{plan, validate};

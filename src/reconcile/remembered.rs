@@ -183,7 +183,7 @@ fn question(options: &Options) -> Option<String> {
 
 /// What tells this build of the program from others, which may read the same files differently. Packages give all their
 /// builds one time, so the commit counts, too.
-pub(crate) fn program() -> Option<String> {
+fn program() -> Option<String> {
     let program = std::env::current_exe().and_then(fs::metadata).ok()?;
     let modified = program.modified().ok()?;
     Some(format!("{} {} {modified:?}", build::VERSION, program.len()))

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     lint::KnownFindings,
     manifest::{
-        self, Loaded, ParsedFiles,
+        self, Loaded,
         again::{LastResolved, Lasting},
         resolve::{Resolved, resolve, resolve_offline},
         tree::Tree,
@@ -84,18 +84,8 @@ impl SourceMemory {
 
 /// Reads manifests and checks them against every rule and lint, using only the files.
 pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
-    validate_with(tree, lints, super::DEFAULT_SOURCE, None)
-}
-
-/// Like [`validate`], with a cache of parsed files.
-pub(crate) fn validate_with(
-    tree: &dyn Tree,
-    lints: &LintLevels,
-    source: &str,
-    parsed: Option<&ParsedFiles>,
-) -> Planned {
-    let loaded = manifest::load_with(tree, parsed);
-    let validated = validate_loaded(&loaded, lints, source);
+    let loaded = manifest::load(tree);
+    let validated = validate_loaded(&loaded, lints, super::DEFAULT_SOURCE);
     free(loaded);
     validated
 }
@@ -110,12 +100,7 @@ pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str)
 
 /// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
 pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
-    plan_with(options, snapshot, None)
-}
-
-/// Like [`plan`], with a cache of parsed files.
-pub(crate) fn plan_with(options: &Options, snapshot: &Snapshot, parsed: Option<&ParsedFiles>) -> Planned {
-    let prepared = Prepared::load_with(options.clone(), parsed);
+    let prepared = Prepared::load(options.clone());
     let planned = prepared.plan(snapshot);
     free(prepared.loaded);
     planned
@@ -129,12 +114,7 @@ fn free(unused: impl Send + 'static) {
 impl Prepared {
     /// Reads the manifests.
     pub(crate) fn load(options: Options) -> Self {
-        Self::load_with(options, None)
-    }
-
-    /// Reads the manifests, with a cache of parsed files.
-    fn load_with(options: Options, parsed: Option<&ParsedFiles>) -> Self {
-        let loaded = Arc::new(manifest::load_with(options.tree.as_ref(), parsed));
+        let loaded = Arc::new(manifest::load(options.tree.as_ref()));
         Self { options, loaded, memory: None, clock: Clock::default(), sees: None }
     }
 
@@ -144,22 +124,10 @@ impl Prepared {
         let tree = options.tree.as_ref();
         let (loaded, memory) = stage("load", || match last {
             Some(last) => (manifest::load_again(tree, &last.loaded), last.memory),
-            None => (Loaded::load(tree, None), None),
+            None => (manifest::load_again(tree, &Loaded::default()), None),
         });
         let memory = Some(memory.unwrap_or_default());
         Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default(), sees: None }
-    }
-
-    /// Reads the manifests of a source that is followed from now on, with a cache of parsed files, which is only read.
-    pub(crate) fn load_first(options: Options, parsed: Option<&ParsedFiles>) -> Self {
-        let loaded = stage("load", || Loaded::load(options.tree.as_ref(), parsed));
-        let memory = Some(Arc::<SourceMemory>::default());
-        Self { options, loaded: Arc::new(loaded), memory, clock: Clock::default(), sees: None }
-    }
-
-    /// The manifests.
-    pub(super) fn loaded(&self) -> Arc<Loaded> {
-        Arc::clone(&self.loaded)
     }
 
     /// The state of a store that has only the resources of the context.
@@ -339,15 +307,15 @@ impl Prepared {
 }
 
 /// Plans the changes from one set of manifests to another, without a store.
-pub(crate) fn compare(old: &Options, new: &Options, parsed: Option<&ParsedFiles>) -> Planned {
+pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
     let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), recreate_ids: true, ..options.clone() };
-    let former = Prepared::load_with(lenient(old), parsed);
+    let former = Prepared::load(lenient(old));
     let context = former.context_state();
     let mut before = former.plan(&context);
     let Some(first) = before.plan.take() else { return before };
     match context.apply(&first.operations(), ids_and_clock::now()) {
         Ok((snapshot, _)) => {
-            let current = Prepared::load_with(lenient(new), parsed);
+            let current = Prepared::load(lenient(new));
             let mut after = current.plan(&current.loaded.in_context(&snapshot));
             after.files.splice(0..0, before.files);
             after

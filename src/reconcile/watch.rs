@@ -1,7 +1,6 @@
 //! The loop that reconciles a store with a source: an event only triggers a run, and a timer covers lost events.
 
 mod look;
-mod parsed;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -32,10 +31,7 @@ use super::{
 };
 use crate::{
     background::lower_priority,
-    manifest::{
-        ParsedFiles,
-        tree::{ReadingDepth, Recorder, Tree},
-    },
+    manifest::tree::{ReadingDepth, Recorder, Tree},
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::Store,
 };
@@ -137,7 +133,6 @@ impl WatchedSource {
             reported: None,
             settled: None,
             prepared: None,
-            parsed: None,
             repairs: Repairs::default(),
             following,
             stillness,
@@ -164,8 +159,6 @@ pub(super) struct Loop<F> {
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
-    /// Where the first reading is to be kept.
-    parsed: Option<ParsedFiles>,
     /// What was put back lately.
     repairs: Repairs,
     following: Arc<Following>,
@@ -221,11 +214,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 TurnEnd::Looked | TurnEnd::Waits(_) => None,
             };
             // What waits for a file has not looked at the source.
-            if !matches!(end, TurnEnd::Waits(_)) {
-                if let Some(looked) = looked.take() {
-                    let _ = looked.send(());
-                }
-                self.keep_parsed();
+            if !matches!(end, TurnEnd::Waits(_))
+                && let Some(looked) = looked.take()
+            {
+                let _ = looked.send(());
             }
             if self.following.is_stopping() {
                 return;

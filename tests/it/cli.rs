@@ -22,8 +22,8 @@ use crate::server::read_answer;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
 /// The repository.
 pub(crate) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
-/// A folder for caches that cannot be created.
-pub(crate) const NO_CACHE: &str = "/dev/null";
+/// A folder of the user for configuration that cannot be created.
+pub(crate) const NO_CONFIG: &str = "/dev/null";
 /// How long something may take that takes a moment; a test that reaches it fails.
 /// The configuration file, which the program finds in its working folder.
 pub(crate) const CONFIG: &str = "edgewright.config.yaml";
@@ -193,8 +193,7 @@ fn command_in(folder: &Path, line: &str) -> Command {
             command.env_remove(name);
         }
     }
-    // A test that is about the user's cache has one of its own.
-    command.env("EDGEWRIGHT_STORE", "store").env("XDG_CACHE_HOME", NO_CACHE).env("XDG_CONFIG_HOME", NO_CACHE);
+    command.env("EDGEWRIGHT_STORE", "store").env("XDG_CONFIG_HOME", NO_CONFIG);
     // A file that is only found can set little. A test that is about one removes the variable.
     if folder.join(CONFIG).exists() {
         command.env(CONFIG_VARIABLE, CONFIG);

@@ -64,7 +64,6 @@ mod one_cause;
 mod openings;
 mod otlp;
 mod packaging;
-mod parsed;
 mod progress;
 mod provenance;
 mod readme;

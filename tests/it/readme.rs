@@ -4,7 +4,7 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::symlink, path::Path, process::Command};
 
-use crate::cli::{Folder, NO_CACHE, PROGRAM, REPOSITORY, copy};
+use crate::cli::{Folder, NO_CONFIG, PROGRAM, REPOSITORY, copy};
 
 const SKIP: &str = "<!-- test: skip -->";
 const MOST_SKIPS: usize = 2;
@@ -143,8 +143,7 @@ fn its_commands_do_what_it_says() {
         .current_dir(folder.path(""))
         .env("PATH", path)
         .env("HOME", folder.path(""))
-        .env("XDG_CACHE_HOME", NO_CACHE)
-        .env("XDG_CONFIG_HOME", NO_CACHE)
+        .env("XDG_CONFIG_HOME", NO_CONFIG)
         .env("EDGEWRIGHT_LISTEN", format!("127.0.0.1:{port}"))
         .env_remove("EDGEWRIGHT_STORE")
         .env("NO_PROXY", "127.0.0.1,localhost")

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use crate::cli::{Folder, Run, http};
+use crate::cli::{Folder, Run, finish, http};
 
 const MEMORY: &str = "store/remembered";
 const SHOP: &str = "storefront/shop/storefront.yaml";
@@ -33,6 +33,29 @@ fn a_remembered_dry_run_says_the_same_as_the_first() {
     }
     let plan = folder.ok("plan storefront");
     assert!(plan.out.starts_with("No changes") && plan.err.contains("unused-module-set"), "{}", plan.all());
+}
+
+#[test]
+fn runs_leave_nothing_but_what_is_remembered() {
+    let folder = applied();
+    folder.edit(SHOP, "Product pages", "All products");
+    for line in ["plan storefront", "reconcile storefront", "validate storefront", "diff storefront storefront"] {
+        for no_cache in ["false", "true"] {
+            let mut command = folder.command(line);
+            command.env("HOME", folder.path("")).env("XDG_CACHE_HOME", folder.path("caches"));
+            // Commands without the option ignore the variable.
+            command.env("EDGEWRIGHT_NO_CACHE", no_cache);
+            assert_eq!(finish(command, "").code, 0, "{line}");
+        }
+    }
+    assert!(!folder.path("caches").exists() && !folder.path(".cache").exists());
+    let folders = walkdir::WalkDir::new(folder.path("store")).max_depth(1).into_iter().map(Result::unwrap);
+    let names: Vec<String> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name == "parsed" || name == "ties"), "{names:?}");
+    for command in ["validate", "diff"] {
+        let run = folder.run(&format!("{command} --no-cache storefront"));
+        assert!(run.code == 1 && run.err.contains("unexpected argument '--no-cache'"), "{}", run.all());
+    }
 }
 
 /// Damages the state, and a record that leads to it. A fault inside of them is only found by reading: length and time stay as
@@ -91,7 +114,7 @@ fn a_value_from_the_environment_is_part_of_the_run() {
     let run = |line: &str, secret: &str| {
         let mut command = folder.command(line);
         command.env("HOOK", secret);
-        crate::cli::finish(command, "")
+        finish(command, "")
     };
     assert_eq!(run("reconcile edges", "one-secret-of-a-webhook").code, 0);
     for _ in 0..2 {

@@ -22,7 +22,7 @@ use std::{
 
 use similar::TextDiff;
 
-use crate::cli::{Folder, NO_CACHE, PROGRAM, REPOSITORY, copy};
+use crate::cli::{Folder, NO_CONFIG, PROGRAM, REPOSITORY, copy};
 
 /// Options of a reconcile that are about one run or its report. All have a value.
 const OF_ONE_RUN: [&str; 5] = ["--plan", "--out", "--output", "--format", "--max-deletes"];
@@ -266,8 +266,7 @@ fn run(folder: &Folder, port: u16) -> String {
     }
     command.env("PATH", path).env("HOME", folder.path("work")).env("PORT", port.to_string()).env_remove("ID");
     command
-        .env("XDG_CACHE_HOME", NO_CACHE)
-        .env("XDG_CONFIG_HOME", NO_CACHE)
+        .env("XDG_CONFIG_HOME", NO_CONFIG)
         .env("LC_ALL", "C")
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, caching::Caching, leave, progress::during, show::say, snapshot_of},
+    cli::{Exit, Failure, StoreArgs, leave, progress::during, show::say, snapshot_of},
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect, Plan,
@@ -13,12 +13,19 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, drift, plan_with,
+        ApplyError, Options, Planned, apply_as_tried, drift, plan,
         remembered::{self, Recalled, recall},
         settled::SettledRun,
     },
     store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
 };
+
+/// Whether a run that has nothing to do is remembered, and answered from memory (D73).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunMemory {
+    On,
+    Off,
+}
 
 /// Plans against a local store, which is created only when a valid plan is applied.
 pub(crate) struct Local {
@@ -28,8 +35,6 @@ pub(crate) struct Local {
     args: StoreArgs,
     /// Whether it only reads the store.
     is_dry: bool,
-    /// Whether results of earlier runs may be used: parsed files, and the answer of the same run (D73).
-    caching: Caching,
     /// What the report shows of each change.
     detail: Detail,
     store: Option<Store>,
@@ -40,24 +45,25 @@ pub(crate) struct Local {
 
 impl Local {
     /// Opens the store if it exists.
-    pub(crate) fn open(options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Result<Self, Failure> {
+    pub(crate) fn open(options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        let mut local = Self::to_read(options, args, caching, detail);
+        let mut local = Self::to_read(options, args, memory, detail);
         local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(mut options: Options, args: StoreArgs, caching: Caching, detail: Detail) -> Self {
+    pub(crate) fn to_read(mut options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Self {
         // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
         // of a source in one run, and its context in another.
         let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
-        let recorder = (!caching.is_off() && is_usual).then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
+        let is_remembered = memory == RunMemory::On && is_usual;
+        let recorder = is_remembered.then(|| Arc::new(Recorder::new(Arc::clone(&options.tree))));
         if let Some(recorder) = &recorder {
             options.tree = Arc::clone(recorder) as Arc<dyn Tree>;
         }
-        Self { options, recorder, args, is_dry: true, caching, detail, store: None, new_store: None, planned: None }
+        Self { options, recorder, args, is_dry: true, detail, store: None, new_store: None, planned: None }
     }
 
     /// Opens the store for a dry run.
@@ -116,8 +122,7 @@ impl Local {
     /// Plans, with what the report shows and the plan as a document, if requested.
     fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
-        let parsed = self.caching.parsed_files(self.store.as_ref());
-        let mut planned = during("Planning", || plan_with(&self.options, &snapshot, parsed.as_ref()));
+        let mut planned = during("Planning", || plan(&self.options, &snapshot));
         // A plan is right without it, and a damaged history is reported by `history verify`.
         if let Some(store) = &self.store
             && let Err(error) = drift::tell(store, &self.options.source, &snapshot, &mut planned, None)

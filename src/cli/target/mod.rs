@@ -21,7 +21,7 @@ pub(super) use client::{ApiClient, foreign_response, host_of};
 pub(super) use credentials::Credentials;
 pub(super) use history::{each_record, entry_of, record_of};
 pub(super) use keys::{ApiKeyOfServer, SEE_ROLES, create_through, delete_through, keys_of, role_through};
-pub(super) use local::Local;
+pub(super) use local::{Local, RunMemory};
 pub(super) use pages::Pages;
 pub(super) use rekey::rekey_through;
 pub(super) use rollback::RollbackTarget;

@@ -161,7 +161,7 @@ fn theirs(dice: &mut Dice, is_first: bool) -> String {
 }
 
 /// The state after a run of another source.
-pub(super) fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
+fn with_theirs(dice: &mut Dice, snapshot: Snapshot) -> Snapshot {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("theirs.yaml"), theirs(dice, snapshot.is_empty())).unwrap();
     let options = Options { source: "theirs".into(), ..options(folder.path(), false) };
@@ -201,7 +201,7 @@ fn said(planned: &Planned) -> String {
     text
 }
 
-pub(super) fn shown(planned: &Planned) -> String {
+fn shown(planned: &Planned) -> String {
     let mut text = said(planned);
     let changes = planned.plan.iter().flat_map(|plan| &plan.changes);
     for operation in changes.flat_map(|change| &change.operations) {
@@ -211,7 +211,7 @@ pub(super) fn shown(planned: &Planned) -> String {
     text
 }
 
-pub(super) fn options(folder: &Path, isolate: bool) -> Options {
+fn options(folder: &Path, isolate: bool) -> Options {
     Options { isolate, ..Options::new(Disk::new([folder])) }
 }
 

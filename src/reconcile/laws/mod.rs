@@ -4,7 +4,6 @@
 
 mod again;
 mod drift;
-mod parsed;
 mod remembered;
 mod rollback;
 mod specs;

@@ -12,7 +12,7 @@ use crate::{
 impl Prepared {
     /// Reads manifests to compare them with others: no value of the store becomes theirs.
     pub(crate) fn load_to_compare(options: Options) -> Self {
-        let loaded = manifest::load_with(options.tree.as_ref(), None).without_stored_values();
+        let loaded = manifest::load(options.tree.as_ref()).without_stored_values();
         Self { options, loaded: Arc::new(loaded), memory: None, clock: Clock::default(), sees: None }
     }
 

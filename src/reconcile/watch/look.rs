@@ -67,11 +67,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
-        let prepared = match self.prepared.take() {
-            None => self.read_first(options),
-            last => Prepared::load_again(options, last),
-        };
-        let prepared = prepared.on(self.clock.clone());
+        let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
         if self.following.is_stopping() {
             // What was read may be a part.
             span.set_result("cancelled");

@@ -34,21 +34,12 @@ pub(crate) fn set_aside(store: &OnDisk, name: &str) -> Result<PathBuf, StoreErro
 
 /// Removes what dry runs left beside a store: digests of manifests and values, whose secrets are not to be kept.
 pub(crate) fn forget_runs(folder: &Path) -> Result<(), StoreError> {
-    remove_beside(folder, &["remembered", "remembered.tmp"])
-}
-
-/// Removes everything that runs left beside a store, also the manifests that they have parsed.
-pub(crate) fn forget_manifests(folder: &Path) -> Result<(), StoreError> {
-    forget_runs(folder)?;
-    remove_beside(folder, &["parsed"])
-}
-
-fn remove_beside(folder: &Path, names: &[&str]) -> Result<(), StoreError> {
-    for name in names {
+    for name in ["remembered", "remembered.tmp"] {
         let path = folder.join(name);
         let removed = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            // Runs ignore a folder in place of the file.
+            Ok(found) if found.is_dir() => Ok(()),
             Ok(_) => fault::point("file.remove").and_then(|()| fs::remove_file(&path)),
             Err(error) => Err(error),
         };

@@ -13,7 +13,6 @@
 //! | `index/` | the location of each commit and of its entries, in sled |
 //! | `lock` | locked by a writer, shared by readers |
 //! | `remembered` | dry runs that had nothing to do (D73), which are no part of the store |
-//! | `parsed/` | a cache of dry runs (D75), which is no part of the store |
 //! | `security.log`, `security.log.N` | security events (D99), which are no part of the store |
 //! | `suspensions` | suspended sources (D84), which are no part of the store |
 //! | `applied` | the commits that sources applied last (D89), which are no part of the store |

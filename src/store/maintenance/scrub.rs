@@ -12,7 +12,7 @@ use crate::{
             header::ScrubbedRecord,
             record,
         },
-        disk::sidecar_files::forget_manifests,
+        disk::sidecar_files::forget_runs,
         engine::Batch,
         seal::Keyring,
     },
@@ -81,7 +81,7 @@ impl Store {
         // Nothing may be left that has them, also not the state from before.
         self.checkpoint_now(|| {})?;
         self.past.forget();
-        self.beside().map_or(Ok(()), |on_disk| forget_manifests(&on_disk.folder))
+        self.beside().map_or(Ok(()), |on_disk| forget_runs(&on_disk.folder))
     }
 }
 

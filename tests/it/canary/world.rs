@@ -122,10 +122,10 @@ fn world() -> Folder {
     folder
 }
 
-/// Runs the program with the value of the variable, and a cache that is searched.
+/// Runs the program with the value of the variable.
 fn run(folder: &Folder, arguments: &[&str]) -> Run {
     let mut command = folder.command("");
-    command.args(arguments).env("CANARY_VALUE", &sourced()[0]).env("XDG_CACHE_HOME", folder.path("cache"));
+    command.args(arguments).env("CANARY_VALUE", &sourced()[0]);
     finish(command, "")
 }
 

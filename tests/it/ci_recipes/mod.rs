@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use crate::cli::{Folder, NO_CACHE, PROGRAM, REPOSITORY, Run, Serve, copy, finish};
+use crate::cli::{Folder, PROGRAM, REPOSITORY, Run, Serve, copy, finish};
 
 const RECIPES: &str = "examples/ci";
 
@@ -72,7 +72,7 @@ impl Estate {
         command.env_clear();
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.here.path("bin").display()));
-        command.env("HOME", self.here.path("")).env("XDG_CACHE_HOME", NO_CACHE);
+        command.env("HOME", self.here.path(""));
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command.env("EDGEWRIGHT_SERVER", format!("http://{}", self.serve.address));
         command.env("EDGEWRIGHT_TOKEN", &self.serve.token);
