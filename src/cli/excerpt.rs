@@ -81,8 +81,8 @@ impl Excerpt {
         });
         let blocks = blocks.collect();
         let marks = places.iter().map(|place| {
-            let start = copy.position(place.bytes.start, Side::Start);
-            let end = copy.position(place.bytes.end, Side::End).max(start);
+            let start = copy.position(place.bytes.start, CutSide::Start);
+            let end = copy.position(place.bytes.end, CutSide::End).max(start);
             let column = count(lines.range(place.first).start, place.bytes.start);
             Mark { span: SourceSpan::from((start, end - start)), line: place.first, column }
         });
@@ -207,7 +207,7 @@ struct Copied {
 
 /// The side of a place that a position is.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum CutSide {
     Start,
     End,
 }
@@ -272,13 +272,13 @@ impl Copied {
 
     /// The offset in the excerpt of a byte of the file; a cut byte maps to the end of the text shown before it, and one in a
     /// hidden part to that side of it.
-    fn position(&self, offset: usize, side: Side) -> usize {
+    fn position(&self, offset: usize, side: CutSide) -> usize {
         let behind = self.pieces.partition_point(|(range, _)| range.start <= offset);
         let Some((range, copy)) = behind.checked_sub(1).and_then(|index| self.pieces.get(index)) else { return 0 };
         let shown = self.text.get(copy.clone()).unwrap_or_default();
         if shown != HIDDEN {
             copy.start + offset.min(range.end) - range.start
-        } else if offset >= range.end || (side == Side::End && offset > range.start) {
+        } else if offset >= range.end || (side == CutSide::End && offset > range.start) {
             copy.end
         } else {
             copy.start

@@ -17,7 +17,7 @@ pub(crate) struct Fields {
 /// The schemas of the value at a place: several where there is a choice of forms, or where kinds differ, and none where
 /// the schemas have no field.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place<'f> {
+pub(super) struct SchemaPlace<'f> {
     schemas: Vec<&'f Value>,
     /// Whether one of them is that of a secret.
     pub is_secret: bool,
@@ -25,7 +25,7 @@ pub(super) struct Place<'f> {
     is_text: bool,
 }
 
-impl Place<'_> {
+impl SchemaPlace<'_> {
     /// Whether the schemas have a field at this place.
     pub(super) fn is_known(&self) -> bool {
         !self.schemas.is_empty()
@@ -87,14 +87,14 @@ impl Fields {
     }
 
     /// The place of a document.
-    pub(super) fn document(&self) -> Place<'_> {
+    pub(super) fn document(&self) -> SchemaPlace<'_> {
         self.place(&self.schema)
     }
 
     /// The place of a member of a mapping. The members of free-form maps have no names in the schema, so nothing is known
     /// about their values.
-    pub(super) fn member<'f>(&'f self, mapping: &Place<'f>, name: &str) -> Place<'f> {
-        let mut found = Place::default();
+    pub(super) fn member<'f>(&'f self, mapping: &SchemaPlace<'f>, name: &str) -> SchemaPlace<'f> {
+        let mut found = SchemaPlace::default();
         for schema in &mapping.schemas {
             if let Some(property) = schema.get("properties").and_then(|it| it.get(name)) {
                 self.expand(property, &mut found);
@@ -111,27 +111,27 @@ impl Fields {
     }
 
     /// The place of the items of a list.
-    pub(super) fn item<'f>(&'f self, list: &Place<'f>) -> Place<'f> {
-        let mut found = Place::default();
+    pub(super) fn item<'f>(&'f self, list: &SchemaPlace<'f>) -> SchemaPlace<'f> {
+        let mut found = SchemaPlace::default();
         list.schemas.iter().filter_map(|schema| schema.get("items")).for_each(|items| self.expand(items, &mut found));
         found
     }
 
     /// Whether a scalar at a place is public. One where the schemas have a list counts as its only item.
-    pub(super) fn is_public(&self, place: &Place<'_>) -> bool {
+    pub(super) fn is_public(&self, place: &SchemaPlace<'_>) -> bool {
         let item = self.item(place);
         let is_hidden = place.is_secret || place.is_text || item.is_secret || item.is_text;
         !is_hidden && (place.is_scalar() || item.is_scalar())
     }
 
-    fn place<'f>(&'f self, schema: &'f Value) -> Place<'f> {
-        let mut place = Place::default();
+    fn place<'f>(&'f self, schema: &'f Value) -> SchemaPlace<'f> {
+        let mut place = SchemaPlace::default();
         self.expand(schema, &mut place);
         place
     }
 
     /// Adds a schema and those that it refers to or offers as choices. Conditions describe no fields.
-    fn expand<'f>(&'f self, schema: &'f Value, place: &mut Place<'f>) {
+    fn expand<'f>(&'f self, schema: &'f Value, place: &mut SchemaPlace<'f>) {
         if place.schemas.iter().any(|it| ptr::eq(*it, schema)) {
             return;
         }

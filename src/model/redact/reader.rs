@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::{
     SecretValues,
-    fields::{Fields, Place},
+    fields::{Fields, SchemaPlace},
     mask::Mask,
     quotable::{has_credential, quotable_key, quotable_path, quotable_variable},
 };
@@ -18,7 +18,7 @@ use crate::text::{
 /// What nests deeper counts as unreadable.
 const MOST_LEVELS: usize = 128;
 /// What is behind so many events counts as unreadable: a longer text is no manifest (D48).
-const MOST_EVENTS: usize = 3_000_000;
+const MOST_EVENTS: usize = 1_000_000;
 /// The characters between values. What follows the last three is a name, which is no value of a field.
 const SYNTAX: [char; 11] = ['-', '?', ':', ',', '[', ']', '{', '}', '&', '!', '*'];
 /// Scalars that say nothing.
@@ -26,7 +26,7 @@ const LITERALS: [&str; 4] = ["null", "~", "true", "false"];
 
 /// Returns what is shown of a text, and its secrets.
 pub(super) fn read(text: &str, fields: &Fields) -> (Mask, SecretValues) {
-    let mut reader = Reader {
+    let mut reader = ExcerptReader {
         text,
         fields,
         cursor: YamlCursor::new(text),
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, fields: &Fields) -> (Mask, SecretValues) {
     };
     let is_complete = reader.read_events();
     reader.finish(is_complete);
-    let Reader { mut mask, mut secrets, .. } = reader;
+    let ExcerptReader { mut mask, mut secrets, .. } = reader;
     for credential in url_passwords(text).into_iter().chain(token_secrets(text)) {
         secrets.add(text.get(credential.clone()).unwrap_or_default(), fields);
         mask.hide(credential);
@@ -47,16 +47,16 @@ pub(super) fn read(text: &str, fields: &Fields) -> (Mask, SecretValues) {
     (mask, secrets)
 }
 
-struct Reader<'t, 'f> {
+struct ExcerptReader<'t, 'f> {
     text: &'t str,
     fields: &'f Fields,
     cursor: YamlCursor<'t>,
     mask: Mask,
     /// Where the part that was read ends.
     read: usize,
-    open: Vec<Collection<'f>>,
+    open: Vec<OpenCollection<'f>>,
     /// What is shown unless it repeats a secret, in order.
-    candidates: Vec<Candidate>,
+    candidates: Vec<QuotableText>,
     secrets: SecretValues,
     /// The anchors with aliases in places that are not shown.
     secret_anchors: HashSet<usize>,
@@ -65,7 +65,7 @@ struct Reader<'t, 'f> {
 /// What is known of a value before it is read.
 #[derive(Default)]
 struct Expected<'f> {
-    place: Place<'f>,
+    place: SchemaPlace<'f>,
     /// Whether no field is at this place.
     is_hidden: bool,
     /// Whether it is in the value of a secret field.
@@ -75,8 +75,8 @@ struct Expected<'f> {
 }
 
 /// A mapping or list that has not ended.
-struct Collection<'f> {
-    place: Place<'f>,
+struct OpenCollection<'f> {
+    place: SchemaPlace<'f>,
     is_list: bool,
     is_hidden: bool,
     is_secret: bool,
@@ -98,20 +98,20 @@ struct Scalar<'e> {
 }
 
 /// A value or key that may be shown.
-struct Candidate {
+struct QuotableText {
     range: Range<usize>,
     /// The value, unless it is in the text as it is.
     value: Option<String>,
     anchor: usize,
 }
 
-impl Candidate {
+impl QuotableText {
     fn value<'c>(&'c self, text: &'c str) -> &'c str {
         self.value.as_deref().or(text.get(self.range.clone())).unwrap_or_default()
     }
 }
 
-impl<'f> Reader<'_, 'f> {
+impl<'f> ExcerptReader<'_, 'f> {
     /// Reads the text up to what is unreadable, and returns whether that is its end.
     fn read_events(&mut self) -> bool {
         if self.text.contains('\0') {
@@ -164,7 +164,7 @@ impl<'f> Reader<'_, 'f> {
                 self.show_syntax(start);
                 let Expected { place, is_hidden, is_secret, .. } =
                     self.expected().unwrap_or_else(|| self.await_unknown());
-                self.open.push(Collection {
+                self.open.push(OpenCollection {
                     is_list,
                     is_hidden: is_hidden || (is_list && place.is_secret),
                     is_secret,
@@ -258,7 +258,7 @@ impl<'f> Reader<'_, 'f> {
             // In place of a value, or the part of one behind a comma.
             self.secrets.add(key.value, self.fields);
         } else if has_keys && quotable_key(key.value) == key.value {
-            self.candidates.push(Candidate { range, value: None, anchor: key.anchor });
+            self.candidates.push(QuotableText { range, value: None, anchor: key.anchor });
         }
     }
 
@@ -278,7 +278,7 @@ impl<'f> Reader<'_, 'f> {
         if may_be_public && self.is_publishable(scalar, text, &expected.key) {
             let is_plain = scalar.value == text && scalar.anchor == 0;
             let value = (!is_plain && !scalar.is_block).then(|| scalar.value.to_owned());
-            self.candidates.push(Candidate { range, value, anchor: scalar.anchor });
+            self.candidates.push(QuotableText { range, value, anchor: scalar.anchor });
         } else if !expected.is_hidden && !expected.is_secret && LITERALS.contains(&text) {
             self.mask.show(range);
         } else if expected.is_secret || may_be_public || scalar.anchor != 0 {
