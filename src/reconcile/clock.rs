@@ -15,7 +15,7 @@ use crate::store::ids_and_clock;
 pub(super) struct Clock {
     /// The time that passes only while the loop waits.
     #[cfg(test)]
-    pub paused: Option<std::sync::Arc<super::paused::PausedTime>>,
+    pub paused: Option<std::sync::Arc<super::tests::paused::PausedTime>>,
 }
 
 /// A point in time, for durations and to compare with files.

@@ -4,8 +4,6 @@ mod applied_commits;
 mod apply;
 pub(crate) mod cancel;
 mod clock;
-#[cfg(test)]
-mod contended;
 pub(crate) mod destroy;
 pub(crate) mod drift;
 pub(crate) mod fetching;
@@ -14,8 +12,6 @@ mod folders;
 pub(crate) mod followed;
 pub(crate) mod following;
 pub(crate) mod health;
-#[cfg(test)]
-mod interrupted;
 mod judged;
 mod judging;
 mod known_condition;
@@ -24,8 +20,6 @@ mod laws;
 mod moved_again;
 mod news;
 mod options;
-#[cfg(test)]
-mod paused;
 mod planned;
 pub(crate) mod remembered;
 mod reverted_drift;
@@ -41,7 +35,7 @@ mod stillness;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
 #[cfg(test)]
-mod timers;
+mod tests;
 pub(crate) mod token;
 pub(crate) mod transfer;
 mod unseen;

@@ -12,13 +12,13 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::following::Signal;
+use crate::reconcile::following::Signal;
 
 /// What happens at a time.
 type Happening = Box<dyn FnOnce() + Send>;
 
 /// A paused time, and what happens in it.
-pub(super) struct PausedTime {
+pub(in crate::reconcile) struct PausedTime {
     began: (Instant, Timestamp),
     state: Mutex<SimulatedTime>,
 }
@@ -39,32 +39,36 @@ impl fmt::Debug for PausedTime {
 
 impl PausedTime {
     /// A time that begins at a time of day.
-    pub(super) fn new(began: Timestamp) -> Self {
+    pub(in crate::reconcile) fn new(began: Timestamp) -> Self {
         Self { began: (Instant::now(), began), state: Mutex::default() }
     }
 
     /// Adds what happens so long after the beginning. Call it in order.
-    pub(super) fn at(&self, after: Duration, happens: impl FnOnce() + Send + 'static) {
+    pub(in crate::reconcile) fn at(&self, after: Duration, happens: impl FnOnce() + Send + 'static) {
         self.state().script.push_back((after, Box::new(happens)));
     }
 
     /// How much time has passed.
-    pub(super) fn passed(&self) -> Duration {
+    pub(in crate::reconcile) fn passed(&self) -> Duration {
         self.state().passed
     }
 
     /// The time for durations.
-    pub(super) fn now(&self) -> Instant {
+    pub(in crate::reconcile) fn now(&self) -> Instant {
         self.began.0 + self.passed()
     }
 
     /// The time of day in whole seconds.
-    pub(super) fn time(&self) -> Timestamp {
+    pub(in crate::reconcile) fn time(&self) -> Timestamp {
         self.began.1 + Duration::from_secs(self.passed().as_secs())
     }
 
     /// Waits for a signal: lets the time pass until something has sent one, at most for a time.
-    pub(super) fn wait(&self, received: &Receiver<Signal>, time: Duration) -> Result<Signal, RecvTimeoutError> {
+    pub(in crate::reconcile) fn wait(
+        &self,
+        received: &Receiver<Signal>,
+        time: Duration,
+    ) -> Result<Signal, RecvTimeoutError> {
         let until = self.passed() + time;
         loop {
             match received.try_recv() {

@@ -10,22 +10,22 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Options, Prepared,
-    clock::Clock,
-    drift::DriftPolicy,
-    following::{FollowedSource, Following, INTERVAL, SourceLocation},
-    health::Reason,
-    run::{OnDrift, RunReport, run_once},
-    suspension::{Suspension, Suspensions},
-    watch::WatchedSource,
-};
 use crate::{
     manifest::{
         ManifestFile,
         tree::{Sent, SentFile, Tree},
     },
     model::{code::Code, diagnostic::Diagnostic, fault::Fault, operation::Author},
+    reconcile::{
+        Options, Prepared,
+        clock::Clock,
+        drift::DriftPolicy,
+        following::{FollowedSource, Following, INTERVAL, SourceLocation},
+        health::Reason,
+        run::{OnDrift, RunReport, run_once},
+        suspension::{Suspension, Suspensions},
+        watch::WatchedSource,
+    },
     store::Store,
 };
 

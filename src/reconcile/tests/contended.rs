@@ -11,10 +11,6 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Options, Prepared,
-    run::{OnDrift, RunReport, RunResult, run_once},
-};
 use crate::{
     manifest::tree::{Sent, SentFile},
     model::{
@@ -22,6 +18,10 @@ use crate::{
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::{Author, Operation},
+    },
+    reconcile::{
+        Options, Prepared,
+        run::{OnDrift, RunReport, RunResult, run_once},
     },
     store::{
         Commit, Store, StoreError,

@@ -12,17 +12,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{
-    Options,
-    clock::Clock,
-    drift::DriftPolicy,
-    following::{FollowedSource, Following, INTERVAL, SourceLocation},
-    health::{Reason, Verdict},
-    paused::PausedTime,
-    run::RunReport,
-    suspension::{Suspension, Suspensions},
-    watch::WatchedSource,
-};
+use super::paused::PausedTime;
 use crate::{
     lint,
     manifest::{
@@ -34,6 +24,16 @@ use crate::{
         diagnostic::{Diagnostic, Name},
         fault::Fault,
         operation::Author,
+    },
+    reconcile::{
+        Options,
+        clock::Clock,
+        drift::DriftPolicy,
+        following::{FollowedSource, Following, INTERVAL, SourceLocation},
+        health::{Reason, Verdict},
+        run::RunReport,
+        suspension::{Suspension, Suspensions},
+        watch::WatchedSource,
     },
     store::Store,
 };
