@@ -237,9 +237,9 @@ pub mod server {
 
     // The loop.
     pub use crate::reconcile::{
-        following::{Following, Handle},
         health::{Condition, Health, Reason, Status, Verdict},
-        run::RunReport,
+        report::RunReport,
+        source_handle::{LoopGuard, SourceHandle},
         watch::follow,
     };
 }

@@ -94,7 +94,7 @@ pub(super) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         let payload: Value = serde_json::from_slice(&bytes)
             .map_err(|_| ApiError::of(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
         let urls = urls(&payload);
-        let looked_at = app.following.iter().filter(|following| following.look_at_repository(&urls));
+        let looked_at = app.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
         Ok(json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })?)
     });

@@ -71,7 +71,7 @@ pub(crate) use tls::{Tls, TlsFiles};
 use self::metrics::{Inventories, ScrapedPages, SyncTimes};
 use crate::{
     model::{id::Id, site::Site},
-    reconcile::{followed::FollowedList, following::Following},
+    reconcile::{source_handle::SourceHandle, source_registry::SourceRegistry},
     store::Store,
 };
 use admission::{Admission, classes};
@@ -116,7 +116,7 @@ pub struct App {
     site: Site,
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
-    following: FollowedList,
+    following: SourceRegistry,
     reconciliations: Admission,
     /// The large bodies of reconciliations.
     uploads: Admission,
@@ -184,7 +184,7 @@ impl App {
             store,
             site,
             settings,
-            following: FollowedList::default(),
+            following: SourceRegistry::default(),
             reconciliations: Admission::new(classes::RECONCILIATIONS),
             uploads: Admission::new(classes::UPLOADS),
             searches: Admission::new(classes::SEARCHES),
@@ -294,15 +294,15 @@ impl App {
 
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(mut self, following: impl IntoIterator<Item = Arc<Following>>) -> Self {
+    pub fn following(mut self, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
         let all = self.following.iter().chain(following).collect();
-        self.following = FollowedList::new(all);
+        self.following = SourceRegistry::new(all);
         self
     }
 
     /// Sets the reconcile loops of the followed sources, which may change.
     #[must_use]
-    pub(crate) fn following_list(mut self, following: FollowedList) -> Self {
+    pub(crate) fn following_list(mut self, following: SourceRegistry) -> Self {
         self.following = following;
         self
     }

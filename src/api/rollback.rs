@@ -151,7 +151,7 @@ impl RollbackJob<'_> {
             sync_log::applied(&rollback.attempted(Some(caller)), plan, revision);
         }
         if revision.is_some() {
-            self.app.following.iter().for_each(|following| following.look());
+            self.app.following.iter().for_each(|following| following.request_sync());
         }
         let outcome = self.outcome(&planned, false)?;
         answer("rollback", &planned, outcome, revision)

@@ -22,8 +22,8 @@ use super::{
     tls::Tls,
 };
 use crate::reconcile::{
-    followed::FollowedList,
-    following::{Following, GRACE},
+    source_handle::{GRACE, SourceHandle},
+    source_registry::SourceRegistry,
 };
 
 /// The grace period for background work after the last connection is closed.
@@ -137,14 +137,14 @@ impl Server {
     }
 
     /// Serves until SIGINT or SIGTERM, then finishes running requests.
-    pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<Following>>) -> io::Result<()> {
-        let following = FollowedList::new(following.into_iter().collect());
+    pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> io::Result<()> {
+        let following = SourceRegistry::new(following.into_iter().collect());
         let loops = following.clone();
         let hangup = move || {
             if loops.iter().next().is_some() {
                 tracing::info!("SIGHUP: reading the manifests");
             }
-            loops.iter().for_each(|following| following.look());
+            loops.iter().for_each(|following| following.request_sync());
         };
         self.run_answering(of_router(router), following, hangup, || {})
     }
@@ -164,7 +164,7 @@ impl Server {
     pub(crate) fn run_following(
         self,
         front: Arc<Front>,
-        following: FollowedList,
+        following: SourceRegistry,
         hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
@@ -174,7 +174,7 @@ impl Server {
     fn run_answering(
         self,
         answer: Box<Answer>,
-        following: FollowedList,
+        following: SourceRegistry,
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
@@ -193,7 +193,7 @@ impl Server {
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let door = Door { listener: self.listener, limits: self.limits, tls: self.tls };
-        serve(self.runtime, door, of_router(router), FollowedList::default(), tell(self.stopping, stop))
+        serve(self.runtime, door, of_router(router), SourceRegistry::default(), tell(self.stopping, stop))
     }
 
     /// Returns a receiver of whether the server stops.
@@ -227,7 +227,7 @@ fn serve(
     runtime: Runtime,
     door: Door,
     answer: Box<Answer>,
-    following: FollowedList,
+    following: SourceRegistry,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let served = runtime.block_on(async move {

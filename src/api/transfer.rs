@@ -134,7 +134,7 @@ impl TransferJob<'_> {
         let (planned, revision) = apply_transfer(transfer, &self.app.store, &author, accept)?;
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(&author, plan, revision);
-            self.app.following.iter().for_each(|following| following.look());
+            self.app.following.iter().for_each(|following| following.request_sync());
         }
         answer("transfer", &planned, self.outcome(&planned)?, revision)
     }

@@ -35,8 +35,8 @@ use crate::{
         cancel::Cancel,
         check_new_source,
         drift::DriftPolicy,
-        fetching::Fetching,
-        following::{FollowedSource, INTERVAL, SourceLocation},
+        fetch_schedule::FetchSchedule,
+        source_handle::{FollowedSource, INTERVAL, SourceLocation},
     },
     tenancy::{Adoption, SourceScope},
     text::printable,
@@ -335,7 +335,7 @@ impl ConfiguredSource {
         let cancel = Cancel::default();
         let tree: Arc<dyn Tree>;
         let watched: Vec<PathBuf>;
-        let (mut fetching, mut lineage) = (None, None);
+        let (mut fetches, mut lineage) = (None, None);
         let values = Arc::new(SourceValues::new(values));
         match repository {
             None => {
@@ -355,7 +355,7 @@ impl ConfiguredSource {
                         })?;
                         let mirror = RemoteMirror::new(Arc::clone(mirrors), &name, url, wanted.clone(), *access);
                         let mirror = Arc::new(mirror);
-                        fetching = Some(Arc::new(Fetching::new(&name, Arc::clone(&mirror), interval)));
+                        fetches = Some(Arc::new(FetchSchedule::new(&name, Arc::clone(&mirror), interval)));
                         RepositoryPlace::Remote(mirror)
                     }
                     (RepositoryAddress::Remote { .. }, None) => {
@@ -396,7 +396,7 @@ impl ConfiguredSource {
             location,
             is_suspended,
             drift,
-            fetching,
+            fetches,
             lineage,
             values,
             observer: None,

@@ -16,7 +16,7 @@ use crate::{
     },
     reconcile::{
         Planned,
-        run::RunReport,
+        report::RunReport,
         sync_log::{self, SYNC, SyncOrigin},
     },
     store::{REMOVAL, ids_and_clock},
@@ -183,7 +183,7 @@ pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revisi
                 sync_log::applied(author, plan, *revision);
             }
             let until = fight_until
-                .map(|until| format!(" until {until}, because others keep changing what is put back"))
+                .map(|until| format!(" until {until}, because others keep changing what is reverted"))
                 .unwrap_or_default();
             for resource in resources {
                 tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));

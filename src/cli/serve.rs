@@ -40,7 +40,7 @@ use crate::{
         rules,
         secret::Secret,
     },
-    reconcile::{drift::DriftPolicy, following::SourceObserver, token::write_token},
+    reconcile::{drift::DriftPolicy, source_handle::SourceObserver, token::write_token},
     store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server},
     text::escaped,
 };
@@ -217,7 +217,7 @@ impl Args {
                 tls.reload();
             }
             hangup.reload();
-            looking.iter().for_each(|following| following.look());
+            looking.iter().for_each(|following| following.request_sync());
         };
         let served = std::thread::scope(|scope| {
             let name = "configuration".to_owned();

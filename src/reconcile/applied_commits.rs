@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{following::SourceLocation, source_entries::SourceEntries};
+use super::{source_entries::SourceEntries, source_handle::SourceLocation};
 use crate::{
     manifest::tree::whole_commit,
     model::{code::Code, diagnostic::Diagnostic, operation::Author},

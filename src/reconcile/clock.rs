@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::following::Signal;
+use super::source_handle::Signal;
 use crate::store::ids_and_clock;
 
 /// The clock of a loop; clones share one time.

@@ -27,7 +27,7 @@ const MOST_TRIES: usize = 50;
 /// What a loop does about drift.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum DriftPolicy {
-    /// Put it back.
+    /// Revert it.
     #[default]
     Enforce,
     /// Leave it, and report it.
@@ -68,7 +68,7 @@ impl fmt::Display for DriftPolicy {
 pub(super) struct HeldChanges {
     /// The number of resources that drifted and stay as they are.
     pub drifted: usize,
-    /// The number of changes that cannot be applied without putting drift back.
+    /// The number of changes that cannot be applied without reverting drift.
     pub waiting: usize,
 }
 
@@ -81,7 +81,7 @@ impl HeldChanges {
 
 /// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones that it
 /// keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
-pub(crate) fn tell(
+pub(crate) fn find_drift(
     store: &Store,
     source: &str,
     snapshot: &Snapshot,
@@ -153,7 +153,7 @@ fn without_secrets(writes: &[ForeignWrite]) -> Vec<ForeignWrite> {
     writes
 }
 
-/// Whether a change may put something back: the source owns the resource, or the resource does not exist.
+/// Whether a change may revert something: the source owns the resource, or the resource does not exist.
 fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
     match change.effect {
         Effect::Create => snapshot.get(&change.key).is_none(),
@@ -172,7 +172,7 @@ fn wanted(planned: &Planned, key: &Key) -> Option<Arc<dyn AnyResource>> {
     planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey).map(|desired| Arc::clone(&desired.spec))
 }
 
-/// Whether a change does nothing but put back what others have changed. If the manifests have changed as well, it is pending.
+/// Whether a change does nothing but revert what others have changed. If the manifests have changed as well, it is pending.
 pub(super) fn is_drift_alone(change: &Change) -> bool {
     change.drift.as_ref().is_some_and(|drift| drift.fields.iter().all(|field| field.state == DriftState::Drift))
 }
@@ -191,7 +191,7 @@ pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
     })
 }
 
-/// Leaves out of a plan what would put drift back. What both the manifests and others have changed stays in it.
+/// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it.
 pub(super) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldChanges, Vec<Diagnostic>> {
     let mut held = HeldChanges::default();
     let Some(plan) = &mut planned.plan else { return Ok(held) };
@@ -239,7 +239,7 @@ pub(super) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldCha
     Ok(held)
 }
 
-/// Removes the operations that would put drift back. Returns whether there were any.
+/// Removes the operations that would revert drift. Returns whether there were any.
 fn leave_drift(change: &mut Change) -> bool {
     let Some(drift) = change.drift.as_ref().filter(|drift| !drift.is_deletion()) else { return false };
     let units = drift.units();

@@ -1,4 +1,4 @@
-//! Fights: the same field is put back and changed again, over and over. The loop then rests before it puts drift back
+//! Fights: the same field is reverted and changed again, over and over. The loop then rests before it reverts drift
 //! again, longer each time, so that two controllers do not write for ever (D85).
 
 use std::{
@@ -25,7 +25,7 @@ const LONGEST_REST: Duration = Duration::from_secs(600);
 /// The repairs of a source's resources.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// When each field was put back lately.
+    /// When each field was reverted lately.
     times: HashMap<(Key, String), Vec<Instant>>,
     /// How many repairs of a fight there were.
     rounds: u32,
@@ -56,7 +56,7 @@ impl Repairs {
         self.until.map(|(_, until)| until)
     }
 
-    /// Records that fields were put back now, also as the time of day. Returns the fight that they are part of.
+    /// Records that fields were reverted now, also as the time of day. Returns the fight that they are part of.
     pub(super) fn note(
         &mut self,
         fields: impl Iterator<Item = (Key, String)>,
@@ -88,8 +88,8 @@ impl Repairs {
     }
 }
 
-/// The fields that an applied plan has put back.
-pub(super) fn put_back(plan: &Plan) -> impl Iterator<Item = (Key, String)> {
+/// The fields that an applied plan has reverted.
+pub(super) fn reverted(plan: &Plan) -> impl Iterator<Item = (Key, String)> {
     plan.changes.iter().flat_map(|change| {
         let fields = change.drift.iter().flat_map(Drift::reverted);
         fields.map(move |field| (change.key.clone(), field.field.clone()))
@@ -127,7 +127,7 @@ mod tests {
             rests.push(rest.map(|rest| rest.as_secs()));
             assert_eq!(fight.map(|fight| fight.until), rest.map(|rest| time + rest));
             assert_eq!(repairs.rests_until(now), rest.map(|rest| time + rest));
-            // The other one changes the field right away, and the loop looks every 30 seconds.
+            // The other one changes the field right away, and the loop syncs every 30 seconds.
             now += repairs.rests(now).unwrap_or_default() + seconds(30);
             assert_eq!(repairs.rests(now), None);
         }

@@ -18,7 +18,7 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 
-use super::writes::Writes;
+use super::open_writes::OpenWrites;
 
 /// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
@@ -32,7 +32,7 @@ pub(super) struct Folders {
     /// Set when a path, a parent folder or a link in a folder is created or removed. The inode alone is not enough, because a
     /// new folder may reuse it.
     moved: Arc<AtomicBool>,
-    writes: Arc<Writes>,
+    writes: Arc<OpenWrites>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -53,7 +53,7 @@ impl Folders {
     /// nearest folder above them that does.
     pub(super) fn watch(
         paths: &[PathBuf],
-        writes: Arc<Writes>,
+        writes: Arc<OpenWrites>,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
@@ -62,7 +62,7 @@ impl Folders {
         let (watcher, watched) = match establish(&paths, &writes, &changed, &moved) {
             Ok(established) => established,
             Err(_) => {
-                // The first look tries again and reports the reason. A folder that cannot be watched can often be read.
+                // The first sync tries again and reports the reason. A folder that cannot be watched can often be read.
                 moved.store(true, Ordering::Release);
                 (establish(&[], &writes, &changed, &moved)?.0, now)
             }
@@ -102,7 +102,7 @@ impl Folders {
 
 fn establish(
     paths: &[PathBuf],
-    writes: &Arc<Writes>,
+    writes: &Arc<OpenWrites>,
     changed: &Arc<dyn Fn() + Send + Sync>,
     moved: &Arc<AtomicBool>,
 ) -> notify::Result<(RecommendedWatcher, Vec<Watched>)> {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     fn watch(path: PathBuf) -> Folders {
-        Folders::watch(&[path], Arc::new(Writes::default()), || {}).unwrap()
+        Folders::watch(&[path], Arc::new(OpenWrites::default()), || {}).unwrap()
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
             let _ = sender.send(());
         };
         let paths = [folder.path().to_owned()];
-        let mut folders = Folders::watch(&paths, Arc::new(Writes::default()), changed).unwrap();
+        let mut folders = Folders::watch(&paths, Arc::new(OpenWrites::default()), changed).unwrap();
         fs::remove_file(&link).unwrap();
         while !folders.moved.load(Ordering::Acquire) {
             events.recv_timeout(std::time::Duration::from_secs(20)).unwrap();

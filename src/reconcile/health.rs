@@ -54,7 +54,7 @@ pub enum Reason {
     RolledBack,
     /// Others have changed resources of the source, which are left as they are (D85).
     Drifted,
-    /// Others keep changing what is put back, so it is left as it is for a while (D85).
+    /// Others keep changing what is reverted, so it is left as it is for a while (D85).
     Fight,
     /// The plan could not be applied.
     Failed,

@@ -1,4 +1,5 @@
-//! One run of the reconciler, and the loop that repeats it. Returns data; the command line and the API print it.
+//! Planning and applying manifests, and the loop that follows a source ([`watch`]). Returns data; the command line and the
+//! API print it.
 
 mod applied_commits;
 mod apply;
@@ -6,32 +7,32 @@ pub(crate) mod cancel;
 mod clock;
 pub(crate) mod destroy;
 pub(crate) mod drift;
-pub(crate) mod fetching;
+pub(crate) mod fetch_schedule;
 mod fight;
 mod folders;
-pub(crate) mod followed;
-pub(crate) mod following;
 pub(crate) mod health;
 mod judged;
 mod judging;
 mod known_condition;
 #[cfg(test)]
 mod laws;
-mod moved_again;
-mod news;
+mod open_writes;
 mod options;
 mod planned;
 pub(crate) mod remembered;
+pub(crate) mod report;
+mod report_dedup;
 mod reverted_drift;
 pub(crate) mod rollback;
-pub(crate) mod run;
+mod run;
 mod schedule;
 pub(crate) mod settled;
 mod source_entries;
+pub(crate) mod source_handle;
+pub(crate) mod source_registry;
 pub(crate) mod spans;
 mod stages;
 pub(crate) mod status;
-mod stillness;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub(crate) mod token;
 pub(crate) mod transfer;
 mod unseen;
 pub(crate) mod watch;
-mod writes;
+mod write_quiescence;
 
 pub use apply::{ApplyError, apply};
 pub(crate) use apply::{apply_as_tried, apply_current, measure};

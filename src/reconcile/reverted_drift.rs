@@ -1,6 +1,6 @@
-//! What the history says of changes that nobody has committed: drift that a plan puts back (D85), and values (D28).
+//! What the history says of changes that nobody has committed: drift that a plan reverts (D85), and values (D28).
 
-use super::fight::put_back;
+use super::fight::reverted;
 use crate::{
     model::{drift::Drift, operation::Author},
     plan::{Change, Plan},
@@ -18,17 +18,17 @@ pub(super) fn attempt(author: Author, plan: Option<&Plan>, places: Places) -> At
     let Some(plan) = plan else { return Attempt { places, ..Attempt::new(author) } };
     let author = if plan.is_uncommitted() { author.without_committer() } else { author };
     let mut reverted_drift = RevertedDrift::new();
-    for (key, field) in put_back(plan) {
+    for (key, field) in reverted(plan) {
         reverted_drift.entry(key).or_default().push(field);
     }
     Attempt { places, reverted_drift, note: note(plan), ..Attempt::new(author) }
 }
 
-/// Names the fields that a plan puts back, the revisions that had set them, and the values that it applies.
+/// Names the fields that a plan reverts, the revisions that had set them, and the values that it applies.
 fn note(plan: &Plan) -> String {
     let fields: Vec<String> = plan.changes.iter().flat_map(named).collect();
     let values: &[String] = if plan.only_reverts_drift() { &[] } else { plan.changed_values.as_slice() };
-    let notes = [listed("drift put back", &fields, "; "), listed("values changed", values, ", ")];
+    let notes = [listed("drift reverted", &fields, "; "), listed("values changed", values, ", ")];
     notes.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

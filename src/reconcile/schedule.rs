@@ -1,8 +1,8 @@
-//! When a loop looks at its source next: decided from what has happened and the time alone.
+//! When a loop syncs its source next: decided from what has happened and the time alone.
 
 use std::time::{Duration, Instant};
 
-/// How long a source must be quiet before a run.
+/// How long a source must be quiet before a sync.
 pub(super) const QUIET: Duration = Duration::from_millis(150);
 /// The longest wait for a quiet source.
 const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
@@ -12,30 +12,30 @@ const TICK: Duration = Duration::from_secs(1);
 /// What a loop does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// It looks now.
-    Look,
+    /// It syncs now.
+    Sync,
     /// It waits for an event, at most so long.
     Wait(Duration),
 }
 
-/// What decides when a loop looks next.
+/// What decides when a loop syncs next.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    /// When it looks without an event.
+    /// When it syncs without an event.
     due: Instant,
     /// Whether it ignores events until then.
     is_resting: bool,
-    /// The first and the last event since the last look.
+    /// The first and the last event since the last sync.
     burst: Option<(Instant, Instant)>,
 }
 
 impl Schedule {
-    /// A schedule for a look after a time, or sooner if there is an event.
+    /// A schedule for a sync after a time, or sooner if there is an event.
     pub(super) fn within(now: Instant, time: Duration) -> Self {
         Self { due: now + time, is_resting: false, burst: None }
     }
 
-    /// A schedule for a look after a time, whatever happens.
+    /// A schedule for a sync after a time, whatever happens.
     pub(super) fn rest(now: Instant, time: Duration) -> Self {
         Self { is_resting: true, ..Self::within(now, time) }
     }
@@ -58,7 +58,7 @@ impl Schedule {
         let at = self.burst.map_or(self.due, |(first, last)| (last + QUIET).min(first + LONGEST_DEBOUNCE));
         let left = at.saturating_duration_since(now);
         if left.is_zero() {
-            return NextStep::Look;
+            return NextStep::Sync;
         }
         NextStep::Wait(if self.is_idle() { left.min(TICK) } else { left })
     }
@@ -69,20 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_waits_until_events_stop_and_not_for_ever() {
+    fn a_sync_waits_until_events_stop_and_not_for_ever() {
         let (began, ms) = (Instant::now(), Duration::from_millis);
         let mut schedule = Schedule::within(began, ms(30_000));
         assert_eq!(schedule.next(began), NextStep::Wait(TICK));
         assert_eq!(schedule.next(began + ms(29_900)), NextStep::Wait(ms(100)));
-        assert_eq!(schedule.next(began + ms(30_000)), NextStep::Look);
+        assert_eq!(schedule.next(began + ms(30_000)), NextStep::Sync);
         schedule.event(began + ms(1_000));
         assert_eq!(schedule.next(began + ms(1_100)), NextStep::Wait(ms(50)));
         for at in (1_100..3_000).step_by(100) {
             schedule.event(began + ms(at));
-            assert_ne!(schedule.next(began + ms(at)), NextStep::Look, "the folder is not quiet");
+            assert_ne!(schedule.next(began + ms(at)), NextStep::Sync, "the folder is not quiet");
         }
         assert_eq!(schedule.next(began + ms(2_990)), NextStep::Wait(ms(10)));
-        assert_eq!(schedule.next(began + ms(3_000)), NextStep::Look);
+        assert_eq!(schedule.next(began + ms(3_000)), NextStep::Sync);
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
         let mut schedule = Schedule::rest(began, ms(4_000));
         schedule.event(began + ms(10));
         assert_eq!(schedule.next(began + ms(10)), NextStep::Wait(ms(3_990)));
-        assert_eq!(schedule.next(began + ms(4_000)), NextStep::Look);
+        assert_eq!(schedule.next(began + ms(4_000)), NextStep::Sync);
     }
 }

@@ -32,9 +32,9 @@ const MOST_CLASHES: usize = 20;
 /// The most drifted resources that a status lists.
 const MOST_DRIFTED: usize = 20;
 
-/// A look at the manifests.
+/// A sync, as the status shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LookRecord {
+pub(crate) struct SyncRecord {
     /// When it ended.
     pub at: Timestamp,
     /// The commit of the manifests, if known.
@@ -73,7 +73,7 @@ pub(crate) struct RunFindings {
     pub pending: Summary,
     /// The declared resources of other sources.
     pub clashes: Vec<Clash>,
-    /// The number of resources that only others have changed, and that are not put back.
+    /// The number of resources that only others have changed, and that are not reverted.
     pub drifted: usize,
     /// The first resources that others have changed, also if the manifests have.
     pub drift: Vec<DriftedResource>,
@@ -162,14 +162,14 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
 /// The status of a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceStatus {
-    /// The last look.
-    pub attempt: Option<LookRecord>,
-    /// The last look after which the store matched the manifests; from the history if there was none, or after a rollback.
-    pub applied: Option<LookRecord>,
+    /// The last sync.
+    pub attempt: Option<SyncRecord>,
+    /// The last sync after which the store matched the manifests; from the history if there was none, or after a rollback.
+    pub applied: Option<SyncRecord>,
     /// What the last run found.
     pub findings: RunFindings,
-    /// When the loop looks next without an event.
-    pub next_look: Option<Timestamp>,
+    /// When the loop syncs next without an event.
+    pub next_sync: Option<Timestamp>,
     /// Warnings about files that are still being written.
     pub notices: Vec<Item>,
 }
@@ -193,43 +193,43 @@ impl StatusBoard {
         self.status().clone()
     }
 
-    /// The last look after which the store matched the manifests.
-    pub(crate) fn applied(&self) -> Option<LookRecord> {
+    /// The last sync after which the store matched the manifests.
+    pub(crate) fn applied(&self) -> Option<SyncRecord> {
         self.status().applied.clone()
     }
 
-    /// The number of resources that others have changed, and that are not put back.
+    /// The number of resources that others have changed, and that are not reverted.
     pub(crate) fn drifted(&self) -> usize {
         self.status().findings.drifted
     }
 
-    /// Records a look that ran.
-    pub(super) fn record(&self, look: LookRecord, findings: RunFindings, is_synced: bool) {
+    /// Records a sync that ran.
+    pub(super) fn record(&self, sync: SyncRecord, findings: RunFindings, is_synced: bool) {
         let mut status = self.status();
         status.findings = findings;
         if is_synced {
-            status.applied = Some(look.clone());
+            status.applied = Some(sync.clone());
         }
-        status.attempt = Some(look);
+        status.attempt = Some(sync);
     }
 
-    /// Records a look that found a source as synced as the last one did.
-    pub(super) fn confirm(&self, look: LookRecord) {
+    /// Records a sync that found a source as synced as the last one did.
+    pub(super) fn confirm(&self, sync: SyncRecord) {
         let mut status = self.status();
-        status.applied = Some(look.clone());
-        status.attempt = Some(look);
+        status.applied = Some(sync.clone());
+        status.attempt = Some(sync);
     }
 
-    /// Sets the look at the manifests that are in effect, as the history has it.
-    pub(super) fn set_applied(&self, look: Option<LookRecord>) {
-        self.status().applied = look;
+    /// Sets the sync whose manifests are in effect, as the history has it.
+    pub(super) fn set_applied(&self, sync: Option<SyncRecord>) {
+        self.status().applied = sync;
     }
 
     /// Records how long the loop waits from now.
     pub(super) fn waits(&self, now: Timestamp, time: Duration) {
-        // Times are in whole seconds, and a look is not before its time.
+        // Times are in whole seconds, and a sync is not before its time.
         let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-        self.status().next_look = now.checked_add(Duration::from_secs(seconds)).ok();
+        self.status().next_sync = now.checked_add(Duration::from_secs(seconds)).ok();
     }
 
     /// Records warnings about files that are still being written.

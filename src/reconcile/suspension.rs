@@ -1,4 +1,4 @@
-//! Suspended sources, which are looked at and not applied. They are kept beside the store, and its history has their
+//! Suspended sources, which are planned and not applied. They are kept beside the store, and its history has their
 //! begin and end (D84).
 
 use std::{
@@ -95,7 +95,7 @@ pub(crate) struct Suspensions {
     store: Arc<Store>,
     applied: AppliedCommits,
     conditions: SourceEntries<KnownCondition>,
-    /// Read without a lock: a run looks at it inside its commit, and a change of it waits for that commit.
+    /// Read without a lock: a run reads it inside its commit, and a change of it waits for that commit.
     by_source: ArcSwap<BTreeMap<String, Suspension>>,
     /// Held until a change is in the history, so that its order is that of the changes.
     changing: Mutex<()>,
@@ -138,7 +138,7 @@ impl Suspensions {
     }
 
     /// Suspends a source, or resumes it, durably. The history records it, and who did it. Returns the suspension that
-    /// was in effect before. A commit that looks at the suspensions is in the history before the suspension, or does
+    /// was in effect before. A commit that reads the suspensions is in the history before the suspension, or does
     /// not happen.
     pub(crate) fn set(
         &self,

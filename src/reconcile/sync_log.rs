@@ -96,8 +96,8 @@ pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
 fn deed(to: Option<u64>, plan: &Plan) -> String {
     match (to, plan.summary().drift) {
         (Some(to), _) => format!("Rolled back to revision {to}"),
-        (None, 1) if plan.only_reverts_drift() => "Put back 1 drifted resource".to_owned(),
-        (None, count) if plan.only_reverts_drift() => format!("Put back {count} drifted resources"),
+        (None, 1) if plan.only_reverts_drift() => "Reverted 1 drifted resource".to_owned(),
+        (None, count) if plan.only_reverts_drift() => format!("Reverted {count} drifted resources"),
         _ => "Applied".to_owned(),
     }
 }

@@ -1,6 +1,45 @@
-//! The loop that reconciles a store with a source: an event only triggers a run, and a timer covers lost events.
+//! The loop that follows a source: it keeps the store in sync with manifests that change at any time.
+//!
+//! # The problem
+//!
+//! Editors, deployments and Git change manifests, clients change the store, and any of that can happen while the loop works.
+//! Events tell of some of it, late, more than once, or not at all. A loop that applied each event would apply half of a
+//! file, and would never notice what it missed.
+//!
+//! # The idea
+//!
+//! An event only says that something may have changed. It triggers a *sync*: one pass that reads the manifests, compares
+//! all of them with the store, and applies the difference. A sync needs nothing that an earlier one left, so it can be
+//! repeated, postponed or cut short at any time, and the next one makes up for it. A timer triggers one at each interval,
+//! which finds what no event told.
+//!
+//! # What happens to a saved file
+//!
+//! 1. **Trigger.** [`Folders`] notes the event in [`OpenWrites`] and sends a [`Signal`]. [`Schedule`] waits until events pause
+//!    for the debounce, and the wait ends with a [`Trigger`]. Before each sync, a remote repository is fetched if its
+//!    [`FetchSchedule`](super::fetch_schedule::FetchSchedule) says so.
+//! 2. **Writes are quiet.** [`WriteQuiescence`] knows the files that are incomplete. The sync waits for them, and is
+//!    tried again (D92). It asks again after the next step, because only manifests tell which values they take.
+//! 3. **Read.** Files to [`Prepared`]. If nothing has changed since the last sync ([`Settled`]), or since a run of an
+//!    earlier process (`remembered`), the sync ends here.
+//! 4. **Plan.** [`Prepared`] and a Snapshot to [`Planned`](super::Planned).
+//! 5. **Decide.** Errors, a rollback, the deletion limit, a suspension and drift, in this order: what of the plan may be
+//!    applied, or why nothing is (`run::decision`). The plan and the decision are repeated if others commit meanwhile.
+//! 6. **Apply.** One commit, or none if there is nothing to do. Inside it, a suspension has the last word.
+//! 7. **Report.** A [`RunReport`] to the status, the health and the history of the source, and to whoever listens if it is
+//!    new (`record`).
+//!
+//! `sync` has all of a sync, and [`run`](super::run) the steps from the plan on.
+//!
+//! # What it never does
+//!
+//! - It applies no part of a reading: an incomplete file, or one invalid file of a source that is not isolated, keeps the last
+//!   good state in service.
+//! - It does not end by itself: an error is a result, and after a panic it goes on with a pause.
+//! - It does not run beside another loop of its source, nor after it was asked to stop or suspended.
 
-mod look;
+mod record;
+mod sync;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -20,14 +59,14 @@ use super::{
     drift::DriftPolicy,
     fight::Repairs,
     folders::Folders,
-    following::{FollowedSource, Following, Handle, INTERVAL, Signal, SourceLocation},
     measure,
-    run::RunReport,
+    open_writes::OpenWrites,
+    report::RunReport,
     schedule::{NextStep, Schedule},
     settled::Settled,
-    stillness::Stillness,
+    source_handle::{FollowedSource, INTERVAL, LoopGuard, Signal, SourceHandle, SourceLocation},
     suspension::Suspensions,
-    writes::Writes,
+    write_quiescence::WriteQuiescence,
 };
 use crate::{
     background::lower_priority,
@@ -47,7 +86,7 @@ pub fn follow(
     options: Options,
     paths: &[PathBuf],
     report: impl FnMut(RunReport, &Author) + Send + 'static,
-) -> notify::Result<Handle> {
+) -> notify::Result<LoopGuard> {
     let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
@@ -59,7 +98,7 @@ pub fn follow(
         location,
         is_suspended: false,
         drift: DriftPolicy::Enforce,
-        fetching: None,
+        fetches: None,
         lineage: None,
         values: Arc::default(),
         observer: None,
@@ -71,7 +110,7 @@ pub fn follow(
 pub(crate) struct WatchedSource {
     source: FollowedSource,
     folders: Folders,
-    writes: Arc<Writes>,
+    writes: Arc<OpenWrites>,
     depth: ReadingDepth,
     signals: Sender<Signal>,
     received: Receiver<Signal>,
@@ -81,11 +120,11 @@ impl WatchedSource {
     /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
     pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
         let (signals, received) = channel();
-        let (events, writes, depth) = (signals.clone(), Arc::new(Writes::default()), ReadingDepth::default());
+        let (events, writes, depth) = (signals.clone(), Arc::new(OpenWrites::default()), ReadingDepth::default());
         let reading = depth.clone();
         let folders = Folders::watch(&source.watched, Arc::clone(&writes), move || {
             reading.hurry();
-            let _ = events.send(Signal::Look);
+            let _ = events.send(Signal::Sync);
         })?;
         Ok(Self { source, folders, writes, depth, signals, received })
     }
@@ -96,17 +135,17 @@ impl WatchedSource {
         self,
         store: Arc<Store>,
         suspensions: Arc<Suspensions>,
-        before: Option<&Following>,
+        before: Option<&SourceHandle>,
         report: impl FnMut(RunReport, &Author) + Send + 'static,
-    ) -> notify::Result<Handle> {
+    ) -> notify::Result<LoopGuard> {
         let (mut watch, received) = self.into_loop(store, suspensions, before, Clock::default(), report);
-        let following = watch.following();
-        let (looked, first) = oneshot::channel();
+        let handle = watch.handle();
+        let (synced, first) = oneshot::channel();
         let thread = std::thread::Builder::new().name("reconcile".into()).spawn(move || {
             lower_priority();
-            watch.run(&received, looked);
+            watch.run(&received, synced);
         });
-        Ok(Handle::new(following, first, thread.map_err(notify::Error::io)?))
+        Ok(LoopGuard::new(handle, first, thread.map_err(notify::Error::io)?))
     }
 
     /// The loop, which does nothing yet, and the other end of its signals.
@@ -114,16 +153,16 @@ impl WatchedSource {
         self,
         store: Arc<Store>,
         suspensions: Arc<Suspensions>,
-        before: Option<&Following>,
+        before: Option<&SourceHandle>,
         clock: Clock,
         report: F,
     ) -> (Loop<F>, Receiver<Signal>) {
         let Self { source, folders, writes, depth, signals, received } = self;
-        let following = Arc::new(Following::new(&source, suspensions, signals, before, clock.clone()));
+        let handle = Arc::new(SourceHandle::new(&source, suspensions, signals, before, clock.clone()));
         let mut options = source.options;
         let recorder = Arc::new(Recorder::again(Arc::clone(&options.tree), depth.clone()));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
-        let stillness = Stillness::new(&options.source, writes);
+        let quiescence = WriteQuiescence::new(&options.source, writes);
         let new = Loop {
             store,
             options,
@@ -134,13 +173,13 @@ impl WatchedSource {
             settled: None,
             prepared: None,
             repairs: Repairs::default(),
-            following,
-            stillness,
+            handle,
+            quiescence,
             searched: None,
             depth,
             reading: None,
             read_in_full: None,
-            reason: LookReason::Time,
+            trigger: Trigger::Timer,
             clock,
         };
         (new, received)
@@ -159,37 +198,37 @@ pub(super) struct Loop<F> {
     settled: Option<Settled>,
     /// What the last run read.
     prepared: Option<Prepared>,
-    /// What was put back lately.
+    /// What was reverted lately.
     repairs: Repairs,
-    following: Arc<Following>,
+    handle: Arc<SourceHandle>,
     /// The files that are still being written.
-    stillness: Stillness,
+    quiescence: WriteQuiescence,
     /// The revision at which the history was searched for the manifests that are in effect.
     searched: Option<u64>,
-    /// How much of the files the look reads.
+    /// How much of the files the sync reads.
     depth: ReadingDepth,
     /// When the last reading began.
     reading: Option<Instant>,
-    /// When a look last read all files.
+    /// When a sync last read all files.
     read_in_full: Option<Instant>,
-    /// Why the loop looks now.
-    reason: LookReason,
+    /// Why the loop syncs now.
+    trigger: Trigger,
     clock: Clock,
 }
 
-/// Why the loop looks.
+/// Why the loop syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LookReason {
+enum Trigger {
     /// There was an event, or it waited for a file.
     Event,
     /// It is time, or the paths lead elsewhere. An event may be missing.
-    Time,
+    Timer,
 }
 
 /// How a turn of the loop ended.
 enum TurnEnd {
-    /// It looked at the source.
-    Looked,
+    /// It synced the source, whatever came of it.
+    Synced,
     /// It waits so long for a file that is still being written.
     Waits(Duration),
     /// It panicked, and rests so long.
@@ -197,53 +236,53 @@ enum TurnEnd {
 }
 
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
-    /// The status of the loop, and a way to control it.
-    pub(super) fn following(&self) -> Arc<Following> {
-        Arc::clone(&self.following)
+    /// The handle of the source.
+    pub(super) fn handle(&self) -> Arc<SourceHandle> {
+        Arc::clone(&self.handle)
     }
 
-    /// Looks again and again until it is asked to stop. `looked` is told when the first look is over.
-    pub(super) fn run(&mut self, received: &Receiver<Signal>, looked: oneshot::Sender<()>) {
-        let _gone = Gone(Arc::clone(&self.following));
-        let (mut looked, mut rested) = (Some(looked), None);
+    /// Syncs again and again until it is asked to stop. `synced` is told when the first sync is over.
+    pub(super) fn run(&mut self, received: &Receiver<Signal>, synced: oneshot::Sender<()>) {
+        let _gone = Gone(Arc::clone(&self.handle));
+        let (mut synced, mut rested) = (Some(synced), None);
         loop {
             self.fetch();
             let end = self.turn(rested);
             rested = match end {
                 TurnEnd::Rests(rest) => Some(rest),
-                TurnEnd::Looked | TurnEnd::Waits(_) => None,
+                TurnEnd::Synced | TurnEnd::Waits(_) => None,
             };
-            // What waits for a file has not looked at the source.
+            // What waits for a file has not synced.
             if !matches!(end, TurnEnd::Waits(_))
-                && let Some(looked) = looked.take()
+                && let Some(synced) = synced.take()
             {
-                let _ = looked.send(());
+                let _ = synced.send(());
             }
-            if self.following.is_stopping() {
+            if self.handle.is_stopping() {
                 return;
             }
-            let Some(reason) = self.wait(received, &end) else { return };
-            self.reason = reason;
+            let Some(trigger) = self.wait(received, &end) else { return };
+            self.trigger = trigger;
         }
     }
 
-    /// Waits for the next look, and returns its reason. Returns none if the loop should stop.
-    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> Option<LookReason> {
-        let (now, patience) = (self.clock.now(), self.patience());
+    /// Waits for the trigger of the next sync. Returns none if the loop should stop.
+    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> Option<Trigger> {
+        let (now, idle_wait) = (self.clock.now(), self.idle_wait());
         let mut schedule = match *end {
-            TurnEnd::Looked => Schedule::within(now, patience),
-            TurnEnd::Waits(time) => Schedule::within(now, time.min(patience)),
+            TurnEnd::Synced => Schedule::within(now, idle_wait),
+            TurnEnd::Waits(time) => Schedule::within(now, time.min(idle_wait)),
             TurnEnd::Rests(time) => Schedule::rest(now, time),
         };
         loop {
             let NextStep::Wait(time) = schedule.next(self.clock.now()) else {
-                let is_timely = matches!(end, TurnEnd::Looked) && schedule.is_idle();
-                return Some(if is_timely { LookReason::Time } else { LookReason::Event });
+                let is_timer = matches!(end, TurnEnd::Synced) && schedule.is_idle();
+                return Some(if is_timer { Trigger::Timer } else { Trigger::Event });
             };
             match self.clock.wait(received, time) {
-                Ok(Signal::Look) => schedule.event(self.clock.now()),
+                Ok(Signal::Sync) => schedule.event(self.clock.now()),
                 Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => {
-                    return Some(LookReason::Time);
+                    return Some(Trigger::Timer);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
@@ -251,34 +290,40 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Begins to read the files. Those that seem not to have changed are read when it is time to look and until something
-    /// is saved, and if no look has read all of them for long: a file system may not show every change (D74).
+    /// How long the loop may wait without an event: the end of a rest is not noticed later than it is due.
+    fn idle_wait(&self) -> Duration {
+        let longest = self.handle.idle_wait();
+        self.repairs.rests(self.clock.now()).map_or(longest, |rest| rest.min(longest))
+    }
+
+    /// Begins to read the files. Those that seem not to have changed are read if no event triggered the sync, until something
+    /// is saved, and if no sync has read all of them for long: a file system may not show every change (D74).
     fn begin_reading(&mut self) {
         let now = self.clock.now();
         if self.depth.is_full() {
             self.read_in_full = self.reading;
         }
         self.reading = Some(now);
-        let longest = 2 * self.following.interval;
+        let longest = 2 * self.handle.interval;
         let is_overdue = |last: Instant| now.saturating_duration_since(last) >= longest;
         if self.read_in_full.is_none_or(is_overdue) {
             self.depth.read_all();
-        } else if self.reason == LookReason::Time {
+        } else if self.trigger == Trigger::Timer {
             self.depth.read_all_until_saved();
         } else {
             self.depth.read_changed();
         }
-        self.stillness.begin();
+        self.quiescence.begin();
         self.recorder.begin_look();
     }
 
-    /// Fetches a remote repository if that is due, before the run: a suspension must not wait for a slow server.
+    /// Fetches a remote repository if that is due, before the sync: a suspension must not wait for a slow server.
     fn fetch(&mut self) {
-        let following = Arc::clone(&self.following);
-        let Some(fetching) = &following.fetching else { return };
-        let has_turned = fetching.fetch_if_due(&mut || {
-            following.health.beat();
-            !following.is_stopping()
+        let handle = Arc::clone(&self.handle);
+        let Some(fetches) = &handle.fetches else { return };
+        let has_turned = fetches.fetch_if_due(&mut || {
+            handle.health.beat();
+            !handle.is_stopping()
         });
         if has_turned {
             // The status has changed, even if the manifests have not.
@@ -286,40 +331,40 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
     }
 
-    /// Runs once and catches a panic. `rested` is the pause after the last one.
+    /// Syncs once and catches a panic. `rested` is the pause after the last one.
     fn turn(&mut self, rested: Option<Duration>) -> TurnEnd {
-        let following = Arc::clone(&self.following);
-        let _running = following.running();
-        self.following.health.begin();
+        let handle = Arc::clone(&self.handle);
+        let _running = handle.running();
+        self.handle.health.begin();
         let began = Instant::now();
         // A panic loses at most this loop's state: the store changes only by atomic commits.
-        let end = match catch_unwind(AssertUnwindSafe(|| self.look())) {
-            Ok(None) => TurnEnd::Looked,
+        let end = match catch_unwind(AssertUnwindSafe(|| self.sync())) {
+            Ok(None) => TurnEnd::Synced,
             Ok(Some(time)) => TurnEnd::Waits(time),
             Err(_) => TurnEnd::Rests(rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST))),
         };
         if let TurnEnd::Rests(rest) = end {
             self.settled = None;
             measure("panicked", began);
-            tracing::error!(source = following.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
+            tracing::error!(source = handle.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
             let found = vec![fault.help("report it with the panic message in the log; the loop continues")];
             // The manifests or the report may have panicked.
             let _ = catch_unwind(AssertUnwindSafe(|| self.fail(found)));
         }
-        following.status.notice(&self.stillness.notices());
+        handle.status.notice(&self.quiescence.notices());
         let time = match end {
-            TurnEnd::Looked => self.patience(),
+            TurnEnd::Synced => self.idle_wait(),
             TurnEnd::Waits(time) | TurnEnd::Rests(time) => time,
         };
-        following.status.waits(self.clock.time(), time);
-        self.following.health.end();
+        handle.status.waits(self.clock.time(), time);
+        self.handle.health.end();
         end
     }
 }
 
 /// Records that the thread of the loop has ended, even by a panic.
-struct Gone(Arc<Following>);
+struct Gone(Arc<SourceHandle>);
 
 impl Drop for Gone {
     fn drop(&mut self) {

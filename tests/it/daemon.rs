@@ -194,14 +194,14 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let tree = Shaky { disk, panics: AtomicBool::new(true) };
     let (sender, reports) = mpsc::channel();
     let mut panics = true;
-    let handle = follow(Arc::clone(&store), Options::new(tree), &paths, move |report, _| {
+    let guard = follow(Arc::clone(&store), Options::new(tree), &paths, move |report, _| {
         let applied = matches!(report, RunReport::Applied { .. });
         let _ = sender.send(report);
         if applied && std::mem::take(&mut panics) {
             panic!("on purpose");
         }
     });
-    let handle = handle.unwrap();
+    let guard = guard.unwrap();
     let internal = |report: &RunReport| match report {
         RunReport::Failed(found) => found.iter().all(|it| it.code == Name::Code(Code::Internal)),
         _ => false,
@@ -209,7 +209,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let next = || reports.recv_timeout(PATIENCE).unwrap();
     let first = next();
     assert!(internal(&first), "{first:?}");
-    let following = handle.following();
+    let following = guard.handle();
     let health = &following.health;
     assert_eq!(health.condition().reason, Reason::Panicked);
     assert!(matches!(next(), RunReport::Applied { .. }), "the next run does its work");
@@ -217,7 +217,7 @@ fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     assert!(internal(&report), "its report has panicked: {report:?}");
     assert!(matches!(next(), RunReport::InSync { unchanged: 1, .. }));
     assert_eq!(health.verdict(), Verdict::Ready);
-    drop(handle);
+    drop(guard);
     assert_eq!(store.snapshot().revision, 1);
 }
 

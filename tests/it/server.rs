@@ -15,7 +15,7 @@ use std::{
 use edgewright::{
     Disk, Options, Store,
     resources::{AnyResource, ApiKey, Author, Id, Key, Kind, Operation, Owner, Role, fresh_id, new_token, now},
-    server::{App, Handle, Settings, bind, follow, router},
+    server::{App, LoopGuard, Settings, bind, follow, router},
     storage::Commit,
 };
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
     folder: Option<TempDir>,
     /// The loop of the source that it follows, and its manifests.
-    followed: Option<(Handle, TempDir)>,
+    followed: Option<(LoopGuard, TempDir)>,
 }
 
 impl Server {
@@ -82,7 +82,7 @@ impl Server {
         let secret = folder.path().join("hook.secret");
         std::fs::write(&secret, HOOK_SECRET).unwrap();
         let followed = source.map(|(source, manifest)| applied(&store, source, manifest));
-        let following = followed.iter().map(|(handle, _)| handle.following());
+        let following = followed.iter().map(|(guard, _)| guard.handle());
         let app = App::new(Arc::clone(&store), settings).following(following).git_hook(secret);
         let router = router(app.max_watchers(MOST_WATCHERS).stopped_by(&listener));
         let (stop, stopped) = oneshot::channel();
@@ -245,7 +245,7 @@ fn usual_settings() -> Settings {
 }
 
 /// Follows a source with one manifest, and waits until it is applied.
-fn applied(store: &Arc<Store>, source: &str, manifest: &str) -> (Handle, TempDir) {
+fn applied(store: &Arc<Store>, source: &str, manifest: &str) -> (LoopGuard, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let manifests = folder.path().join("m");
     fs::create_dir(&manifests).unwrap();
@@ -253,7 +253,7 @@ fn applied(store: &Arc<Store>, source: &str, manifest: &str) -> (Handle, TempDir
     let options = Options { source: source.to_owned(), ..Options::new(Disk::new([&manifests])) };
     let mut handle = follow(Arc::clone(store), options, std::slice::from_ref(&manifests), |_, _| {}).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(handle.first_look());
+    runtime.block_on(handle.first_sync());
     (handle, folder)
 }
 

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     model::code::Code,
-    reconcile::followed::FollowedList,
+    reconcile::source_registry::SourceRegistry,
     store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -125,7 +125,7 @@ pub(crate) fn install() {
 
 /// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
 /// reconcile loop is stuck.
-pub(super) async fn keep_up(following: FollowedList) {
+pub(super) async fn keep_up(following: SourceRegistry) {
     let mut interval = tokio::time::interval(UPKEEP);
     // The sources whose loop is stuck.
     let mut down: BTreeSet<String> = BTreeSet::new();

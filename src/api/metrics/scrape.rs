@@ -8,7 +8,7 @@ use super::exposition::{Exposition, Labels};
 use crate::{
     api::App,
     model::build,
-    reconcile::{following::Following, health::Status},
+    reconcile::{health::Status, source_handle::SourceHandle},
 };
 
 /// The `id` of the certificate of the server itself.
@@ -99,10 +99,10 @@ fn store(app: &App, page: &mut Exposition) {
 }
 
 /// A value of a followed source.
-type OfSource = fn(&Following) -> f64;
+type OfSource = fn(&SourceHandle) -> f64;
 
 /// The state of each followed source.
-fn followed(all: &[Arc<Following>], page: &mut Exposition) {
+fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
     let gauges: [(&str, &str, OfSource); 5] = [
         ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
             flag(it.health.is_up())

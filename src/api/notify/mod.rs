@@ -31,7 +31,7 @@ use ureq::Agent;
 use super::change::ChangeFilter;
 use crate::{
     model::{code::Code, diagnostic::Diagnostic},
-    reconcile::following::{Following, SourceObserver},
+    reconcile::source_handle::{SourceHandle, SourceObserver},
     store::{Store, engine::Query, ids_and_clock},
     text::escaped,
 };
@@ -110,7 +110,7 @@ impl fmt::Debug for Outbox {
 }
 
 impl SourceObserver for Outbox {
-    fn observe(&self, following: &Following) {
+    fn observe(&self, following: &SourceHandle) {
         let now = OnceCell::new();
         let now = || now.get_or_init(|| SourceNow::of(following));
         self.transitions.note_source(

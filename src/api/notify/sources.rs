@@ -22,9 +22,9 @@ use crate::{
     },
     plan::format::json::Item,
     reconcile::{
-        following::Following,
         health::{Condition, Reason},
-        status::{LookRecord, SourceStatus},
+        source_handle::SourceHandle,
+        status::{SourceStatus, SyncRecord},
         suspension::Suspension,
     },
 };
@@ -69,7 +69,7 @@ struct NotifiedError<'a> {
 
 /// What a source shows at one moment.
 pub(super) struct SourceNow<'f> {
-    following: &'f Following,
+    following: &'f SourceHandle,
     condition: Condition,
     status: SourceStatus,
     suspension: Option<Suspension>,
@@ -77,7 +77,7 @@ pub(super) struct SourceNow<'f> {
 
 impl<'f> SourceNow<'f> {
     /// Looks at a source.
-    pub(super) fn of(following: &'f Following) -> Self {
+    pub(super) fn of(following: &'f SourceHandle) -> Self {
         let suspension = following.suspension();
         // The loop writes the status first.
         let condition = following.health.condition();
@@ -129,7 +129,7 @@ impl<'f> SourceNow<'f> {
         self.status.findings.diagnostics.iter().filter(|(_, it)| it.severity == Severity::Error)
     }
 
-    fn attempt(&self) -> Option<&LookRecord> {
+    fn attempt(&self) -> Option<&SyncRecord> {
         self.status.attempt.as_ref()
     }
 
@@ -255,6 +255,6 @@ fn in_words(state: &str) -> String {
 }
 
 /// The commit of a look and its author, for a text.
-fn commit_of(look: &LookRecord) -> Option<String> {
+fn commit_of(look: &SyncRecord) -> Option<String> {
     Some(commit_text(look.commit.as_deref()?, look.commit_author.as_ref()))
 }

@@ -341,7 +341,7 @@ impl<'a> ReconciliationJob<'a> {
         match (&planned.plan, revision) {
             (Some(plan), Some(revision)) => {
                 sync_log::applied(&author, plan, revision);
-                self.app.following.look_after(&self.options.source, plan);
+                self.app.following.request_syncs_after(&self.options.source, plan);
             }
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
@@ -468,7 +468,7 @@ pub(super) fn is_followed(app: &App, source: &str) -> bool {
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
 fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut Planned) {
     let source = prepared.options.source.as_str();
-    if let Err(error) = drift::tell(store, source, snapshot, planned, prepared.sees()) {
+    if let Err(error) = drift::find_drift(store, source, snapshot, planned, prepared.sees()) {
         tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
     }
 }

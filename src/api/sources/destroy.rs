@@ -119,7 +119,7 @@ impl DestroyJob<'_> {
         let Some(plan) = &planned.plan else { return Err(no_plan()) };
         if let Some(revision) = revision {
             sync_log::applied(&self.destroy.author(Some(caller)), plan, revision);
-            self.app.following.look_after(&self.destroy.source, plan);
+            self.app.following.request_syncs_after(&self.destroy.source, plan);
         }
         let mut response = answer("destroy", &planned, self.outcome(&planned)?, revision)?;
         let changes = people_changes(&plan.each_operation());

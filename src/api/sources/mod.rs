@@ -31,7 +31,7 @@ use crate::{
         json,
         secret::Secrets,
     },
-    reconcile::{following::Following, status::SourceStatus, suspension::Suspension},
+    reconcile::{source_handle::SourceHandle, status::SourceStatus, suspension::Suspension},
     store::StoreError,
     text::printable,
 };
@@ -140,7 +140,7 @@ pub(super) async fn resume(app: Arc<App>, name: String, request: Request<Body>) 
 async fn change(
     app: Arc<App>,
     name: String,
-    change: impl FnOnce(&Following) -> Result<Option<Suspension>, StoreError> + Send + 'static,
+    change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     blocking(app, move |app| {
         let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
@@ -184,7 +184,7 @@ fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     let followed = app.following.now();
     let all: Vec<(&str, SourceStatus)> =
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
-    let view = |following: &Arc<Following>| {
+    let view = |following: &Arc<SourceHandle>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
         SourceView::of(following, &all, count, &app.site.base_url)
     };

@@ -19,9 +19,9 @@ use crate::{
     },
     plan::format::json::{Item, Spot},
     reconcile::{
-        following::Following,
         health::{Condition, Reason, Status},
-        status::{LookRecord, SourceStatus},
+        source_handle::SourceHandle,
+        status::{SourceStatus, SyncRecord},
         suspension::Suspension,
     },
     store::history::rejected::AppliedManifests,
@@ -248,7 +248,7 @@ pub(crate) struct SourceList {
 
 impl SourceView {
     /// The status of a source that owns so many resources. `others` are all sources of the server.
-    pub(super) fn of(following: &Following, others: &[(&str, SourceStatus)], owned: usize, base_url: &str) -> Self {
+    pub(super) fn of(following: &SourceHandle, others: &[(&str, SourceStatus)], owned: usize, base_url: &str) -> Self {
         let condition = following.health.condition();
         let status = following.status.current();
         let findings = &status.findings;
@@ -273,7 +273,7 @@ impl SourceView {
             pending_delete: pending.delete,
             drifted: findings.drifted,
         };
-        let look = |look: &LookRecord| LookView {
+        let look = |look: &SyncRecord| LookView {
             at: look.at.to_string(),
             commit: look.commit.clone().unwrap_or_default(),
             tag: look.tag.clone().unwrap_or_default(),
@@ -295,7 +295,7 @@ impl SourceView {
             applied_by: None,
             suspension: suspension.map(SuspensionView::of),
             replaced_suspension: None,
-            next_look_at: status.next_look.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+            next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),

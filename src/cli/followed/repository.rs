@@ -12,7 +12,7 @@ use crate::{
         code::Code,
         fault::{Fault, Path as FieldPath},
     },
-    reconcile::following::SourceLocation,
+    reconcile::source_handle::SourceLocation,
 };
 
 /// A repository to follow.

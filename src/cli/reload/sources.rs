@@ -17,9 +17,9 @@ use crate::{
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     reconcile::{
         drift::DriftPolicy,
-        followed::FollowedList,
-        following::{FollowedSource, Following, Handle, LONGEST_START, SourceObserver},
         health::Reason,
+        source_handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
+        source_registry::SourceRegistry,
         suspension::Suspensions,
         watch::WatchedSource,
     },
@@ -61,8 +61,8 @@ pub(in crate::cli) struct LiveSources<'a> {
     suspensions: Option<Arc<Suspensions>>,
     /// Where remote repositories are fetched to; none before a source has one.
     mirrors: Option<Arc<Mirrors>>,
-    running: Vec<(ConfiguredSource, Handle)>,
-    list: FollowedList,
+    running: Vec<(ConfiguredSource, LoopGuard)>,
+    list: SourceRegistry,
     /// Who looks at the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
 }
@@ -76,7 +76,7 @@ impl<'a> LiveSources<'a> {
         format: LogFormat,
         store: Arc<Store>,
     ) -> Self {
-        let (running, list) = (Vec::new(), FollowedList::default());
+        let (running, list) = (Vec::new(), SourceRegistry::default());
         let (suspensions, mirrors, observer) = (None, None, None);
         Self { loading, ownership, drift, format, store, suspensions, mirrors, running, list, observer }
     }
@@ -88,7 +88,7 @@ impl<'a> LiveSources<'a> {
     }
 
     /// The list for the API. It changes with the sources.
-    pub(in crate::cli) fn list(&self) -> FollowedList {
+    pub(in crate::cli) fn list(&self) -> SourceRegistry {
         self.list.clone()
     }
 
@@ -104,7 +104,7 @@ impl<'a> LiveSources<'a> {
         wanted: Vec<ConfiguredSource>,
     ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
         self.follow(wanted, FollowedFrom::Start)?;
-        let looks: Vec<_> = self.running.iter_mut().map(|(_, handle)| handle.first_look()).collect();
+        let looks: Vec<_> = self.running.iter_mut().map(|(_, guard)| guard.first_sync()).collect();
         Ok(async move {
             let all = async {
                 for look in looks {
@@ -131,8 +131,8 @@ impl<'a> LiveSources<'a> {
         let mut unseen = Vec::new();
         loop {
             unseen.clear();
-            for (source, handle) in &mut self.running {
-                if is_new(&source.name) && !handle.has_looked() {
+            for (source, guard) in &mut self.running {
+                if is_new(&source.name) && !guard.has_synced() {
                     unseen.push(source.name.clone());
                 }
             }
@@ -141,13 +141,13 @@ impl<'a> LiveSources<'a> {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let has_failed = |handle: &Handle| {
-            let reason = handle.following().health.condition().reason;
+        let has_failed = |guard: &LoopGuard| {
+            let reason = guard.handle().health.condition().reason;
             let refused = matches!(reason, Reason::Invalid | Reason::Refused);
             refused || matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
         };
         let seen = self.running.iter().filter(|(source, _)| is_new(&source.name) && !unseen.contains(&source.name));
-        let failed = seen.filter(|(_, handle)| has_failed(handle)).map(|(source, _)| source.name.clone());
+        let failed = seen.filter(|(_, guard)| has_failed(guard)).map(|(source, _)| source.name.clone());
         (failed.collect(), unseen)
     }
 
@@ -167,20 +167,20 @@ impl<'a> LiveSources<'a> {
         };
         self.suspensions.clone_from(&suspensions);
 
-        let named = |(source, handle): (ConfiguredSource, Handle)| (source.name.clone(), (source, handle));
-        let mut before: BTreeMap<String, (ConfiguredSource, Handle)> =
+        let named = |(source, guard): (ConfiguredSource, LoopGuard)| (source.name.clone(), (source, guard));
+        let mut before: BTreeMap<String, (ConfiguredSource, LoopGuard)> =
             std::mem::take(&mut self.running).into_iter().map(named).collect();
         let (mut changes, mut failed) = (SourceChanges::default(), None);
-        let mut replaced: Vec<Handle> = Vec::new();
+        let mut replaced: Vec<LoopGuard> = Vec::new();
         for source in wanted {
             let known = before.remove(&source.name);
             let (Some(watched), Some(suspensions)) = (watched.remove(&source.name), &suspensions) else {
                 self.running.extend(known);
                 continue;
             };
-            let taken_over = known.as_ref().map(|(_, handle)| handle.following());
+            let taken_over = known.as_ref().map(|(_, guard)| guard.handle());
             match self.begin(watched, Arc::clone(suspensions), taken_over.as_deref()) {
-                Ok(handle) => {
+                Ok(guard) => {
                     let name = source.name.clone();
                     match known {
                         Some((_, old)) => {
@@ -189,12 +189,12 @@ impl<'a> LiveSources<'a> {
                         }
                         None => {
                             if from == FollowedFrom::Reload {
-                                handle.following().health.set_optional();
+                                guard.handle().health.set_optional();
                             }
                             changes.added.push(name);
                         }
                     }
-                    self.running.push((source, handle));
+                    self.running.push((source, guard));
                 }
                 Err(error) => {
                     failed = Some(not_watched(&source.name, &error));
@@ -203,18 +203,18 @@ impl<'a> LiveSources<'a> {
             }
         }
         let mut removed = Vec::new();
-        for (name, (_, handle)) in before {
-            handle.retire();
+        for (name, (_, guard)) in before {
+            guard.retire();
             changes.removed.push(name);
-            removed.push(handle);
+            removed.push(guard);
         }
         // Requests see the new loops before the old ones have ended: a loop that has ended is not ready.
-        self.list.set(self.running.iter().map(|(_, handle)| handle.following()).collect());
+        self.list.set(self.running.iter().map(|(_, guard)| guard.handle()).collect());
         // Their runs end at the next step, and the new loops wait for that.
-        replaced.iter().for_each(|handle| handle.following().stop());
+        replaced.iter().for_each(|guard| guard.handle().stop());
         drop(replaced);
-        for handle in removed {
-            handle.finish(|| self.list.is_stopping());
+        for guard in removed {
+            guard.finish(|| self.list.is_stopping());
         }
         self.drop_mirrors();
         failed.map_or(Ok(changes), Err)
@@ -248,12 +248,12 @@ impl<'a> LiveSources<'a> {
         &self,
         source: WatchedSource,
         suspensions: Arc<Suspensions>,
-        before: Option<&Following>,
-    ) -> notify::Result<Handle> {
+        before: Option<&SourceHandle>,
+    ) -> notify::Result<LoopGuard> {
         let (reported, format, list) = (Arc::clone(&self.store), self.format, self.list.clone());
         source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
             if let (Author::Source { source, .. }, Some(plan)) = (author, report.applied_plan()) {
-                list.look_after(source, plan);
+                list.request_syncs_after(source, plan);
             }
             log::run(format, &report, author, reported.snapshot().revision);
         })

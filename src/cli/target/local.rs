@@ -125,7 +125,7 @@ impl Local {
         let mut planned = during("Planning", || plan(&self.options, &snapshot));
         // A plan is right without it, and a damaged history is reported by `history verify`.
         if let Some(store) = &self.store
-            && let Err(error) = drift::tell(store, &self.options.source, &snapshot, &mut planned, None)
+            && let Err(error) = drift::find_drift(store, &self.options.source, &snapshot, &mut planned, None)
         {
             say(&format!("Drift is not shown: {error}"));
         }

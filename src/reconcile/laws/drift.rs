@@ -4,7 +4,7 @@ use super::*;
 use crate::model::drift::DriftState;
 use crate::reconcile::{
     Planned,
-    drift::{hold, tell},
+    drift::{find_drift, hold},
 };
 
 /// Plans a world, and tells drift.
@@ -13,7 +13,7 @@ fn told(store: &Store, world: &Estate) -> Planned {
     let planned = Planned::without_manifests(&snapshot, planned(&snapshot, world));
     assert!(planned.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty()));
     let mut planned = Planned { desired: Arc::new(world.clone()), ..planned };
-    tell(store, SOURCE, &snapshot, &mut planned, None).unwrap();
+    find_drift(store, SOURCE, &snapshot, &mut planned, None).unwrap();
     planned
 }
 

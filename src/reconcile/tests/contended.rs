@@ -21,7 +21,8 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        run::{OnDrift, RunReport, RunResult, run_once},
+        report::RunReport,
+        run::{self, OnDrift, RunMode, RunResult},
     },
     store::{
         Commit, Store, StoreError,
@@ -115,7 +116,8 @@ fn prepared(metadata: &str) -> Prepared {
 }
 
 fn run(store: &Store, metadata: &str) -> RunResult {
-    run_once(store, &prepared(metadata), &[], OnDrift::Report, &|| true, |_, _| {})
+    let mode = RunMode::Apply { on_drift: OnDrift::Report, changed_values: &[], may_apply: &|| true };
+    run::run(store, &prepared(metadata), mode, |_, _| {})
 }
 
 fn commit(store: &Store, operation: Operation) {

@@ -20,9 +20,10 @@ use crate::{
         Options, Prepared,
         clock::Clock,
         drift::DriftPolicy,
-        following::{FollowedSource, Following, INTERVAL, SourceLocation},
         health::Reason,
-        run::{OnDrift, RunReport, run_once},
+        report::RunReport,
+        run::{OnDrift, RunMode, RunResult, run},
+        source_handle::{FollowedSource, INTERVAL, SourceHandle, SourceLocation},
         suspension::{Suspension, Suspensions},
         watch::WatchedSource,
     },
@@ -68,7 +69,7 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
         location: SourceLocation::default(),
         is_suspended: false,
         drift: DriftPolicy::Enforce,
-        fetching: None,
+        fetches: None,
         lineage: None,
         values: Arc::default(),
         observer: None,
@@ -77,6 +78,11 @@ fn source(tree: Arc<dyn Tree>) -> FollowedSource {
 
 fn suspension(reason: &str) -> Suspension {
     Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
+}
+
+fn applied(store: &Store, prepared: &Prepared, may_apply: &dyn Fn() -> bool) -> RunResult {
+    let mode = RunMode::Apply { on_drift: OnDrift::Revert, changed_values: &[], may_apply };
+    run(store, prepared, mode, |_, _| {})
 }
 
 #[test]
@@ -91,24 +97,24 @@ fn a_suspension_does_not_wait_for_a_run_that_is_stuck_and_that_then_applies_noth
         let _ = reported.send(report.condition().0);
     };
     let watched = WatchedSource::new(source(Arc::new(tree))).unwrap();
-    let handle = watched.start(Arc::clone(&store), suspensions, None, report).unwrap();
+    let guard = watched.start(Arc::clone(&store), suspensions, None, report).unwrap();
     has_begun.recv_timeout(LONG).unwrap();
 
-    let following = handle.following();
-    let (suspending, (done, is_done)) = (Arc::clone(&following), channel());
+    let handle = guard.handle();
+    let (suspending, (done, is_done)) = (Arc::clone(&handle), channel());
     thread::spawn(move || {
         let _ = done.send(suspending.set_suspension(Some(suspension("a fix")), Author::Local).unwrap());
     });
     assert_eq!(is_done.recv_timeout(LONG).unwrap(), None, "nothing is replaced");
-    assert_eq!(following.suspension().unwrap().reason, "a fix");
+    assert_eq!(handle.suspension().unwrap().reason, "a fix");
     drop(go_on);
     // The stuck run has no result. The next one reports what it would do.
     assert_eq!(reports.recv_timeout(LONG).unwrap(), Reason::Suspended);
     assert_eq!(store.snapshot().revision, 0);
 
-    let replaced = following.set_suspension(Some(suspension("another fix")), Author::Local).unwrap();
+    let replaced = handle.set_suspension(Some(suspension("another fix")), Author::Local).unwrap();
     assert_eq!(replaced.unwrap().reason, "a fix");
-    following.set_suspension(None, Author::Local).unwrap();
+    handle.set_suspension(None, Author::Local).unwrap();
     assert_eq!(reports.recv_timeout(LONG).unwrap(), Reason::Applied);
     assert_eq!(store.snapshot().revision, 1);
 }
@@ -120,22 +126,22 @@ fn a_plan_is_not_committed_after_a_suspension() {
     let tree: Arc<dyn Tree> = Arc::new(manifests());
     let source = source(tree);
     let (signals, _received) = channel();
-    let following = Following::new(&source, Arc::clone(&suspensions), signals, None, Clock::default());
-    let options = Options { cancel: following.begin_run(), ..source.options };
+    let handle = SourceHandle::new(&source, Arc::clone(&suspensions), signals, None, Clock::default());
+    let options = Options { cancel: handle.begin_run(), ..source.options };
     let prepared = Prepared::load(options);
-    assert!(following.may_apply());
+    assert!(handle.may_apply());
     // Recorded, before anybody has cancelled the run.
     suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
-    assert!(!following.may_apply());
-    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    assert!(!handle.may_apply());
+    let run = applied(&store, &prepared, &|| handle.may_apply());
     assert!(run.is_cut_short(&prepared.options));
     assert_eq!(store.snapshot().revision, 0);
 
     suspensions.set("shop", None, Author::Local).unwrap();
-    let prepared = Prepared::load(Options { cancel: following.begin_run(), ..prepared.options });
-    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| false, |_, _| {});
+    let prepared = Prepared::load(Options { cancel: handle.begin_run(), ..prepared.options });
+    let run = applied(&store, &prepared, &|| false);
     assert!(matches!(run.report, RunReport::Failed(_)), "{:?}", run.report);
     assert_eq!(store.snapshot().revision, 0, "the last word is inside the commit");
-    let run = run_once(&store, &prepared, &[], OnDrift::PutBack, &|| following.may_apply(), |_, _| {});
+    let run = applied(&store, &prepared, &|| handle.may_apply());
     assert!(matches!(run.report, RunReport::Applied { revision: 1, .. }), "{:?}", run.report);
 }

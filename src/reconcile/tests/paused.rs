@@ -12,7 +12,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::reconcile::following::Signal;
+use crate::reconcile::source_handle::Signal;
 
 /// What happens at a time.
 type Happening = Box<dyn FnOnce() + Send>;

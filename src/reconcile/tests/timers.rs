@@ -29,9 +29,9 @@ use crate::{
         Options,
         clock::Clock,
         drift::DriftPolicy,
-        following::{FollowedSource, Following, INTERVAL, SourceLocation},
         health::{Reason, Verdict},
-        run::RunReport,
+        report::RunReport,
+        source_handle::{FollowedSource, INTERVAL, SourceHandle, SourceLocation},
         suspension::{Suspension, Suspensions},
         watch::WatchedSource,
     },
@@ -94,7 +94,7 @@ impl Tree for ScriptedTree {
 struct Simulation {
     paused: Arc<PausedTime>,
     tree: Arc<ScriptedTree>,
-    following: Arc<Following>,
+    handle: Arc<SourceHandle>,
 }
 
 /// What came of it.
@@ -115,9 +115,9 @@ impl Simulation {
     }
 
     /// Adds something to do with the loop.
-    fn act(&self, after: Duration, act: impl FnOnce(&Following) + Send + 'static) {
-        let following = Arc::clone(&self.following);
-        self.paused.at(after, move || act(&following));
+    fn act(&self, after: Duration, act: impl FnOnce(&SourceHandle) + Send + 'static) {
+        let handle = Arc::clone(&self.handle);
+        self.paused.at(after, move || act(&handle));
     }
 }
 
@@ -140,7 +140,7 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
         location: SourceLocation::default(),
         is_suspended: false,
         drift: DriftPolicy::Enforce,
-        fetching: None,
+        fetches: None,
         lineage: None,
         values: Arc::default(),
         observer: None,
@@ -154,9 +154,9 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     };
     let watched = WatchedSource::new(source).unwrap();
     let (mut watch, received) = watched.into_loop(store, suspensions, None, clock, report);
-    let simulation = Simulation { paused, tree: Arc::clone(&tree), following: watch.following() };
+    let simulation = Simulation { paused, tree: Arc::clone(&tree), handle: watch.handle() };
     script(&simulation);
-    simulation.act(time, Following::stop);
+    simulation.act(time, SourceHandle::stop);
     let (looked, _first) = oneshot::channel();
     watch.run(&received, looked);
     let reads = tree.reads.lock().unwrap().clone();
@@ -172,13 +172,13 @@ fn edge(description: &str) -> String {
 }
 
 /// Asserts what the status says of the certificate of the source.
-fn assert_expires(following: &Following, expected: &str) {
-    let diagnostics = following.status.current().findings.diagnostics;
+fn assert_expires(handle: &SourceHandle, expected: &str) {
+    let diagnostics = handle.status.current().findings.diagnostics;
     let found = diagnostics.iter().find(|(name, _)| *name == Name::Lint("expiring-certificate"));
     let found = found.map(|(_, it)| it.message.as_str());
     assert!(found.is_some_and(|message| message.ends_with(expected)), "{found:?}, expected {expected}");
-    assert!(following.health.is_up());
-    assert_eq!(following.health.verdict(), Verdict::Ready);
+    assert!(handle.health.is_up());
+    assert_eq!(handle.health.verdict(), Verdict::Ready);
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn two_days_of_an_idle_source_are_looks_at_its_interval_and_lints_that_know_the_
     let text = lint::find("expiring-certificate").unwrap().example;
     let two_days = 48 * HOUR;
     let simulated = simulate("2030-01-10T12:00:00Z", text, two_days, |simulation| {
-        simulation.act(HOUR, |following| assert_expires(following, "in 4 days"));
-        simulation.act(12 * HOUR - MINUTE, |following| assert_expires(following, "in 4 days"));
-        simulation.act(12 * HOUR + MINUTE, |following| assert_expires(following, "in 3 days"));
-        simulation.act(36 * HOUR - MINUTE, |following| assert_expires(following, "in 3 days"));
-        simulation.act(36 * HOUR + MINUTE, |following| assert_expires(following, "in 2 days"));
+        simulation.act(HOUR, |handle| assert_expires(handle, "in 4 days"));
+        simulation.act(12 * HOUR - MINUTE, |handle| assert_expires(handle, "in 4 days"));
+        simulation.act(12 * HOUR + MINUTE, |handle| assert_expires(handle, "in 3 days"));
+        simulation.act(36 * HOUR - MINUTE, |handle| assert_expires(handle, "in 3 days"));
+        simulation.act(36 * HOUR + MINUTE, |handle| assert_expires(handle, "in 2 days"));
     });
     let expected: Vec<u64> = (0..two_days.as_secs()).step_by(30).collect();
     assert_eq!(simulated.reads, expected);
@@ -205,14 +205,14 @@ fn a_suspension_ends_at_its_time() {
     let start: Timestamp = began.parse().unwrap();
     let until = start + (50 * MINUTE + Duration::from_secs(7));
     let simulated = simulate(began, &edge("first"), 55 * MINUTE, |simulation| {
-        simulation.act(30 * MINUTE, move |following| {
+        simulation.act(30 * MINUTE, move |handle| {
             let (reason, by) = ("a fix".to_owned(), "usr_a".to_owned());
             let suspension = Suspension { reason, by, since: start, until: Some(until) };
-            following.set_suspension(Some(suspension), Author::Local).unwrap();
+            handle.set_suspension(Some(suspension), Author::Local).unwrap();
         });
         simulation.set(45 * MINUTE, &edge("second"));
-        simulation.act(50 * MINUTE, |following| assert!(following.suspension().is_some()));
-        simulation.act(51 * MINUTE, |following| assert!(following.suspension().is_none()));
+        simulation.act(50 * MINUTE, |handle| assert!(handle.suspension().is_some()));
+        simulation.act(51 * MINUTE, |handle| assert!(handle.suspension().is_none()));
     });
     assert_eq!(simulated.reports, [(0, Reason::Applied), (2700, Reason::Suspended), (3007, Reason::Applied)]);
 }
@@ -222,8 +222,8 @@ fn a_source_that_fails_is_looked_at_until_it_recovers() {
     let broken = edge("broken").replace("hostports", "hostprots");
     let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 30 * MINUTE, |simulation| {
         simulation.set(10 * MINUTE, &broken);
-        simulation.act(15 * MINUTE, |following| {
-            let verdict = following.health.verdict();
+        simulation.act(15 * MINUTE, |handle| {
+            let verdict = handle.health.verdict();
             assert!(matches!(&verdict, Verdict::Degraded(why) if why.contains("Invalid")), "{verdict:?}");
         });
         simulation.set(20 * MINUTE, &edge("second"));
@@ -235,7 +235,7 @@ fn a_source_that_fails_is_looked_at_until_it_recovers() {
 fn the_pauses_after_panics_grow_and_end_with_the_panics() {
     let simulated = simulate("2030-01-10T12:00:00Z", PANICS, 5 * MINUTE, |simulation| {
         // No event ends a pause.
-        simulation.act(100 * Duration::from_secs(1), Following::look);
+        simulation.act(100 * Duration::from_secs(1), SourceHandle::request_sync);
         simulation.set(200 * Duration::from_secs(1), &edge("first"));
     });
     assert_eq!(simulated.reads, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 273]);
@@ -246,9 +246,9 @@ fn the_pauses_after_panics_grow_and_end_with_the_panics() {
 fn a_look_without_an_event_reads_all_files_and_so_does_one_of_many_with_an_event() {
     let second = Duration::from_secs(1);
     let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 5 * MINUTE, |simulation| {
-        simulation.act(10 * second, Following::look);
+        simulation.act(10 * second, SourceHandle::request_sync);
         for after in (100..=280).step_by(20) {
-            simulation.act(after * second, Following::look);
+            simulation.act(after * second, SourceHandle::request_sync);
         }
     });
     assert_eq!(simulated.full_reads, [0, 40, 70, 140, 200, 260]);

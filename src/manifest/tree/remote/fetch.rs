@@ -240,7 +240,7 @@ impl FetchJob {
     fn publish(&self, mirror: &Repository, commit: Oid, state: &FetchState) -> Result<(), FetchFault> {
         // A fetch that was given up must not move the ref back after a later one.
         if !state.step() {
-            return Err(FetchFault::Remote(("interrupted".to_owned(), "the next look fetches again".to_owned())));
+            return Err(FetchFault::Remote(("interrupted".to_owned(), "the next sync fetches again".to_owned())));
         }
         let moved = mirror.reference(&self.head(), commit, true, "fetch");
         moved.map(drop).map_err(|error| fault(&error, None, state))

@@ -1,5 +1,5 @@
-//! Files that are still being written. A run waits until they are complete: half of a file must not become a revision
-//! (D92).
+//! Whether the files of a source are quiet, or some are still being written. A sync waits until they are complete: half of a
+//! file must not become a revision (D92).
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::{clock::Moment, schedule::QUIET, writes::Writes};
+use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
 use crate::{
     manifest::tree::{FileStamp, NotedFile},
     model::{
@@ -25,18 +25,20 @@ use crate::{
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest wait of a source for files that keep changing.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// So many files are worth a core to look at.
+/// So many files are worth a core that asks for their stamps.
 const LEAST_STAMPS: usize = 128;
 
 /// The files of a source that is followed, and those that it waits for.
-pub(super) struct Stillness {
+pub(super) struct WriteQuiescence {
     /// The name of the source, for the log.
     source: String,
-    writes: Arc<Writes>,
+    writes: Arc<OpenWrites>,
+    /// The files that are being written, by device and inode, each with the time of its last event.
+    open: HashMap<(u64, u64), Instant>,
     /// The number of events when the reading began.
     events: u64,
-    /// Whether events told of a change since the reading before, and so would tell of others.
-    is_told: bool,
+    /// Whether there were events since the reading before, so that there would be one for any other change.
+    has_events: bool,
     /// The files of the last reading that was complete, sorted.
     known: Vec<Arc<OsStr>>,
     /// Files that changed a moment ago: how they were seen, and since when they are like that.
@@ -60,14 +62,15 @@ pub(super) enum ReadingCheck {
     Torn(PathBuf),
 }
 
-impl Stillness {
+impl WriteQuiescence {
     /// Nothing was read yet.
-    pub(super) fn new(source: &str, writes: Arc<Writes>) -> Self {
+    pub(super) fn new(source: &str, writes: Arc<OpenWrites>) -> Self {
         Self {
             source: source.to_owned(),
             writes,
+            open: HashMap::new(),
             events: 0,
-            is_told: false,
+            has_events: false,
             known: Vec::new(),
             seen: HashMap::new(),
             pending: Vec::new(),
@@ -78,42 +81,40 @@ impl Stillness {
 
     /// How much longer to wait for the files that the last reading waited for. They are not read again until then.
     pub(super) fn left(&mut self, at: Moment) -> Option<Duration> {
-        let open = self.open(at);
-        let over = self.longest(at)?;
+        self.find_open(at);
+        let longest = left_of(LONGEST_WAIT, self.since?, at);
         let pending = std::mem::take(&mut self.pending);
-        let left = pending.iter().filter_map(|path| self.wait_for(path, FileStamp::at(path), &open, at)).max();
+        let left = pending.iter().filter_map(|path| self.wait_for(path, FileStamp::at(path), at)).max();
         self.pending = pending;
-        left.map(|left| left.min(over)).filter(|left| !left.is_zero())
+        left.map(|left| left.min(longest)).filter(|left| !left.is_zero())
     }
 
     /// Begins a reading.
     pub(super) fn begin(&mut self) {
         let events = self.writes.count();
-        self.is_told = events != self.events;
+        self.has_events = events != self.events;
         self.events = events;
     }
 
     /// Checks files that were read, as they were then.
     pub(super) fn check(&mut self, read: Vec<NotedFile>, at: Moment) -> ReadingCheck {
-        let open = self.open(at);
-        let (mut torn, mut longest) = (None, Duration::ZERO);
-        self.pending.clear();
-        let mut files = Vec::with_capacity(read.len());
-        // No event tells that anything was written since the folders were listed, and so no file that was kept was written.
-        let is_still = self.is_told && self.events == self.writes.count();
-        let now = |file: &NotedFile| if is_still && file.is_kept { Some(file.stamp) } else { file.now() };
+        self.find_open(at);
+        // There was no event since the folders were listed, and so no file that was kept was written.
+        let is_quiet = self.has_events && self.events == self.writes.count();
+        let now = |file: &NotedFile| if is_quiet && file.is_kept { Some(file.stamp) } else { file.now() };
         // On all cores, because it is one system call for each file.
         let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(now).collect();
+        let (mut torn, mut wait) = (None, Duration::ZERO);
+        self.pending.clear();
+        let mut files = Vec::with_capacity(read.len());
         for (NotedFile { path, stamp: as_read, .. }, stamp) in read.into_iter().zip(stamps) {
-            let left = match stamp == Some(as_read) {
-                true => self.wait_for(Path::new(&path), stamp, &open, at),
-                false => Some(QUIET),
-            };
+            let is_torn = stamp != Some(as_read);
+            let left = if is_torn { Some(QUIET) } else { self.wait_for(Path::new(&path), stamp, at) };
             if let Some(left) = left {
-                longest = longest.max(left);
+                wait = wait.max(left);
                 self.pending.push(PathBuf::from(&*path));
             }
-            if stamp != Some(as_read) && torn.is_none() {
+            if is_torn && torn.is_none() {
                 torn = Some(PathBuf::from(&*path));
             }
             files.push(path);
@@ -121,50 +122,38 @@ impl Stillness {
         // Those of a source are sorted, and those of its context.
         files.sort_unstable();
         // An editor may delete a file to write it anew.
-        let is_same = self.known == files;
-        let gone = self.known.iter().filter(|path| !is_same && files.binary_search(path).is_err());
-        let gone: Vec<PathBuf> = gone.map(|path| PathBuf::from(&**path)).collect();
-        for path in gone {
-            if FileStamp::at(&path).is_none()
-                && let Some(left) = self.wait_for(&path, None, &open, at)
-            {
-                longest = longest.max(left);
+        for path in self.gone(&files) {
+            if let Some(left) = self.wait_for(&path, None, at) {
+                wait = wait.max(left);
                 self.pending.push(path);
             }
         }
         if self.pending.is_empty() {
-            self.complete(files);
-            return ReadingCheck::Complete;
+            return self.complete(files);
         }
-        let is_new = self.since.is_none();
-        self.since.get_or_insert(at.now);
-        match (self.longest(at).filter(|over| !over.is_zero()), torn) {
-            (Some(over), _) => {
-                if is_new && longest > QUIET {
-                    tracing::info!(source = self.source, "Waiting for {}.", self.waits_for());
-                }
-                ReadingCheck::Wait(longest.min(over))
+        let is_first = self.since.is_none();
+        let longest = left_of(LONGEST_WAIT, *self.since.get_or_insert(at.now), at);
+        if !longest.is_zero() {
+            if is_first && wait > QUIET {
+                tracing::info!(source = self.source, "Waiting for {}.", self.waits_for());
             }
-            (None, Some(torn)) => {
-                self.since = None;
-                self.pending.clear();
-                ReadingCheck::Torn(torn)
-            }
-            (None, None) => {
-                let names = self.waits_for();
-                tracing::warn!(source = self.source, "Reading {names}, which kept changing for a minute.");
-                for path in std::mem::take(&mut self.pending) {
-                    if let Some(stamp) = FileStamp::at(&path).filter(|stamp| open.contains_key(&stamp.identity)) {
-                        self.taken.insert(stamp.identity, path);
-                    }
-                }
-                self.complete(files);
-                ReadingCheck::Complete
+            return ReadingCheck::Wait(wait.min(longest));
+        }
+        if let Some(torn) = torn {
+            self.since = None;
+            self.pending.clear();
+            return ReadingCheck::Torn(torn);
+        }
+        tracing::warn!(source = self.source, "Reading {}, which kept changing for a minute.", self.waits_for());
+        for path in std::mem::take(&mut self.pending) {
+            if let Some(stamp) = FileStamp::at(&path).filter(|stamp| self.open.contains_key(&stamp.identity)) {
+                self.taken.insert(stamp.identity, path);
             }
         }
+        self.complete(files)
     }
 
-    /// What everyone who looks at the status of the source should know: what it waits for, and what may be incomplete.
+    /// What the status of the source shows: the files that it waits for, and those that may be incomplete.
     pub(super) fn notices(&self) -> Vec<(&Path, Diagnostic)> {
         fn notice<'p>(path: &'p Path, message: &str, help: &str) -> (&'p Path, Diagnostic) {
             let message = format!("{} {message}", path.display());
@@ -182,13 +171,7 @@ impl Stillness {
     }
 
     /// How long to wait for a file as it is now; none if it can be read, or has gone for good.
-    fn wait_for(
-        &mut self,
-        path: &Path,
-        stamp: Option<FileStamp>,
-        open: &HashMap<(u64, u64), Instant>,
-        at: Moment,
-    ) -> Option<Duration> {
+    fn wait_for(&mut self, path: &Path, stamp: Option<FileStamp>, at: Moment) -> Option<Duration> {
         let identity = stamp.map(|stamp| stamp.identity);
         if identity.is_some_and(|file| self.taken.contains_key(&file)) {
             return None;
@@ -203,19 +186,19 @@ impl Stillness {
             if seen.0 != stamp {
                 *seen = (stamp, at.now);
             }
-            let left = QUIET.saturating_sub(quiet_for.max(at.now.saturating_duration_since(seen.1)));
+            let left = left_of(QUIET, seen.1, at).min(QUIET.saturating_sub(quiet_for));
             if !left.is_zero() {
                 return Some(left);
             }
         }
         let file = identity?;
-        let left = LONGEST_PAUSE.saturating_sub(at.now.saturating_duration_since(*open.get(&file)?));
+        let left = left_of(LONGEST_PAUSE, *self.open.get(&file)?, at);
         if left.is_zero() {
-            let (source, seconds, name) = (&self.source, LONGEST_PAUSE.as_secs(), path.display().to_string());
             tracing::warn!(
-                source,
-                "Reading {}, which is open for writing and has not changed for {seconds} seconds.",
-                escaped(&name)
+                source = self.source,
+                "Reading {}, which is open for writing and has not changed for {} seconds.",
+                escaped(&path.display().to_string()),
+                LONGEST_PAUSE.as_secs()
             );
             self.taken.insert(file, path.to_owned());
             return None;
@@ -223,23 +206,27 @@ impl Stillness {
         Some(left)
     }
 
-    /// The files that are being written.
-    fn open(&mut self, at: Moment) -> HashMap<(u64, u64), Instant> {
-        let open = self.writes.open(at.now);
-        self.taken.retain(|file, _| open.contains_key(file));
-        open
+    /// Finds the files that are being written.
+    fn find_open(&mut self, at: Moment) {
+        self.open = self.writes.open(at.now);
+        self.taken.retain(|file, _| self.open.contains_key(file));
     }
 
-    /// How much longer a wait may last; none if there is no wait.
-    fn longest(&self, at: Moment) -> Option<Duration> {
-        self.since.map(|since| LONGEST_WAIT.saturating_sub(at.now.saturating_duration_since(since)))
+    /// The files of the last complete reading that are not among these, which are sorted, and do not exist.
+    fn gone(&self, files: &[Arc<OsStr>]) -> Vec<PathBuf> {
+        if self.known == files {
+            return Vec::new();
+        }
+        let missing = self.known.iter().filter(|path| files.binary_search(path).is_err());
+        missing.map(|path| PathBuf::from(&**path)).filter(|path| FileStamp::at(path).is_none()).collect()
     }
 
-    fn complete(&mut self, files: Vec<Arc<OsStr>>) {
+    fn complete(&mut self, files: Vec<Arc<OsStr>>) -> ReadingCheck {
         self.known = files;
         self.seen.clear();
         self.pending.clear();
         self.since = None;
+        ReadingCheck::Complete
     }
 
     /// The first file that it waits for, and the number of others.
@@ -250,6 +237,11 @@ impl Stillness {
             many => format!("{} and {} more", escaped(&first), many - 1),
         }
     }
+}
+
+/// How much is left of a time that began then.
+fn left_of(time: Duration, began: Instant, at: Moment) -> Duration {
+    time.saturating_sub(at.now.saturating_duration_since(began))
 }
 
 #[cfg(test)]
@@ -275,18 +267,18 @@ mod tests {
     /// A folder with a file that was written a minute before `began`.
     struct WatchedFile {
         folder: TempDir,
-        writes: Arc<Writes>,
-        stillness: Stillness,
+        writes: Arc<OpenWrites>,
+        quiescence: WriteQuiescence,
         began: Moment,
     }
 
     impl WatchedFile {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
-            let writes = Arc::new(Writes::default());
-            let stillness = Stillness::new("shop", Arc::clone(&writes));
+            let writes = Arc::new(OpenWrites::default());
+            let quiescence = WriteQuiescence::new("shop", Arc::clone(&writes));
             let began = Moment { now: Instant::now(), wall: SystemTime::now() };
-            let watched = Self { folder, writes, stillness, began };
+            let watched = Self { folder, writes, quiescence, began };
             watched.write("one", began.wall - 60 * SECOND);
             watched
         }
@@ -315,27 +307,27 @@ mod tests {
         }
 
         /// Reads what is there, so long after the beginning.
-        fn look(&mut self, after: Duration) -> ReadingCheck {
+        fn read(&mut self, after: Duration) -> ReadingCheck {
             let (read, at) = (self.noted(), self.after(after));
-            self.stillness.check(read.into_iter().collect(), at)
+            self.quiescence.check(read.into_iter().collect(), at)
         }
     }
 
     #[test]
     fn a_file_is_read_once_it_has_not_changed_for_the_debounce() {
         let mut watched = WatchedFile::new();
-        assert_eq!(watched.look(Duration::ZERO), ReadingCheck::Complete);
+        assert_eq!(watched.read(Duration::ZERO), ReadingCheck::Complete);
         watched.write("two", watched.began.wall + SECOND);
         let ms = Duration::from_millis;
-        assert_eq!(watched.look(ms(1_050)), ReadingCheck::Wait(ms(100)));
-        assert_eq!(watched.stillness.left(watched.after(ms(1_100))), Some(ms(50)));
-        assert_eq!(watched.stillness.left(watched.after(ms(1_150))), None);
-        assert_eq!(watched.look(ms(1_150)), ReadingCheck::Complete);
-        assert!(watched.stillness.notices().is_empty());
+        assert_eq!(watched.read(ms(1_050)), ReadingCheck::Wait(ms(100)));
+        assert_eq!(watched.quiescence.left(watched.after(ms(1_100))), Some(ms(50)));
+        assert_eq!(watched.quiescence.left(watched.after(ms(1_150))), None);
+        assert_eq!(watched.read(ms(1_150)), ReadingCheck::Complete);
+        assert!(watched.quiescence.notices().is_empty());
         // The time of the file is that of a server whose clock is ahead.
         watched.write("three", watched.began.wall + 600 * SECOND);
-        assert_eq!(watched.look(ms(2_000)), ReadingCheck::Wait(QUIET));
-        assert_eq!(watched.look(ms(2_000) + QUIET), ReadingCheck::Complete);
+        assert_eq!(watched.read(ms(2_000)), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.read(ms(2_000) + QUIET), ReadingCheck::Complete);
     }
 
     #[test]
@@ -345,7 +337,7 @@ mod tests {
         loop {
             let after = Duration::from_millis(100) * waited;
             watched.write(&waited.to_string(), watched.began.wall + after);
-            match watched.look(after) {
+            match watched.read(after) {
                 ReadingCheck::Wait(_) => waited += 1,
                 done => {
                     assert_eq!(done, ReadingCheck::Complete);
@@ -361,46 +353,46 @@ mod tests {
     fn a_file_that_is_open_for_writing_is_waited_for_and_not_for_ever() {
         let mut watched = WatchedFile::new();
         watched.event(MODIFY, Duration::ZERO);
-        assert_eq!(watched.look(SECOND), ReadingCheck::Wait(9 * SECOND));
-        let notices = watched.stillness.notices();
+        assert_eq!(watched.read(SECOND), ReadingCheck::Wait(9 * SECOND));
+        let notices = watched.quiescence.notices();
         assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml is still being written")), "{notices:?}");
         watched.event(CLOSE, 2 * SECOND);
-        assert_eq!(watched.stillness.left(watched.after(2 * SECOND)), None, "it is closed");
-        assert_eq!(watched.look(2 * SECOND), ReadingCheck::Complete);
+        assert_eq!(watched.quiescence.left(watched.after(2 * SECOND)), None, "it is closed");
+        assert_eq!(watched.read(2 * SECOND), ReadingCheck::Complete);
 
         watched.event(MODIFY, 3 * SECOND);
-        assert_eq!(watched.look(4 * SECOND), ReadingCheck::Wait(9 * SECOND));
+        assert_eq!(watched.read(4 * SECOND), ReadingCheck::Wait(9 * SECOND));
         watched.event(MODIFY, 5 * SECOND);
-        assert_eq!(watched.stillness.left(watched.after(13 * SECOND)), Some(2 * SECOND), "it was written again");
-        assert_eq!(watched.stillness.left(watched.after(15 * SECOND)), None);
-        assert_eq!(watched.look(15 * SECOND), ReadingCheck::Complete);
-        let notices = watched.stillness.notices();
+        assert_eq!(watched.quiescence.left(watched.after(13 * SECOND)), Some(2 * SECOND), "it was written again");
+        assert_eq!(watched.quiescence.left(watched.after(15 * SECOND)), None);
+        assert_eq!(watched.read(15 * SECOND), ReadingCheck::Complete);
+        let notices = watched.quiescence.notices();
         assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
         watched.event(MODIFY, 16 * SECOND);
-        assert_eq!(watched.look(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
+        assert_eq!(watched.read(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
         watched.event(CLOSE, 17 * SECOND);
-        assert_eq!(watched.look(17 * SECOND), ReadingCheck::Complete);
-        assert!(watched.stillness.notices().is_empty());
+        assert_eq!(watched.read(17 * SECOND), ReadingCheck::Complete);
+        assert!(watched.quiescence.notices().is_empty());
     }
 
     #[test]
-    fn a_file_that_has_gone_is_looked_at_again() {
+    fn a_file_that_has_gone_is_read_again() {
         let mut watched = WatchedFile::new();
-        assert_eq!(watched.look(Duration::ZERO), ReadingCheck::Complete);
+        assert_eq!(watched.read(Duration::ZERO), ReadingCheck::Complete);
         fs::remove_file(watched.path()).unwrap();
-        assert_eq!(watched.look(SECOND), ReadingCheck::Wait(QUIET), "no event has told when");
+        assert_eq!(watched.read(SECOND), ReadingCheck::Wait(QUIET), "no event has told when");
         watched.write("written anew", watched.began.wall);
-        assert_eq!(watched.look(SECOND + QUIET), ReadingCheck::Complete);
+        assert_eq!(watched.read(SECOND + QUIET), ReadingCheck::Complete);
 
         fs::remove_file(watched.path()).unwrap();
-        assert_eq!(watched.look(2 * SECOND), ReadingCheck::Wait(QUIET));
-        assert_eq!(watched.look(2 * SECOND + QUIET), ReadingCheck::Complete, "it was deleted");
+        assert_eq!(watched.read(2 * SECOND), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.read(2 * SECOND + QUIET), ReadingCheck::Complete, "it was deleted");
 
         watched.write("back", watched.began.wall);
-        assert_eq!(watched.look(3 * SECOND), ReadingCheck::Complete);
+        assert_eq!(watched.read(3 * SECOND), ReadingCheck::Complete);
         fs::remove_file(watched.path()).unwrap();
         watched.event(EventKind::Remove(RemoveKind::File), 4 * SECOND);
-        assert_eq!(watched.look(4 * SECOND + QUIET), ReadingCheck::Complete, "it went a debounce ago");
+        assert_eq!(watched.read(4 * SECOND + QUIET), ReadingCheck::Complete, "it went a debounce ago");
     }
 
     #[test]
@@ -410,15 +402,15 @@ mod tests {
         watched.write("another text", watched.began.wall - 60 * SECOND);
         for after in [0u32, 30, 59] {
             let at = watched.after(after * SECOND);
-            assert_eq!(watched.stillness.check(read.clone(), at), ReadingCheck::Wait(QUIET), "{after}");
+            assert_eq!(watched.quiescence.check(read.clone(), at), ReadingCheck::Wait(QUIET), "{after}");
         }
         let at = watched.after(60 * SECOND);
-        assert_eq!(watched.stillness.check(read, at), ReadingCheck::Torn(watched.path()));
-        assert_eq!(watched.look(61 * SECOND), ReadingCheck::Complete);
+        assert_eq!(watched.quiescence.check(read, at), ReadingCheck::Torn(watched.path()));
+        assert_eq!(watched.read(61 * SECOND), ReadingCheck::Complete);
     }
 
     #[test]
-    fn a_kept_file_is_only_looked_at_again_if_events_do_not_tell_that_it_has_not_changed() {
+    fn a_kept_file_is_only_checked_again_if_events_do_not_tell_that_it_has_not_changed() {
         const ELSEWHERE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
         // Whether events tell of changes at all, and of one during the reading.
         for (told, told_meanwhile, expected) in [
@@ -430,18 +422,18 @@ mod tests {
             if told {
                 watched.event(ELSEWHERE, Duration::ZERO);
             }
-            watched.stillness.begin();
+            watched.quiescence.begin();
             let kept = NotedFile { is_kept: true, ..watched.noted().unwrap() };
             watched.write("another text", watched.began.wall - 60 * SECOND);
             if told_meanwhile {
                 watched.event(ELSEWHERE, SECOND);
             }
             let at = watched.after(2 * SECOND);
-            assert_eq!(watched.stillness.check(vec![kept.clone()], at), expected, "{told} {told_meanwhile}");
-            // The events were those of an earlier look.
-            watched.stillness.begin();
-            watched.stillness.begin();
-            assert_eq!(watched.stillness.check(vec![kept], at), ReadingCheck::Wait(QUIET));
+            assert_eq!(watched.quiescence.check(vec![kept.clone()], at), expected, "{told} {told_meanwhile}");
+            // The events were those of an earlier sync.
+            watched.quiescence.begin();
+            watched.quiescence.begin();
+            assert_eq!(watched.quiescence.check(vec![kept], at), ReadingCheck::Wait(QUIET));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A followed source: its loop's health, and a way to control it.
+//! The handle of a followed source: the status of its loop, and a way to control it.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use super::{
     cancel::Cancel,
     clock::Clock,
     drift::DriftPolicy,
-    fetching::Fetching,
+    fetch_schedule::FetchSchedule,
     health::{Condition, Health},
     known_condition::KnownCondition,
     status::StatusBoard,
@@ -33,15 +33,15 @@ use crate::{
 
 /// The grace period for a run during shutdown.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
-/// How long the start of a server, or a reload, waits for the first looks at its sources.
+/// How long the start of a server, or a reload, waits for the first syncs of its sources.
 pub(crate) const LONGEST_START: Duration = Duration::from_secs(10);
-/// The interval of looks without events, unless the source sets another one.
+/// The interval of syncs without events, unless the source sets another one.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Whoever must know when a source stops or resumes being applied.
 pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
-    /// Looks at a source whose run has ended, or that was suspended or resumed.
-    fn observe(&self, following: &Following);
+    /// Called with a source whose run has ended, or that was suspended or resumed.
+    fn observe(&self, handle: &SourceHandle);
 }
 
 /// A source to follow.
@@ -49,9 +49,9 @@ pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
 pub(crate) struct FollowedSource {
     /// The manifests, the name and the limits.
     pub options: Options,
-    /// The files and folders whose changes cause a look.
+    /// The files and folders whose changes trigger a sync.
     pub watched: Vec<PathBuf>,
-    /// How often to look without an event.
+    /// How often to sync without an event.
     pub interval: Duration,
     /// Where the manifests are, to show it.
     pub location: SourceLocation,
@@ -60,12 +60,12 @@ pub(crate) struct FollowedSource {
     /// What to do about drift.
     pub drift: DriftPolicy,
     /// The fetches of its repository, if that is a remote one.
-    pub fetching: Option<Arc<Fetching>>,
+    pub fetches: Option<Arc<FetchSchedule>>,
     /// The commit that was applied last, if the manifests are in a repository.
     pub lineage: Option<Arc<Lineage>>,
     /// The values that its commits do not have.
     pub values: Arc<SourceValues>,
-    /// Who looks at its state after each run.
+    /// Who sees its state after each run.
     pub observer: Option<Arc<dyn SourceObserver>>,
 }
 
@@ -85,27 +85,27 @@ pub(crate) struct SourceLocation {
 /// A request to the loop.
 #[derive(Debug)]
 pub(super) enum Signal {
-    Look,
+    Sync,
     Stop,
 }
 
 /// The status of the loop, and a way to control it.
 #[derive(Debug)]
-pub struct Following {
+pub struct SourceHandle {
     /// The reconciled source.
     pub source: String,
     /// The health of the loop.
     pub health: Health,
     /// Where its manifests are.
     pub(crate) location: SourceLocation,
-    /// How often it looks without an event.
+    /// How often it syncs without an event.
     pub(crate) interval: Duration,
     /// What it does about drift.
     pub(crate) drift: DriftPolicy,
     /// What it last attempted, found and applied.
     pub(crate) status: StatusBoard,
     /// The fetches of its repository, if that is a remote one.
-    pub(super) fetching: Option<Arc<Fetching>>,
+    pub(super) fetches: Option<Arc<FetchSchedule>>,
     /// The commit that was applied last, if the manifests are in a repository.
     lineage: Option<Arc<Lineage>>,
     /// The values that its commits do not have.
@@ -120,7 +120,7 @@ pub struct Following {
     running: Arc<Mutex<()>>,
     /// Cancels the current run.
     run: Mutex<Cancel>,
-    /// The resources that the loop, and those before it, have put back.
+    /// The resources that the loop, and those before it, have reverted.
     repairs: Arc<AtomicU64>,
     signals: Sender<Signal>,
     cancel: Cancel,
@@ -128,17 +128,17 @@ pub struct Following {
     stopped: OnceLock<Instant>,
 }
 
-impl Following {
+impl SourceHandle {
     /// Creates the status of a loop that starts now and receives the other end of `signals`. It takes over from the loop
     /// `before` of the same source, if any; what that one found still holds for manifests at the same location.
     pub(super) fn new(
         source: &FollowedSource,
         suspensions: Arc<Suspensions>,
         signals: Sender<Signal>,
-        before: Option<&Following>,
+        before: Option<&SourceHandle>,
         clock: Clock,
     ) -> Self {
-        // A loop that looks more often still has the time of the default.
+        // A loop that syncs more often still has the time of the default.
         let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
         let is_same_place = before.is_some_and(|before| before.location == source.location);
         let known = match before {
@@ -162,7 +162,7 @@ impl Following {
             interval: source.interval,
             drift: source.drift,
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
-            fetching: source.fetching.clone(),
+            fetches: source.fetches.clone(),
             lineage: source.lineage.clone(),
             values: Arc::clone(&source.values),
             observer: source.observer.clone(),
@@ -201,10 +201,10 @@ impl Following {
         if is_suspended {
             self.run().cancel();
         }
-        // Before the next look, because it may be replaced until then.
+        // Before the next sync, because it may be replaced until then.
         self.note_suspension();
         self.observe();
-        self.look();
+        self.request_sync();
         Ok(before)
     }
 
@@ -291,9 +291,12 @@ impl Following {
     }
 
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
-    pub(super) fn find_lineage(&self) -> Result<(), StoreError> {
+    pub(super) fn find_lineage(&self) -> Result<(), Diagnostic> {
         let Some(lineage) = self.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
-        let commit = self.suspensions.applied().last(&self.source, &self.location)?;
+        let commit = self.suspensions.applied().last(&self.source, &self.location).map_err(|error| {
+            let message = format!("cannot find out which commit was applied last: {error}");
+            Diagnostic::error(error.code, message).help(error.code.info().cure)
+        })?;
         lineage.set_applied(commit.as_deref());
         Ok(())
     }
@@ -315,7 +318,7 @@ impl Following {
         }
     }
 
-    /// Accepts a commit in place of the one that was applied last, durably. The next look applies it, or one that descends
+    /// Accepts a commit in place of the one that was applied last, durably. The next sync applies it, or one that descends
     /// from it.
     pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
         self.suspensions.applied().accept(&self.source, Some(&self.location), commit, author)?;
@@ -325,12 +328,12 @@ impl Following {
         Ok(())
     }
 
-    /// Counts resources that were put back.
+    /// Counts resources whose drift was reverted.
     pub(super) fn count_repairs(&self, resources: u64) {
         self.repairs.fetch_add(resources, Ordering::Relaxed);
     }
 
-    /// The number of resources that were put back since the source is followed.
+    /// The number of resources whose drift was reverted since the source is followed.
     pub(crate) fn repairs(&self) -> u64 {
         self.repairs.load(Ordering::Relaxed)
     }
@@ -341,25 +344,25 @@ impl Following {
     }
 
     /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn idle_wait(&self) -> Duration {
         let until = self.suspension().and_then(|suspension| suspension.until);
         let left = until.map(|until| until.duration_since(self.clock.time()));
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
         let left = left.map_or(self.interval, |left| left.min(self.interval));
-        self.fetching.as_ref().map_or(left, |fetching| left.min(fetching.pause()))
+        self.fetches.as_ref().map_or(left, |fetches| left.min(fetches.pause()))
     }
 
     /// Why the repository cannot be fetched, if it cannot.
     pub(super) fn fetch_failure(&self) -> Option<Diagnostic> {
-        self.fetching.as_ref()?.failure()
+        self.fetches.as_ref()?.failure()
     }
 
     /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.
-    pub(crate) fn look_at_repository(&self, urls: &[RemoteUrl]) -> bool {
-        let (is_own, is_new) = self.fetching.as_ref().map(|fetching| fetching.request(urls)).unwrap_or_default();
-        // However many requests there are, they cause one look at a time.
+    pub(crate) fn request_fetch(&self, urls: &[RemoteUrl]) -> bool {
+        let (is_own, is_new) = self.fetches.as_ref().map(|fetches| fetches.request(urls)).unwrap_or_default();
+        // However many requests there are, they cause one sync at a time.
         if is_new {
-            self.look();
+            self.request_sync();
         }
         is_own
     }
@@ -369,9 +372,9 @@ impl Following {
         self.cancel.is_cancelled()
     }
 
-    /// Requests a run now.
-    pub fn look(&self) {
-        let _ = self.signals.send(Signal::Look);
+    /// Requests a sync now.
+    pub fn request_sync(&self) {
+        let _ = self.signals.send(Signal::Sync);
     }
 
     /// Asks the loop to stop. A current run ends before its next step.
@@ -383,28 +386,28 @@ impl Following {
 }
 
 /// Stops the loop on drop. A run that does not end within the grace period is abandoned: its commit is atomic.
-pub struct Handle {
-    following: Arc<Following>,
+pub struct LoopGuard {
+    handle: Arc<SourceHandle>,
     first: Option<oneshot::Receiver<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Handle {
+impl LoopGuard {
     /// Takes over a loop and the signal of its first run.
-    pub(super) fn new(following: Arc<Following>, first: oneshot::Receiver<()>, thread: JoinHandle<()>) -> Self {
-        Self { following, first: Some(first), thread: Some(thread) }
+    pub(super) fn new(handle: Arc<SourceHandle>, first: oneshot::Receiver<()>, thread: JoinHandle<()>) -> Self {
+        Self { handle, first: Some(first), thread: Some(thread) }
     }
 
     /// The status of the loop, and a way to control it.
-    pub fn following(&self) -> Arc<Following> {
-        Arc::clone(&self.following)
+    pub fn handle(&self) -> Arc<SourceHandle> {
+        Arc::clone(&self.handle)
     }
 
     /// Asks the loop to stop after its current run.
     pub(crate) fn retire(&self) {
         // Its grace period begins now.
-        self.following.stopped.get_or_init(Instant::now);
-        let _ = self.following.signals.send(Signal::Stop);
+        self.handle.stopped.get_or_init(Instant::now);
+        let _ = self.handle.signals.send(Signal::Stop);
     }
 
     /// Waits for the end of a retired loop. Its run is cancelled after the grace period, or when there is a hurry.
@@ -417,13 +420,13 @@ impl Handle {
     }
 
     /// Whether the first run is over.
-    pub(crate) fn has_looked(&mut self) -> bool {
+    pub(crate) fn has_synced(&mut self) -> bool {
         let is_pending = |first: &mut oneshot::Receiver<()>| matches!(first.try_recv(), Err(TryRecvError::Empty));
         !self.first.as_mut().is_some_and(is_pending)
     }
 
     /// Completes after the first run.
-    pub fn first_look(&mut self) -> impl Future<Output = ()> + use<> {
+    pub fn first_sync(&mut self) -> impl Future<Output = ()> + use<> {
         let first = self.first.take();
         async move {
             if let Some(first) = first {
@@ -433,11 +436,11 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for LoopGuard {
     fn drop(&mut self) {
-        self.following.stop();
+        self.handle.stop();
         let Some(thread) = self.thread.take() else { return };
-        let since = *self.following.stopped.get_or_init(Instant::now);
+        let since = *self.handle.stopped.get_or_init(Instant::now);
         while !thread.is_finished() {
             if since.elapsed() > GRACE {
                 return;

@@ -1,8 +1,8 @@
-//! What is news in a report of the loop, so that what stays as it was is not told again and again.
+//! The digest of a report, so that what stays as it was is reported once and not with every sync.
 
 use std::fmt;
 
-use super::run::RunReport;
+use super::report::RunReport;
 
 /// The digest of a report, hashed while writing because the text may be as large as the manifests.
 ///

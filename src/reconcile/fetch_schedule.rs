@@ -24,32 +24,32 @@ const MOST_INTERVALS: u32 = 10;
 
 /// The fetches of a source.
 #[derive(Debug)]
-pub(crate) struct Fetching {
+pub(crate) struct FetchSchedule {
     source: String,
     mirror: Arc<RemoteMirror>,
     interval: Duration,
     /// Whether somebody knows of a change.
     is_requested: AtomicBool,
-    schedule: Mutex<FetchSchedule>,
+    state: Mutex<FetchState>,
 }
 
 #[derive(Debug)]
-struct FetchSchedule {
+struct FetchState {
     /// When the next fetch is due.
     due: Instant,
     /// The failures since the last success.
     failures: u32,
 }
 
-impl Fetching {
+impl FetchSchedule {
     /// The fetches into a mirror; the first one is due now.
     pub(crate) fn new(source: &str, mirror: Arc<RemoteMirror>, interval: Duration) -> Self {
-        let schedule = Mutex::new(FetchSchedule { due: Instant::now(), failures: 0 });
-        Self { source: source.to_owned(), mirror, interval, is_requested: AtomicBool::new(false), schedule }
+        let state = Mutex::new(FetchState { due: Instant::now(), failures: 0 });
+        Self { source: source.to_owned(), mirror, interval, is_requested: AtomicBool::new(false), state }
     }
 
-    fn schedule(&self) -> MutexGuard<'_, FetchSchedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, FetchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why the last fetch failed, if it did.
@@ -59,7 +59,7 @@ impl Fetching {
 
     /// How long until the next fetch is due.
     pub(super) fn pause(&self) -> Duration {
-        self.schedule().due.saturating_duration_since(Instant::now())
+        self.state().due.saturating_duration_since(Instant::now())
     }
 
     /// Requests a fetch if one of the URLs is the repository's. Returns whether it is, and whether the request is the first
@@ -78,11 +78,11 @@ impl Fetching {
         }
         let before = self.failure().map(|failure| failure.message);
         let is_fetched = self.mirror.fetch(goes_on);
-        let mut schedule = self.schedule();
-        schedule.failures = if is_fetched { 0 } else { schedule.failures.saturating_add(1) };
-        let pause = pause_after(self.interval, schedule.failures, rand::rng().random());
-        schedule.due = Instant::now() + pause;
-        drop(schedule);
+        let mut state = self.state();
+        state.failures = if is_fetched { 0 } else { state.failures.saturating_add(1) };
+        let pause = pause_after(self.interval, state.failures, rand::rng().random());
+        state.due = Instant::now() + pause;
+        drop(state);
         let source = self.source.as_str();
         let after = self.failure();
         match &after {

@@ -26,7 +26,7 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// The last event of each file, shared by the watch and the loop.
 #[derive(Debug, Default)]
-pub(super) struct Writes {
+pub(super) struct OpenWrites {
     files: Mutex<HashMap<PathBuf, LastEvent>>,
     /// The number of events.
     count: AtomicU64,
@@ -40,7 +40,7 @@ struct LastEvent {
     is_open: bool,
 }
 
-impl Writes {
+impl OpenWrites {
     /// Records an event.
     pub(super) fn note(&self, event: &Event, at: Instant) {
         self.count.fetch_add(1, Ordering::AcqRel);
@@ -127,7 +127,7 @@ mod tests {
     fn a_file_is_open_from_its_first_write_until_it_is_closed() {
         let folder = tempfile::tempdir().unwrap();
         let (file, other) = (folder.path().join("a.yaml"), folder.path().join("b.yaml"));
-        let (writes, now) = (Writes::default(), Instant::now());
+        let (writes, now) = (OpenWrites::default(), Instant::now());
         let note = |kind: EventKind, path: &Path| writes.note(&Event::new(kind).add_path(path.to_owned()), now);
         let is_open = || writes.open(now).len() == 1;
         fs::write(&file, "").unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_happens_to_a_folder_happens_to_what_is_in_it() {
-        let (writes, now) = (Writes::default(), Instant::now());
+        let (writes, now) = (OpenWrites::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         let gone = Event::new(EventKind::Remove(RemoveKind::Folder)).add_path("/m/shop".into());
         writes.note(&gone, now);
