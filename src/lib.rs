@@ -202,11 +202,11 @@
 //!   are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
-//! - **a file or a ref changes**: the event only triggers a look → debounce, and files still being written (D92) → the
+//! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → the
 //!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::again`,
 //!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
-//!   (`reconcile::watch`). A remote repository is fetched into a mirror before the look (`reconcile::fetching`, D88).
-//! - **somebody changes a declared resource**: the next look plans to change it back. The history tells what others wrote
+//!   (`reconcile::watch`). A remote repository is fetched into a mirror before the sync (`reconcile::fetch_schedule`, D88).
+//! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
 //!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
 //!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::touched`, D58).

@@ -58,7 +58,7 @@ pub(super) struct Args {
     loading: Loading,
     #[command(flatten)]
     ownership: Ownership,
-    /// What to do about drift, resources that others than the source have changed: `enforce` puts them back, `warn` leaves
+    /// What to do about drift, resources that others than the source have changed: `enforce` reverts them, `warn` leaves
     /// and reports them, `off` leaves and counts them.
     #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce, value_parser = drift_policy)]
     drift: DriftPolicy,
@@ -177,9 +177,9 @@ impl Args {
         let mut sources =
             LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store))
                 .observed_by(notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
-        let first_looks = sources.start(self.wanted(&config))?;
+        let first_syncs = sources.start(self.wanted(&config))?;
         let following = sources.list();
-        if following.iter().next().is_some() && !server.wait(first_looks) {
+        if following.iter().next().is_some() && !server.wait(first_syncs) {
             manager.stopping();
             // All loops stop at the same time.
             following.stop();

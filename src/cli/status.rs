@@ -34,7 +34,7 @@ const SHORT_COMMIT: usize = 8;
 /// Show the sources that a server follows, and whether the store matches their manifests.
 ///
 /// Asks the server at --server, of the current context, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
-/// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was looked at last.
+/// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was synced last.
 /// A source that clients apply is `NotFollowed`. `json` is what the API returns.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

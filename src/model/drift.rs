@@ -169,7 +169,7 @@ impl Drift {
         named(true).filter(|unit| !others.contains(unit)).collect()
     }
 
-    /// The fields that the manifests put back: only others have changed them.
+    /// The fields that the manifests revert: only others have changed them.
     pub(crate) fn reverted(&self) -> impl Iterator<Item = &FieldDrift> {
         self.fields.iter().filter(|field| field.state == DriftState::Drift)
     }

@@ -130,7 +130,7 @@ pub struct Summary {
     pub adopt: usize,
     pub delete: usize,
     pub unchanged: usize,
-    /// Changes that put back what others have changed. They are counted by their effects, too.
+    /// Changes that revert what others have changed. They are counted by their effects, too.
     pub drift: usize,
     /// Changes of what both the manifests and others have changed.
     pub conflict: usize,
@@ -181,12 +181,12 @@ impl Plan {
         with(Effect::Replace).filter_map(|new| Some((&new.key, old.get_mut(&new.identity())?.pop()?))).collect()
     }
 
-    /// Whether all that the plan does is to put drift back (D85).
+    /// Whether all that the plan does is to revert drift (D85).
     pub(crate) fn only_reverts_drift(&self) -> bool {
         !self.changes.is_empty() && self.changes.iter().all(Change::only_reverts_drift)
     }
 
-    /// Whether nobody has committed what the plan does: it only puts drift back, or the same commit has other values (D28,
+    /// Whether nobody has committed what the plan does: it only reverts drift, or the same commit has other values (D28,
     /// D85).
     pub(crate) fn is_uncommitted(&self) -> bool {
         self.only_reverts_drift() || !self.changed_values.is_empty()

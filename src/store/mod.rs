@@ -137,7 +137,7 @@ pub struct Attempt {
     pub at: Timestamp,
     /// The file that declares each resource, as `file:line` or without the line.
     pub places: Places,
-    /// The fields whose drift the change puts back (D85).
+    /// The fields whose drift the change reverts (D85).
     pub reverted_drift: RevertedDrift,
     /// The clock at the start, to compute the duration.
     pub began: Instant,

@@ -74,7 +74,7 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
     soon(&serve, "the new host", |edge| edge["hostports"][1] == "uno.example.com:443");
     let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
     assert_eq!((&the_edge(&serve)["description"], &found["counts"]["drifted"]), (&json!("by hand"), &json!(1)));
-    assert!(!serve.said().contains("Put back"), "{}", serve.said());
+    assert!(!serve.said().contains("Reverted"), "{}", serve.said());
     // The source's own commit next to it does not make the drift its own.
     let looked_at = found["last_attempt"]["at"].clone();
     let found = in_status(&serve, "the next look", |found| found["last_attempt"]["at"] != looked_at);
@@ -123,7 +123,7 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
     let (_folder, serve) = source("enforce");
     change(&serve, "by hand");
     soon(&serve, "the repair", |edge| edge["description"] == "a");
-    serve.wait_for("Put back 1 drifted resource as revision");
+    serve.wait_for("Reverted 1 drifted resource as revision");
     serve.wait_for("drift: /description set by \"first admin\" (ak_");
     assert!(serve.get("/metrics").body.contains("edgewright_drift_repairs_total{source=\"shop\"} 1"));
     let fought = until("the fight", || {
@@ -138,7 +138,7 @@ fn drift_is_put_back_and_counted_until_it_is_a_fight() {
     let until = message.strip_prefix("1 drifted resource left as is until ").and_then(|rest| rest.split_once("Z: "));
     let (until, _) = until.unwrap_or_else(|| panic!("{message}"));
     serve.wait_for(&format!(
-        "fight: others keep changing what is put back; drift of the source is left as is until {until}Z"
+        "fight: others keep changing what is reverted; drift of the source is left as is until {until}Z"
     ));
     serve.wait_for(&format!("1 drifted resource left as is until {until}Z, because others keep changing"));
 }
@@ -185,20 +185,20 @@ fn what_is_put_back_names_no_author_of_a_commit() {
     folder.ok("reconcile --source shop shop");
     let told = folder.ok("history --limit 1").out;
     assert!(told.starts_with("4  ") && !told.contains("t@example.com"), "{told}");
-    let message = "\n    drift put back: /description of HttpsEdge one (set in revision 3)\n";
+    let message = "\n    drift reverted: /description of HttpsEdge one (set in revision 3)\n";
     assert!(told.contains(message) && folder.ok("history show 4").out.contains(message), "{told}");
     let blame = folder.ok("blame edge one").out;
-    assert!(blame.contains("] drift put back: source `shop` at "), "{blame}");
+    assert!(blame.contains("] drift reverted: source `shop` at "), "{blame}");
     assert_eq!(blame.matches("t@example.com").count(), 1, "an author is told once: {blame}");
 
-    // Next to what the commit has changed, only the field that was put back has no author of the commit.
+    // Next to what the commit has changed, only the field that was reverted has no author of the commit.
     by_hand();
     folder.write("shop/one.yaml", &edge("a", "\"two.example.com:443\""));
     git(&folder, "-C shop commit -q -a -m second");
     folder.ok("reconcile --source shop shop");
     let told = folder.ok("history --limit 1").out;
     assert!(told.starts_with("6  ") && told.contains("t@example.com"), "{told}");
-    assert!(told.contains("\n    drift put back: /description of HttpsEdge one (set in revision 5)\n"), "{told}");
+    assert!(told.contains("\n    drift reverted: /description of HttpsEdge one (set in revision 5)\n"), "{told}");
     for (field, reverts, author) in [("/description", true, ""), ("/hostports", false, "t@example.com")] {
         let blamed = blamed(field);
         assert_eq!((&blamed["revision"], &blamed["reverts_drift"]), (&json!(6), &json!(reverts)), "{blamed}");

@@ -148,7 +148,7 @@ pub(crate) struct HistoryItem {
     /// `applied`, `refused` or `failed`; `suspended` or `resumed` if a source was; `scrubbed` if API tokens were removed.
     pub outcome: String,
     /// Why it was refused or failed, or why the source was suspended; which source an applied change overrides, or the drift
-    /// that it put back; or empty.
+    /// that it reverted; or empty.
     pub message: String,
     /// Who made it.
     #[serde(flatten)]
@@ -185,7 +185,7 @@ pub(crate) struct HistoryResource {
     pub source: String,
     /// The file and line that declare it, or empty.
     pub declared_at: String,
-    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    /// JSON pointers to the fields whose drift was reverted; an empty one is the whole resource.
     #[serde(default)]
     pub reverted_drift: Vec<String>,
     /// The fields before; null if it did not exist. Of a changed resource, only the fields that differ.
@@ -234,7 +234,7 @@ impl FieldBlame {
     /// Describes in a few words who set the value.
     pub(crate) fn author_text(&self) -> String {
         let author = self.author.text();
-        if self.reverts_drift { format!("drift put back: {author}") } else { author }
+        if self.reverts_drift { format!("drift reverted: {author}") } else { author }
     }
 }
 

@@ -112,7 +112,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
         }),
         (
             "edgewright_drifted_resources",
-            "Resources of a source that others have changed, and that are not put back.",
+            "Resources of a source that others have changed, and that are not reverted.",
             |it| it.status.drifted() as f64,
         ),
         ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
@@ -127,7 +127,7 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
     }
     page.counter(
         "edgewright_drift_repairs_total",
-        "Resources that others have changed, and a source's reconcile loop has put back.",
+        "Resources that others have changed, and a source's reconcile loop has reverted.",
         all.iter().map(|it| (of(&it.source), it.repairs() as f64)),
     );
 }

@@ -24,7 +24,7 @@ pub(super) fn of(
     let name = parent.map_or_else(|| own.to_owned(), |parent| format!("{parent}/{own}"));
     let mut details: Vec<String> = fields.iter().map(|field| detail(touched, field)).collect();
     if reverted_drift.iter().any(String::is_empty) {
-        details.push("drift put back".to_owned());
+        details.push("drift reverted".to_owned());
     }
     let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
     Some(format!("{} {kind} {name}{details}", event.as_str()))
@@ -36,7 +36,7 @@ fn detail(touched: &TouchedOutline, field: &str) -> String {
     if field == OWNED_BY {
         ownership(touched.owner_before.as_ref(), touched.owner_after.as_ref())
     } else if touched.reverted_drift.iter().any(|pointer| pointer.split('/').nth(1) == Some(field)) {
-        format!("drift of {field} put back")
+        format!("drift of {field} reverted")
     } else if touched.unset.contains(field) && is_module() {
         format!("removed {field}")
     } else {

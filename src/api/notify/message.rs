@@ -310,7 +310,7 @@ mod tests {
             "id": made[0].id.as_str(),
             "type": "revision.applied",
             "timestamp": "2026-01-02T03:04:05Z",
-            "text": "Revision 7 by source `shop` (commit 4f2a): updated HttpsEdge shop (a, drift of b put back); \
+            "text": "Revision 7 by source `shop` (commit 4f2a): updated HttpsEdge shop (a, drift of b reverted); \
                      deleted HttpsEdgeRoute shop/edghtsrt_1",
             "data": {
                 "revision": 7,

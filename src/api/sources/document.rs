@@ -31,7 +31,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "getSource",
         "Get the status of a source",
-        "Returns the status of a source that the server follows or that owns resources: its conditions, the last look and the last one that applied the manifests, the diagnostics with their places, and counts.",
+        "Returns the status of a source that the server follows or that owns resources: its conditions, the last sync and the last one that applied the manifests, the diagnostics with their places, and counts.",
     )
     .ok(one.clone())
     .conditional()
@@ -40,7 +40,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "suspendSource",
         "Suspend a source",
-        "Suspends a source until it is resumed or until a time: the server looks at its manifests and reports what it would change, and applies nothing. A current run does not apply its plan any more.",
+        "Suspends a source until it is resumed or until a time: the server plans its manifests and reports what it would change, and applies nothing. A current run does not apply its plan any more.",
     )
     .body(suspend, json!({"reason": "Emergency fix of the checkout route", "until": ""}))
     .ok(one.clone())
@@ -50,7 +50,7 @@ pub(crate) fn paths(schemas: &mut Schemas) -> Vec<(String, Value)> {
         TAG,
         "resumeSource",
         "Resume a source",
-        "Ends the suspension of a source, if it has one, and looks at its manifests. With `accept_commit`, a source with `verify` goes on from a commit that it refuses because it does not descend from the one that was applied last.",
+        "Ends the suspension of a source, if it has one, and syncs it. With `accept_commit`, a source with `verify` goes on from a commit that it refuses because it does not descend from the one that was applied last.",
     )
     .optional_body(resume, json!({"accept_commit": "4f2a9c51d0b7e38642f1a5c9e0d3b7864f2a9c51"}))
     .ok(one)

@@ -52,23 +52,23 @@ pub(crate) struct SourceView {
     pub drift: String,
     /// The range of versions whose highest tag is read instead of a `ref`, or empty.
     pub semver: String,
-    /// How often the source is looked at without an event, in seconds; 0 if nobody follows it.
+    /// How often the source is synced without an event, in seconds; 0 if nobody follows it.
     pub interval_seconds: u64,
-    /// The last look; null before the first one has finished.
+    /// The last sync; null before the first one has finished.
     pub last_attempt: Option<LookView>,
-    /// The last look after which the store matched the manifests, from the history after a restart or a rollback, and if
+    /// The last sync after which the store matched the manifests, from the history after a restart or a rollback, and if
     /// nobody follows the source; null if there was none.
     pub last_applied: Option<LookView>,
     /// The API key of the client that applied `last_applied`, if nobody follows the source; null if the server or the command
     /// line applied it.
     #[serde(default)]
     pub applied_by: Option<AppliedBy>,
-    /// Who suspended the source, if it is suspended: it is looked at and not applied.
+    /// Who suspended the source, if it is suspended: it is planned and not applied.
     pub suspension: Option<SuspensionView>,
     /// In the response to a suspension, the one that it replaces, and to a resumption, the one that it ends; null everywhere
     /// else.
     pub replaced_suspension: Option<SuspensionView>,
-    /// When the next look is due, also without an event; empty during the first one, and if nobody follows the source.
+    /// When the next sync is due, also without an event; empty during the first one, and if nobody follows the source.
     pub next_look_at: String,
     /// The numbers of resources and findings.
     pub counts: SourceCounts,
@@ -76,7 +76,7 @@ pub(crate) struct SourceView {
     pub diagnostics: Vec<Item>,
     /// The number of diagnostics that are not listed.
     pub diagnostics_omitted: usize,
-    /// The first twenty resources that others have changed and that are not put back, with who changed them. One that the
+    /// The first twenty resources that others have changed and that are not reverted, with who changed them. One that the
     /// manifests have changed too counts as pending.
     pub drifted: Vec<DriftedResource>,
     /// The values that the commits of the source do not have, by name; never their content.
@@ -200,7 +200,7 @@ pub(crate) struct ConditionView {
     pub observed_revision: u64,
 }
 
-/// A look at the manifests of a source.
+/// A sync of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Look")]
 pub(crate) struct LookView {
@@ -233,7 +233,7 @@ pub(crate) struct SourceCounts {
     pub pending_change: usize,
     /// Resources to delete.
     pub pending_delete: usize,
-    /// Resources that only others have changed and that are not put back. They are not pending.
+    /// Resources that only others have changed and that are not reverted. They are not pending.
     pub drifted: usize,
 }
 

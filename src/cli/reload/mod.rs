@@ -205,7 +205,7 @@ impl<'a> Reloader<'a> {
         let (failed, unseen) = self.sources.first_results(changes);
         if !unseen.is_empty() {
             let sources = unseen.join(", ");
-            tracing::info!(sources, "The first look at these sources has not ended: {sources}.");
+            tracing::info!(sources, "The first sync of these sources has not ended: {sources}.");
         }
         if failed.is_empty() {
             tracing::info!("{applied}");

@@ -63,7 +63,7 @@ pub(in crate::cli) struct LiveSources<'a> {
     mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, LoopGuard)>,
     list: SourceRegistry,
-    /// Who looks at the states of the sources.
+    /// Who sees the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
 }
 
@@ -104,15 +104,15 @@ impl<'a> LiveSources<'a> {
         wanted: Vec<ConfiguredSource>,
     ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
         self.follow(wanted, FollowedFrom::Start)?;
-        let looks: Vec<_> = self.running.iter_mut().map(|(_, guard)| guard.first_sync()).collect();
+        let syncs: Vec<_> = self.running.iter_mut().map(|(_, guard)| guard.first_sync()).collect();
         Ok(async move {
             let all = async {
-                for look in looks {
-                    look.await;
+                for sync in syncs {
+                    sync.await;
                 }
             };
             if tokio::time::timeout(LONGEST_START, all).await.is_err() {
-                tracing::info!("The first looks at the sources have not ended; the server is not ready until then.");
+                tracing::info!("The first syncs of the sources have not ended; the server is not ready until then.");
             }
         })
     }
@@ -123,8 +123,8 @@ impl<'a> LiveSources<'a> {
         self.follow(wanted, FollowedFrom::Reload)
     }
 
-    /// Waits a while for the first looks at the sources that a reload has added or changed. Returns the names of those that
-    /// cannot be read or applied, and of those that have not been looked at yet.
+    /// Waits a while for the first syncs of the sources that a reload has added or changed. Returns the names of those that
+    /// cannot be read or applied, and of those that have not been synced yet.
     pub(super) fn first_results(&mut self, changes: &SourceChanges) -> (Vec<String>, Vec<String>) {
         let began = Instant::now();
         let is_new = |name: &String| changes.added.contains(name) || changes.changed.contains(name);

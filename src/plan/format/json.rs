@@ -57,7 +57,7 @@ pub(crate) struct Counts {
     pub errors: usize,
     pub warnings: usize,
     pub files: usize,
-    /// Changes that put back what others have changed; absent if there are none.
+    /// Changes that revert what others have changed; absent if there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift: usize,
     /// Changes of what both the manifests and others have changed; absent if there are none.

@@ -27,7 +27,7 @@ pub(crate) struct StateChange<'c> {
     pub(crate) after: &'c Snapshot,
     /// The file of each resource.
     pub(crate) places: &'c Places,
-    /// The fields whose drift the change puts back.
+    /// The fields whose drift the change reverts.
     pub(crate) reverted_drift: &'c RevertedDrift,
 }
 

@@ -27,7 +27,7 @@ pub struct CommitEntry<'e> {
     pub before: Option<&'e [u8]>,
     /// The file that declares the resource, as `file:line` or without the line; empty if there is none.
     pub place: &'e str,
-    /// A JSON list of pointers to the fields whose drift was put back (D85); empty if there is none.
+    /// A JSON list of pointers to the fields whose drift was reverted (D85); empty if there is none.
     pub drift: &'e str,
 }
 

@@ -208,7 +208,7 @@ pub struct Touched {
     /// The file and line that declare it; only the file if the attempt changed more than 2,000 resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_at: Option<String>,
-    /// JSON pointers to the fields whose drift the attempt put back; an empty one is the whole resource (D85).
+    /// JSON pointers to the fields whose drift the attempt reverted; an empty one is the whole resource (D85).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverted_drift: Vec<String>,
     /// The fields before, or none if it did not exist. A secret is a keyed digest, a long text a digest.
@@ -222,7 +222,7 @@ pub struct Touched {
 /// The file that declares each resource, as `file:line` or without the line.
 pub type Places = BTreeMap<Key, String>;
 
-/// The fields of each resource whose drift is put back, as JSON pointers.
+/// The fields of each resource whose drift is reverted, as JSON pointers.
 pub type RevertedDrift = BTreeMap<Key, Vec<String>>;
 
 impl Touched {

@@ -34,7 +34,7 @@ pub(crate) struct BlamedField {
     pub value: Value,
     /// What set it; none if that was before the oldest revision in the history.
     pub set: Option<SetBy>,
-    /// Whether that put drift back (D85).
+    /// Whether that reverted drift (D85).
     pub reverts_drift: bool,
 }
 

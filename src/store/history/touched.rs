@@ -136,7 +136,7 @@ pub(crate) struct TouchedOutline {
     pub fields: Vec<String>,
     /// The names of those that no longer have a value.
     pub unset: BTreeSet<String>,
-    /// JSON pointers to the fields whose drift was put back; an empty one is the whole resource.
+    /// JSON pointers to the fields whose drift was reverted; an empty one is the whole resource.
     pub reverted_drift: Vec<String>,
     /// The source that owned the resource before, and the one that it was offered to, if that changed.
     pub owner_before: Option<OwnerOutline>,
