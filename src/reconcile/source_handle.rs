@@ -203,7 +203,6 @@ impl SourceHandle {
         }
         // Before the next sync, because it may be replaced until then.
         self.note_suspension();
-        self.observe();
         self.request_sync();
         Ok(before)
     }
@@ -237,7 +236,7 @@ impl SourceHandle {
         }
     }
 
-    /// Whether the source is suspended now; logs and shows when that has changed.
+    /// Whether the source is suspended now; logs when that has changed, and shows the state to the observer.
     pub(super) fn note_suspension(&self) -> bool {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let (source, now) = (self.source.as_str(), self.suspension());
@@ -255,7 +254,12 @@ impl SourceHandle {
             self.health.resume();
         }
         *logged = now;
-        logged.is_some()
+        let is_suspended = logged.is_some();
+        drop(logged);
+        if let Some(observer) = &self.observer {
+            observer.observe(self);
+        }
+        is_suspended
     }
 
     /// Whether the history has an attempt with this digest, and the source has been so since.
@@ -275,13 +279,6 @@ impl SourceHandle {
         if let Err(error) = conditions.set(&self.source, known) {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record since when the source is in its state: {error}");
-        }
-    }
-
-    /// Shows the state to the observer, if there is one.
-    pub(super) fn observe(&self) {
-        if let Some(observer) = &self.observer {
-            observer.observe(self);
         }
     }
 

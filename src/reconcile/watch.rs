@@ -24,7 +24,7 @@
 //!    earlier process (`remembered`), the sync ends here.
 //! 4. **Plan.** [`Prepared`] and a Snapshot to [`Planned`](super::Planned).
 //! 5. **Decide.** Errors, a rollback, the deletion limit, a suspension and drift, in this order: what of the plan may be
-//!    applied, or why nothing is (`run::decision`). The plan and the decision are repeated if others commit meanwhile.
+//!    applied, or why nothing is (`Run::decide`). The plan and the decision are repeated if others commit meanwhile.
 //! 6. **Apply.** One commit, or none if there is nothing to do. Inside it, a suspension has the last word.
 //! 7. **Report.** A [`RunReport`] to the status, the health and the history of the source, and to whoever listens if it is
 //!    new (`record`).
@@ -36,7 +36,7 @@
 //! - It applies no part of a reading: an incomplete file, or one invalid file of a source that is not isolated, keeps the last
 //!   good state in service.
 //! - It does not end by itself: an error is a result, and after a panic it goes on with a pause.
-//! - It does not run beside another loop of its source, nor after it was asked to stop or suspended.
+//! - It applies nothing beside another loop of its source, after it was asked to stop, or once its source is suspended.
 
 mod record;
 mod sync;

@@ -58,7 +58,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         self.handle.keep_condition(attempt);
         // It may have been resumed during the run.
         self.handle.note_suspension();
-        self.handle.observe();
         self.note_resources(&snapshot);
         if is_new {
             (self.report)(report, &author);
@@ -125,12 +124,6 @@ fn attempt_outcome(report: &RunReport) -> Option<AttemptOutcome> {
         RunReport::Invalid(_) => Some(AttemptOutcome::Refused),
         RunReport::Failed(_) if report.condition().0 == Reason::Refused => Some(AttemptOutcome::Refused),
         RunReport::Failed(_) => Some(AttemptOutcome::Failed),
-        RunReport::Applied { .. }
-        | RunReport::InSync { .. }
-        | RunReport::Unfetched { .. }
-        | RunReport::Partly(_)
-        | RunReport::Suspended(_)
-        | RunReport::Drifted { .. }
-        | RunReport::RolledBack { .. } => None,
+        _ => None,
     }
 }

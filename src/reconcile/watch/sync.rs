@@ -1,9 +1,6 @@
 //! One sync: what the loop does when it is triggered, from the files to the report.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::Loop;
 use crate::{
@@ -24,25 +21,14 @@ use crate::{
     },
 };
 
-/// How a sync ends that has read its files.
-enum SyncEnd {
-    /// It was cancelled.
-    Cancelled,
-    /// A file is still being written. It may be complete after this time.
-    Waiting(Duration),
-    /// This file kept changing while it was read.
-    Torn(PathBuf),
-    /// A run has this result, and left the store so that it may hold for the next sync.
-    Done(Box<RunResult>, Option<Settled>),
-}
-
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Syncs the store with the source. Returns how long to wait if a file is still being written.
     pub(super) fn sync(&mut self) -> Option<Duration> {
         self.folders.refresh(&self.options.source);
         // Before the suspension is checked: whichever comes later cancels the run.
         let options = Options { cancel: self.handle.begin_run(), ..self.options.clone() };
-        let is_suspended = self.check_suspension();
+        self.handle.end_suspension();
+        let is_suspended = self.handle.note_suspension();
         if let Some(left) = self.quiescence.left(self.clock.moment()) {
             return Some(left);
         }
@@ -57,28 +43,32 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let span = SyncSpan::start(&self.options.source);
         let prepared = self.read(options);
-        let end = self.check_reading().unwrap_or_else(|| self.run(&prepared, is_suspended));
+        let is_part = self.handle.is_stopping();
+        let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
         // If what was read is not applied, the next sync must not take the files for unchanged.
         self.settled = None;
         let mut wait = None;
-        match end {
-            SyncEnd::Cancelled => span.set_result("cancelled"),
-            SyncEnd::Waiting(time) => {
+        match check {
+            Some(ReadingCheck::Complete) => match self.run(&prepared, is_suspended) {
+                Some((run, settled)) => {
+                    span.end(&run, self.store.snapshot().revision);
+                    self.note_repairs(&run.report);
+                    self.settled = settled;
+                    self.record(run);
+                    // Everybody knows by now.
+                    prepared.tidy();
+                }
+                None => span.set_result("cancelled"),
+            },
+            Some(ReadingCheck::Wait(time)) => {
                 span.set_result("waiting");
                 wait = Some(time);
             }
-            SyncEnd::Torn(path) => {
+            Some(ReadingCheck::Torn(path)) => {
                 span.set_result("failed");
                 self.fail(vec![changed_while_read(&path)]);
             }
-            SyncEnd::Done(run, settled) => {
-                span.end(&run, self.store.snapshot().revision);
-                self.note_repairs(&run.report);
-                self.settled = settled;
-                self.record(*run);
-                // Everybody knows by now.
-                prepared.tidy();
-            }
+            None => span.set_result("cancelled"),
         }
         self.prepared = Some(prepared);
         wait
@@ -88,14 +78,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     pub(super) fn fail(&mut self, found: Vec<Diagnostic>) {
         let findings = RunFindings::default().failed(&found);
         self.record(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
-    }
-
-    /// Whether the source is suspended.
-    fn check_suspension(&self) -> bool {
-        self.handle.end_suspension();
-        let is_suspended = self.handle.note_suspension();
-        self.handle.observe();
-        is_suspended
     }
 
     /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
@@ -116,9 +98,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Whether the result of a run that an earlier process remembered still holds, for the first sync.
     fn confirms_remembered(&mut self, began: Instant) -> bool {
-        if self.reported.is_some() || self.options.tree.has_context() {
-            return false;
-        }
         let Some((run, revision)) = self.recalled() else { return false };
         measure("in_sync", began);
         self.settled = Some(Settled::at(revision, &self.clock));
@@ -126,14 +105,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         true
     }
 
-    /// The result of a run that was remembered by an earlier process and still holds, and its revision.
+    /// The result of that run, and its revision.
     fn recalled(&self) -> Option<(RunResult, u64)> {
         let snapshot = self.store.snapshot();
+        let revision = snapshot.revision;
+        let is_first = self.reported.is_none() && !self.options.tree.has_context();
         // A dry run does not ask what a rollback left.
-        if !snapshot.rejected(&self.options.source).is_empty() {
+        if !is_first || !snapshot.rejected(&self.options.source).is_empty() {
             return None;
         }
-        let revision = snapshot.revision;
         let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
         if recalled.revision != revision {
             return None;
@@ -148,20 +128,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         Prepared::load_again(options, self.prepared.take()).on(self.clock.clone())
     }
 
-    /// How the sync ends if what was read may be a part.
-    fn check_reading(&mut self) -> Option<SyncEnd> {
-        if self.handle.is_stopping() {
-            return Some(SyncEnd::Cancelled);
-        }
-        match self.quiescence.check(self.recorder.files_read(), self.clock.moment()) {
-            ReadingCheck::Complete => None,
-            ReadingCheck::Wait(time) => Some(SyncEnd::Waiting(time)),
-            ReadingCheck::Torn(path) => Some(SyncEnd::Torn(path)),
-        }
-    }
-
-    /// Plans what was read, and applies it unless the source is suspended.
-    fn run(&self, prepared: &Prepared, is_suspended: bool) -> SyncEnd {
+    /// Plans what was read, and applies it unless the source is suspended. Returns the result, and what holds for the next sync
+    /// if the store matches the manifests now; none if the run was cancelled.
+    fn run(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Settled>)> {
         let commit = prepared.options.tree.commit();
         let changed_values = commit.map(|commit| self.handle.values.changed_since(&commit)).unwrap_or_default();
         let may_apply = || self.handle.may_apply();
@@ -174,10 +143,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let mut settled = None;
         let in_sync = |planned: &Planned, revision: u64| settled = self.remember(prepared, planned, revision);
         let run = run(self.store.as_ref(), prepared, mode, in_sync);
-        match run.is_cut_short(&prepared.options) {
-            true => SyncEnd::Cancelled,
-            false => SyncEnd::Done(Box::new(run), settled),
-        }
+        (!run.is_cut_short(&prepared.options)).then_some((run, settled))
     }
 
     /// What the run does with drift.
