@@ -49,7 +49,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         self.settled = None;
         let mut wait = None;
         match check {
-            Some(ReadingCheck::Complete) => match self.run(&prepared, is_suspended) {
+            Some(ReadingCheck::Complete) => match self.reconcile(&prepared, is_suspended) {
                 Some((run, settled)) => {
                     span.end(&run, self.store.snapshot().revision);
                     self.note_repairs(&run.report);
@@ -130,7 +130,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Plans what was read, and applies it unless the source is suspended. Returns the result, and what holds for the next sync
     /// if the store matches the manifests now; none if the run was cancelled.
-    fn run(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Settled>)> {
+    fn reconcile(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Settled>)> {
         let commit = prepared.options.tree.commit();
         let changed_values = commit.map(|commit| self.handle.values.changed_since(&commit)).unwrap_or_default();
         let may_apply = || self.handle.may_apply();
