@@ -3,7 +3,6 @@
 //! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
-pub(crate) mod again;
 mod assumed;
 pub(crate) mod bounds;
 mod circles;

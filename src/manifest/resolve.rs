@@ -1,6 +1,7 @@
 //! Resolves names to identifiers, and declarations to the desired state.
 
 mod checks;
+pub(crate) mod memo;
 mod order;
 mod turns;
 
@@ -40,8 +41,9 @@ use crate::{
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         near::Suggestions,
         operation::Claim,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
     },
+    tenancy::delegation::has_routes_elsewhere,
     text::printable,
 };
 
@@ -76,6 +78,12 @@ pub(crate) struct Resolved {
     pub(super) has_renames: bool,
     /// The fields with a secret that the store has, because the manifests have none (D106).
     pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
+    /// The resources of other sources. Those that the source takes over are its own.
+    pub others: Arc<Vec<Arc<Entry>>>,
+    /// The resources that may differ from those in the store. None if these may be any.
+    pub may_differ: Option<BTreeSet<Key>>,
+    /// Whether nothing depends on edges of other sources, or on what its edge requires (D103).
+    pub is_self_contained: bool,
 }
 
 /// How the declarations of a source are resolved.
@@ -103,7 +111,7 @@ pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOpti
 }
 
 fn resolve_known(known: Known<'_>) -> Resolved {
-    let (loaded, snapshot) = (known.loaded, known.snapshot);
+    let (loaded, snapshot, source) = (known.loaded, known.snapshot, known.source);
     let mut resolver = Resolver {
         loaded,
         known,
@@ -132,7 +140,10 @@ fn resolve_known(known: Known<'_>) -> Resolved {
     resolver.check_edges();
     resolver.count_unknown();
     resolver.warn_of_kept();
-    resolver.out
+    let mut resolved = resolver.out;
+    resolved.others = Arc::new(others(snapshot, source, &resolved.desired));
+    resolved.is_self_contained = is_self_contained(&resolved);
+    resolved
 }
 
 impl Resolved {
@@ -180,6 +191,25 @@ impl Resolved {
         self.spread_faults();
         self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
     }
+}
+
+/// The resources of other sources.
+fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
+    let is_other = |entry: &&Arc<Entry>| {
+        entry.claim.as_deref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
+    };
+    // All cores wait for the memory of the claims.
+    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
+    entries.into_par_iter().with_min_len(1024).filter(is_other).cloned().collect()
+}
+
+fn is_self_contained(resolved: &Resolved) -> bool {
+    let mut edges = resolved.desired.iter().filter(|(key, _)| key.kind == Kind::HttpsEdge);
+    let requires = |(_, wanted): (&Key, &Desired)| {
+        let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
+        edge.is_some_and(|edge| edge.required_modules.is_some())
+    };
+    !edges.any(requires) && !has_routes_elsewhere(&resolved.desired)
 }
 
 struct Resolver<'a> {

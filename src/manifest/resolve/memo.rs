@@ -1,22 +1,42 @@
-//! Resolves a source again after a change that keeps all names: only what the change concerns is resolved, and everything
-//! else is as it was (D74). Any other change is resolved from scratch.
+//! What the last run of a followed source resolved (D74).
+//!
+//! # The problem
+//!
+//! Whoever saves one file of an estate with a hundred thousand routes waits for the change, and not for the routes.
+//!
+//! # The idea
+//!
+//! Resolving has two steps. The first one gives each declaration its key. It compares the names of all declarations with
+//! those of all resources in the store, so no part of a source has it by itself. The second one makes the desired resource
+//! of a declaration from these inputs alone: the declaration, its key, the module sets that it names, and the keys of what
+//! it references.
+//!
+//! While all manifests declare the same names, and the store means the same by them, the first step gives what it gave in
+//! the last run. Then the second one is done for the declarations with another input, and everything else is as it was. So
+//! `description: Shop` in one file resolves the resources of that file; a module set also those that take it; and a new
+//! route all of the source.
+//!
+//! # What it never does
+//!
+//! It reports nothing. With an error, a warning, a rename or another identity, it resolves nothing, and the source is
+//! resolved from scratch: only that knows what to say.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::{
-    Loaded,
-    declaration::{Declaration, ModuleSet, Origins},
-    identity::{Known, fixed_content},
-    known_names::KnownNames,
-    resolve::{ResolveOptions, Resolved},
-};
+use super::{ResolveOptions, Resolved, resolve};
 use crate::{
     lint::{ManifestFacts, Subject},
+    manifest::{
+        Loaded,
+        declaration::{Declaration, ModuleSet, Origins},
+        identity::{Known, fixed_content},
+        known_names::KnownNames,
+    },
     model::{
         Kind,
         desired::Desired,
@@ -24,7 +44,6 @@ use crate::{
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,
-        module::Slot,
         operation::Claim,
         reference::Reference,
         resource::AnyResource,
@@ -34,7 +53,11 @@ use crate::{
     tenancy,
 };
 
-/// A source as it was last resolved without a fault.
+/// The last run, if it found nothing to report.
+#[derive(Debug, Default)]
+pub(crate) struct ResolveMemo(Mutex<Option<LastResolved>>);
+
+/// A source as a run has resolved it.
 #[derive(Debug)]
 pub(crate) struct LastResolved {
     /// The manifests.
@@ -47,105 +70,98 @@ pub(crate) struct LastResolved {
     pub origins: Arc<Origins>,
     /// Facts for the lints.
     pub facts: ManifestFacts,
-    /// The resources that may differ from those in `snapshot`: all others are as desired.
-    pub pending: BTreeSet<Key>,
-    /// The number of the lint findings about it.
-    pub findings: u64,
-    /// What stays the same as long as all names do.
-    pub lasting: Lasting,
-}
-
-/// What is known about a source as long as it keeps all names, and other sources change nothing. Cheap to clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Lasting {
     /// The resources of other sources.
     pub others: Arc<Vec<Arc<Entry>>>,
-    /// The resources of each file, in the order of their declarations.
-    keys: Arc<OnceLock<Vec<Box<[Key]>>>>,
-    /// Whether the source has routes on edges of others, or edges that require modules.
-    has_ties: Arc<OnceLock<bool>>,
+    /// Whether nothing depends on edges of other sources, or on what its edge requires.
+    pub is_self_contained: bool,
+    /// The resources that differ from those in `snapshot`: all others are as desired.
+    pub unsettled: BTreeSet<Key>,
 }
 
-impl Lasting {
-    /// Of a source that was resolved from scratch.
-    pub(crate) fn new(others: Arc<Vec<Arc<Entry>>>) -> Self {
-        Self { others, keys: Arc::default(), has_ties: Arc::default() }
-    }
-}
-
-/// What a change concerns.
-pub(crate) struct Concerned {
-    /// The resources to replace, and their declarations.
+/// What has other inputs than in the last run.
+struct Renewal {
+    /// The resources, with their declarations.
     resources: Vec<(Desired, Arc<Declaration>)>,
+    /// The module sets by name.
     sets: BTreeMap<String, Arc<ModuleSet>>,
-    /// The module sets in changed files.
-    read_again: Vec<String>,
+    /// The names of those in changed files.
+    reread_sets: Vec<String>,
     /// Whether a resource takes other module sets than before.
-    uses_change: bool,
+    has_other_uses: bool,
     /// The resources that may differ from those in the store.
-    pub may_differ: BTreeSet<Key>,
-    /// The resources about which lints may find something else than before.
-    judged_again: BTreeSet<Key>,
+    may_differ: BTreeSet<Key>,
 }
 
-impl Concerned {
-    /// The resources about which lints may find something else than before. None if that may be any: they can all use the
-    /// module sets that were read again.
-    pub(crate) fn judged_again(&self) -> Option<BTreeSet<Key>> {
-        self.read_again.is_empty().then(|| self.judged_again.clone())
+impl ResolveMemo {
+    fn last(&self) -> MutexGuard<'_, Option<LastResolved>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Resolves a source as [`resolve`] does. What is no longer needed is given to `free`, because freeing it takes a while.
+    pub(crate) fn resolve(
+        &self,
+        loaded: &Loaded,
+        snapshot: &Snapshot,
+        options: ResolveOptions<'_>,
+        free: impl FnOnce(LastResolved),
+    ) -> Resolved {
+        let mut kept = self.last();
+        let renewal = kept.as_ref().and_then(|last| last.renewal(loaded, snapshot, options));
+        if let Some(renewal) = renewal
+            && let Some(mut last) = kept.take()
+        {
+            let resolved = last.renewed(renewal);
+            free(last);
+            return resolved;
+        }
+        // A run after this one may have the names of the last one again.
+        resolve(loaded, snapshot, options)
+    }
+
+    /// Keeps a run for the next one.
+    pub(crate) fn keep(&self, run: LastResolved) {
+        *self.last() = Some(run);
+    }
+
+    /// Whether all names are as in the last run.
+    #[cfg(test)]
+    pub(crate) fn holds(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> bool {
+        self.last().as_ref().is_some_and(|last| last.renewal(loaded, snapshot, options).is_some())
     }
 }
 
 impl LastResolved {
-    /// Returns what a change of manifests or of the store concerns. None if names may have changed, or if there is a
-    /// fault to report.
-    pub(crate) fn concerned(
-        &self,
-        loaded: &Loaded,
-        snapshot: &Snapshot,
-        source: &str,
-        prune: bool,
-    ) -> Option<Concerned> {
-        // What a context lacks is told only by a run from scratch.
-        if !loaded.has_shape_of(&self.loaded) || loaded.files.iter().any(|file| file.is_context()) {
+    /// Finds what has other inputs now. None if names may mean something else, or if there is anything to report.
+    fn renewal(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Option<Renewal> {
+        // Only a run from scratch tells what a context lacks.
+        if !self.is_self_contained
+            || !loaded.has_shape_of(&self.loaded)
+            || loaded.files.iter().any(|file| file.is_context())
+        {
             return None;
         }
-        // Routes on edges of others depend on these edges, too. All routes of an edge that requires modules would have to
-        // be resolved again.
-        if self.has_ties() {
-            return None;
-        }
-        let mut may_differ = self.touched(snapshot, source)?;
-        may_differ.extend(self.pending.iter().cloned());
-        let mut declared_again: HashMap<&Key, &Arc<Declaration>> = HashMap::new();
-        let (mut changed_sets, mut read_again) = (HashSet::new(), Vec::new());
-        let files = loaded.files.iter().zip(self.keys());
-        let reads = loaded.reads.iter().zip(&self.loaded.reads).zip(files);
-        for ((read, earlier), (file, keys)) in reads.filter(|((read, earlier), _)| !Arc::ptr_eq(read, earlier)) {
+        let mut may_differ = self.touched(snapshot, options.source)?;
+        may_differ.extend(self.unsettled.iter().cloned());
+        let (mut former, mut changed_sets, mut reread_sets) = (HashMap::new(), HashSet::default(), Vec::new());
+        for ((_, read), (_, earlier)) in loaded.changed_since(&self.loaded) {
             if read.diagnostics.iter().any(|it| it.severity == Severity::Error) {
                 return None;
             }
-            // A file of the context has resources of others.
-            if keys.len() != read.declared.resources.len() && !file.is_context() {
-                return None;
-            }
-            declared_again.extend(keys.iter().zip(&read.declared.resources));
+            former.extend(earlier.declared.resources.iter().map(Arc::as_ptr).zip(&read.declared.resources));
             for (name, set) in &read.declared.sets {
-                read_again.push(name.clone());
+                reread_sets.push(name.clone());
                 if !earlier.declared.sets.get(name).is_some_and(|earlier| earlier.has_same_modules(set)) {
                     changed_sets.insert(name.as_str());
                 }
             }
         }
-        let mut concerned: Vec<(&Key, &Arc<Declaration>)> = Vec::with_capacity(declared_again.len());
-        if !changed_sets.is_empty() {
-            let takes = |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
-            let taking = self.origins.iter().filter(|(key, it)| takes(it) && !declared_again.contains_key(key));
-            concerned.extend(taking);
+        let concerned = self.concerned(&former, &changed_sets);
+        // A declaration that is not that of a resource has no key.
+        if former.len() > concerned.iter().filter(|(.., is_former)| *is_former).count() {
+            return None;
         }
-        concerned.extend(declared_again);
+        let concerned: Vec<(&Key, &Arc<Declaration>)> = concerned.into_iter().map(|(key, it, _)| (key, it)).collect();
         let sets = loaded.sets();
-        let options = ResolveOptions { source, prune, recreate_ids: true };
         let (known, ids) = (Known::new(snapshot, options, loaded), self.ids(&concerned, &sets));
         let (required, desired) = (HashMap::default(), &*self.desired);
         let is_desired = |key: &Key| desired.contains_key(key);
@@ -157,72 +173,49 @@ impl LastResolved {
             required: &required,
             has_turns: false,
         };
-        let (mut resources, mut judged_again, mut uses_change) = (Vec::new(), BTreeSet::new(), false);
+        let (mut resources, mut has_other_uses) = (Vec::new(), false);
         for (key, declaration) in concerned {
             if requires_modules(declaration) {
                 return None;
             }
-            let earlier = self.origins.declaration(key)?;
-            let has_same_sets = declaration.modules_from == earlier.modules_from;
-            uses_change |= !has_same_sets;
+            has_other_uses |= declaration.modules_from != self.origins.declaration(key)?.modules_from;
             let mut missing = Vec::new();
             let spec = names.spec(declaration, None, &mut missing);
             if !missing.is_empty() {
                 return None;
             }
-            let before = self.desired.get(key)?;
-            // Most resources in a changed file are the same. Lints also look at a repetition of module sets. A module that moves
-            // between a resource and its set leaves the Spec as it is, but the levels of its findings are those of the set.
-            let is_same = has_same_sets && before.spec.same(spec.as_ref());
-            if !is_same || declaration.facts.levels != earlier.facts.levels || !has_same_slots(declaration, earlier) {
-                judged_again.insert(key.clone());
-            }
-            let spec = if is_same { Arc::clone(&before.spec) } else { spec };
-            let desired = again(before, declaration, spec)?;
+            resources.push((again(self.desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
             may_differ.insert(key.clone());
-            resources.push((desired, Arc::clone(declaration)));
         }
         let is_free = self.pass_tls_well(&resources, snapshot)
-            && self.concerns_nobody_else(&resources, &may_differ, snapshot, source);
-        is_free.then_some(Concerned { resources, sets, read_again, uses_change, may_differ, judged_again })
+            && self.concerns_nobody_else(&resources, &may_differ, snapshot, options.source);
+        is_free.then_some(Renewal { resources, sets, reread_sets, has_other_uses, may_differ })
     }
 
-    /// Makes what the next change needs and what is as large as the source, so that the change does not wait for it.
-    pub(crate) fn prepare(&self) {
-        if !self.has_ties() {
-            self.keys();
-        }
+    /// The resources whose declarations were read again, and those that take a changed module set. `former` has the
+    /// declarations by those that they replace.
+    fn concerned<'l>(
+        &'l self,
+        former: &HashMap<*const Declaration, &'l Arc<Declaration>>,
+        changed_sets: &HashSet<&str>,
+    ) -> Vec<(&'l Key, &'l Arc<Declaration>, bool)> {
+        let takes = |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
+        let found = self.origins.iter().filter_map(|(key, declaration)| match former.get(&Arc::as_ptr(declaration)) {
+            Some(now) => Some((key, *now, true)),
+            None => (!changed_sets.is_empty() && takes(declaration)).then_some((key, declaration, false)),
+        });
+        found.collect()
     }
 
-    /// Whether resources depend on edges of others, or on what their edge requires (D103).
-    fn has_ties(&self) -> bool {
-        let requires_any = || self.origins.iter().any(|(_, declaration)| requires_modules(declaration));
-        *self
-            .lasting
-            .has_ties
-            .get_or_init(|| tenancy::delegation::has_routes_elsewhere(&self.desired) || requires_any())
-    }
-
-    /// The resources of each file, in the order of their declarations. None are known of a declaration that is not that of
-    /// a resource.
-    fn keys(&self) -> &[Box<[Key]>] {
-        self.lasting.keys.get_or_init(|| {
-            let of: HashMap<*const Declaration, &Key> =
-                self.origins.iter().map(|(key, declaration)| (Arc::as_ptr(declaration), key)).collect();
-            let key = |declaration: &Arc<Declaration>| of.get(&Arc::as_ptr(declaration)).map(|key| (*key).clone());
-            let reads = self.loaded.reads.iter();
-            reads.map(|read| read.declared.resources.iter().map_while(key).collect()).collect()
-        })
-    }
-
-    /// The source with a change, and the manifests before it. Freeing these takes a while.
-    pub(crate) fn resolved(self, concerned: Concerned) -> (Resolved, Arc<Loaded>) {
-        let Concerned { resources, sets, read_again, uses_change, .. } = concerned;
-        let (mut desired, mut origins) = (Arc::unwrap_or_clone(self.desired), Arc::unwrap_or_clone(self.origins));
-        let mut facts = self.facts;
+    /// The source with what has other inputs, made of what the last run left.
+    fn renewed(&mut self, renewal: Renewal) -> Resolved {
+        let Renewal { resources, sets, reread_sets, has_other_uses, may_differ } = renewal;
+        let mut desired = Arc::unwrap_or_clone(std::mem::take(&mut self.desired));
+        let mut origins = Arc::unwrap_or_clone(std::mem::take(&mut self.origins));
+        let mut facts = std::mem::take(&mut self.facts);
         let of_resources = resources.iter().map(|(desired, _)| Subject::Resource(desired.key.clone()));
-        facts.forget(&of_resources.chain(read_again.iter().cloned().map(Subject::ModuleSet)).collect());
-        for name in read_again {
+        facts.forget(&of_resources.chain(reread_sets.iter().cloned().map(Subject::ModuleSet)).collect());
+        for name in reread_sets {
             if let Some(set) = sets.get(&name).filter(|set| !set.is_context()) {
                 set.facts.note(|| Subject::ModuleSet(name.clone()), &mut facts);
             }
@@ -232,13 +225,14 @@ impl LastResolved {
             origins.insert(wanted.key.clone(), declaration);
             desired.insert(wanted.key.clone(), wanted);
         }
-        if uses_change {
+        if has_other_uses {
             let taken: HashSet<&String> = origins.iter().flat_map(|(_, it)| &it.modules_from).collect();
             let has_routes = origins.iter().any(|(key, _)| key.kind == Kind::HttpsEdgeRoute);
             let unused = sets.iter().filter(|(name, set)| has_routes && !taken.contains(name) && !set.is_context());
             facts.unused_module_sets = unused.map(|(name, _)| name.clone()).collect();
         }
-        (Resolved { desired, origins, sets, facts, ..Resolved::default() }, self.loaded)
+        let (others, may_differ) = (Arc::clone(&self.others), Some(may_differ));
+        Resolved { desired, origins, sets, facts, others, is_self_contained: true, may_differ, ..Resolved::default() }
     }
 
     /// The resources that the store has changed since, if that cannot change the identity of any resource.
@@ -326,19 +320,14 @@ fn requires_modules(declaration: &Declaration) -> bool {
     declaration.kind == Kind::HttpsEdge && !declaration.modules_from.is_empty()
 }
 
-/// Whether two declarations of a resource with the same module sets have modules of their own in the same slots, so that
-/// each other module comes from the same set as before.
-fn has_same_slots(one: &Declaration, other: &Declaration) -> bool {
-    let has_own = |it: &Declaration, slot: &Slot| it.spec.module(slot).is_some();
-    one.kind.info().slots.iter().all(|slot| has_own(one, slot) == has_own(other, slot))
-}
-
 fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
     wanted.spec.as_any().downcast_ref()
 }
 
-/// A resource as it is declared now. None if it becomes another one, because immutable content differs.
+/// A resource as it is declared now, with the Spec that it had if this is equal. None if it becomes another resource, because
+/// immutable content differs.
 fn again(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Option<Desired> {
+    let spec = if earlier.spec.same(spec.as_ref()) { Arc::clone(&earlier.spec) } else { spec };
     if !earlier.key.kind.info().fixed.is_empty()
         && fixed_content(earlier.spec.as_ref()).ok()? != fixed_content(spec.as_ref()).ok()?
     {
