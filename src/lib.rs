@@ -204,7 +204,7 @@
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → the
 //!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::resolve::memo`,
-//!   `lint::again`, D74) → commit. Invalid manifests are reported and change nothing
+//!   `lint::memo`, D74) → commit. Invalid manifests are reported and change nothing
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the sync (`reconcile::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
 //!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, unprotected_route::is_protected,
+    Findings, HostView, Level, Lint, LintCheck, Subject, duplicate_hostport::host_port, unprotected_route::is_protected,
 };
 use crate::{
     model::{
@@ -33,7 +33,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
     needs_whole: true,
-    scope: Scope::Host,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
@@ -63,7 +62,7 @@ spec:
       backend: {backend_id: bkd_wiki}
 ",
     cure: "Protect the route in the same way, or remove it. A module set shares the configuration of a module.",
-    check,
+    check: LintCheck::Host(check),
 };
 
 /// The longest path that is looked up, in bytes. Servers refuse longer ones.
@@ -74,7 +73,7 @@ const MOST_LOOKUPS: usize = 1 << 20;
 
 /// An edge that sees paths.
 struct ReadingEdge<'w> {
-    world: &'w World<'w>,
+    view: &'w HostView<'w>,
     key: &'w Key,
     edge: &'w HttpsEdge,
     addresses: Vec<(String, u16)>,
@@ -92,7 +91,7 @@ struct ReadRoutes<'w> {
 impl<'w> ReadingEdge<'w> {
     fn routes(&self) -> &ReadRoutes<'w> {
         self.routes.get_or_init(|| {
-            let table = RouteTable::new(false, self.world.routes_of(&self.key.id));
+            let table = RouteTable::new(false, self.view.routes_of(&self.key.id));
             let have_ports = table.routes().iter().any(|(_, selector)| selector.port.is_some());
             ReadRoutes { table, have_ports }
         })
@@ -130,8 +129,8 @@ type Receivers<'w> = BTreeMap<Destination<'w>, Vec<Receiver<'w>>>;
 /// An open route and the protected one that it bypasses.
 type Bypass<'w> = (Receiver<'w>, Receiver<'w>);
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let edges = reading_edges(world);
+fn check(view: &HostView<'_>, findings: &mut Findings) {
+    let edges = reading_edges(view);
     let mut serving: BTreeMap<&str, Doors> = BTreeMap::new();
     for (index, edge) in edges.iter().enumerate() {
         for (host, port) in &edge.addresses {
@@ -167,11 +166,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-fn reading_edges<'w>(world: &'w World<'w>) -> Vec<ReadingEdge<'w>> {
-    let edges = world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge));
+fn reading_edges<'w>(view: &'w HostView<'w>) -> Vec<ReadingEdge<'w>> {
+    let edges = view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge));
     let edges = edges.map(|(key, edge)| {
         let addresses = edge.hostports.iter().filter_map(|hostport| host_port(hostport)).collect();
-        ReadingEdge { world, key, edge, addresses, routes: OnceCell::new() }
+        ReadingEdge { view, key, edge, addresses, routes: OnceCell::new() }
     });
     edges.collect()
 }

@@ -4,11 +4,13 @@
 //! certificate are skipped: their certificates are managed elsewhere. So are edges that pass TLS through, and port 80,
 //! which is plain HTTP.
 
+use std::net::IpAddr;
+
 use foldhash::HashSet;
 
 use super::{
-    Findings, Level, Lint, Scope, World,
-    duplicate_hostport::{host_name, host_port, wildcard_over},
+    EstateView, Findings, Level, Lint, LintCheck,
+    duplicate_hostport::{host_name, host_port},
     plain_http_hostport::PLAIN_HTTP,
 };
 use crate::{
@@ -25,7 +27,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
     needs_whole: true,
-    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",
     why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
@@ -54,27 +55,36 @@ spec:
   hostports: ["shop.example.com:443", "www.example.com:443"]
 "#,
     cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
-    check,
+    check: LintCheck::Estate(check),
 };
 
 /// The names that certificates are valid for.
 #[derive(Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    /// Names in their normal form, wildcards included.
+    exact: HashSet<String>,
+    /// The wildcards without `*.`, so that looking one up needs no new text.
+    wildcards: HashSet<String>,
+}
 
 impl Names {
     pub(super) fn add(&mut self, names: &SubjectAlternativeNames) {
-        self.0.extend(names.dns_names.iter().chain(&names.ips).map(|name| host_name(name)));
+        for name in names.dns_names.iter().chain(&names.ips).map(|name| host_name(name)) {
+            self.wildcards.extend(name.strip_prefix("*.").map(str::to_owned));
+            self.exact.insert(name);
+        }
     }
 
     /// Whether a normalized host is one of the names, or covered by a wildcard.
     pub(super) fn cover(&self, host: &str) -> bool {
-        self.0.contains(host) || wildcard_over(host).is_some_and(|wildcard| self.0.contains(&wildcard))
+        let is_under_wildcard = || host.split_once('.').is_some_and(|(_, rest)| self.wildcards.contains(rest));
+        self.exact.contains(host) || (is_under_wildcard() && host.parse::<IpAddr>().is_err())
     }
 }
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EstateView<'_>, findings: &mut Findings) {
     let mut names = Names::default();
-    let mut certificates = world.all::<TlsCertificate>().peekable();
+    let mut certificates = view.all::<TlsCertificate>().peekable();
     if certificates.peek().is_none() {
         return;
     }
@@ -83,7 +93,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         let Ok(facts) = certificate.certificate_pem.read().facts() else { return };
         names.add(&facts.subject_alternative_names);
     }
-    for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
+    for (key, edge) in view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         for (index, text) in edge.hostports.iter().enumerate() {
             if host_port(text).is_some_and(|(host, port)| port != PLAIN_HTTP && !names.cover(&host)) {
                 let message = format!("no certificate in the manifests covers `{}`", printable(text));

@@ -1,13 +1,12 @@
 //! `circuit-breaker-threshold`: a circuit breaker that opens even if no request fails.
 
-use super::{Findings, Level, Lint, Scope, World, circuit_breaker_zero::is_unset};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, circuit_breaker_zero::is_unset};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \
@@ -26,11 +25,11 @@ spec:
       circuit_breaker: {tripped_duration: 30, rolling_window: 60, num_buckets: 12}
 ",
     cure: "Set a rate above 0, for example `error_threshold_percentage: 0.25`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(breaker) = &route.circuit_breaker else { continue };
         // The fraction is never negative. `circuit-breaker-zero` names it with the other fields that are 0.
         if breaker.error_threshold_percentage <= 0.0 && !is_unset(breaker) {

@@ -1,6 +1,6 @@
 //! `circuit-breaker-zero`: a circuit breaker with a zero duration, window or bucket count.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -11,7 +11,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
     why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \
@@ -31,11 +30,11 @@ spec:
 ",
     cure: "Set the fields, for example `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
            `error_threshold_percentage: 0.25`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(breaker) = route.circuit_breaker.as_ref().filter(|breaker| breaker.enabled) else { continue };
         let fields = [
             ("tripped_duration", breaker.tripped_duration, "a tripped circuit closes again immediately"),

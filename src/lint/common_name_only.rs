@@ -1,7 +1,8 @@
 //! `common-name-only`: a host name that a certificate has only as its common name, or a certificate without any.
 
 use super::{
-    Findings, Level, Lint, Scope, World, certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name,
+    EdgeView, Findings, Level, Lint, LintCheck, certificate_does_not_cover_hostport::Names,
+    duplicate_hostport::host_name,
 };
 use crate::{
     model::{check::parse_hostport, kind::tls_certificate::TlsCertificate},
@@ -12,7 +13,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
@@ -36,11 +36,11 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Reissue the certificate with each host as a subject alternative name, or with another common name if the host is not served.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, certificate) in world.all::<TlsCertificate>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, certificate) in view.all::<TlsCertificate>() {
         let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
         let common_name = facts.subject_common_name.as_str();
         let alternatives = &facts.subject_alternative_names;

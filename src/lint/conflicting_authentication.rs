@@ -1,6 +1,6 @@
 //! `conflicting-authentication`: more than one login module on a route.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,7 +12,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "conflicting-authentication",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
     why: "A route can have only one login. The gateway either rejects the route or uses one of the logins, so users of the other are locked out or admitted unchecked.",
@@ -30,11 +29,11 @@ spec:
       oidc: {issuer: "https://id.example.com", client_id: shop, client_secret: example}
 "#,
     cure: "Keep one of the modules, and remove the others or set `enabled: false` on them. Modules from a module set count too.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let route: &dyn AnyResource = route;
         let is_enabled = |slot: &Slot| route.module(slot).is_some_and(|module| module.enabled());
         let logins = route.slots().iter().filter(|slot| slot.is_login && is_enabled(slot));

@@ -1,13 +1,12 @@
 //! `cors-credentials`: CORS headers that browsers reject together.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "cors-credentials",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \
@@ -30,11 +29,11 @@ spec:
 ",
     cure: "Set `Access-Control-Allow-Origin` to one origin, such as `https://shop.example.com`, or remove \
            `Access-Control-Allow-Credentials`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(headers) = &route.response_headers else { continue };
         let find = |wanted: &str, value: &str| {
             let mut added = headers.add.iter();

@@ -1,12 +1,11 @@
 //! `disabled-module`: a module with `enabled: false`.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Allow,
     summary: "A module is configured but disabled.",
     why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
@@ -23,14 +22,14 @@ spec:
       oauth: {enabled: false, provider: {google: {}}}
 "#,
     cure: "Remove `enabled: false`, or the module; version control keeps the old configuration.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for desired in world.judged {
-        for (slot, _) in desired.spec.modules().filter(|(_, module)| !module.enabled()) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, spec) in view.resources() {
+        for (slot, _) in spec.modules().filter(|(_, module)| !module.enabled()) {
             let message = format!("`{}` is configured but disabled", slot.name);
-            findings.report(&desired.key, [slot.name, "enabled"], message);
+            findings.report(key, [slot.name, "enabled"], message);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     id::Id,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -13,7 +13,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-termination",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`tls_termination` is disabled on an edge that checks client certificates or has a route with a login.",
     why: "Client certificates, session cookies and tokens need TLS between the client and the edge. With the module \
@@ -33,19 +32,19 @@ spec:
       oauth: {provider: {google: {email_domains: [example.com]}}}
 ",
     cure: "Enable `tls_termination`, or remove it: an edge terminates TLS by default.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let disabled = || {
-        let edges = world.all::<HttpsEdge>();
+        let edges = view.all::<HttpsEdge>();
         edges.filter(|(_, edge)| edge.tls_termination.as_ref().is_some_and(|module| !module.enabled))
     };
     if disabled().next().is_none() {
         return;
     }
     let mut of_routes: HashMap<&Id, &'static str> = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let (Some(edge), Some(module)) = (&key.parent, credentials(route)) {
             of_routes.entry(edge).or_insert(module);
         }

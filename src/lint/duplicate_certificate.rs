@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EstateView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,7 +13,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-certificate",
     needs_whole: false,
-    scope: Scope::Estate,
     default: Level::Warn,
     summary: "Two TlsCertificates or two CertificateAuthorities have the same PEM.",
     why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \
@@ -45,13 +44,13 @@ spec:
     -----END CERTIFICATE-----
 "#,
     cure: "Remove one of the two resources, or use the other certificate.",
-    check,
+    check: LintCheck::Estate(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let certificates = world.in_order::<TlsCertificate>().into_iter();
+fn check(view: &EstateView<'_>, findings: &mut Findings) {
+    let certificates = view.in_order::<TlsCertificate>().into_iter();
     repeated(certificates.map(|(key, it)| (key, it.certificate_pem.as_str())), "certificate_pem", findings);
-    let authorities = world.in_order::<CertificateAuthority>().into_iter();
+    let authorities = view.in_order::<CertificateAuthority>().into_iter();
     repeated(authorities.map(|(key, it)| (key, it.ca_pem.as_str())), "ca_pem", findings);
 }
 

@@ -9,14 +9,13 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World, duplicate_hostport::host_port, empty_policy::placed_policies,
-    expired_certificate::chains, faultless::FaultlessModules,
+    EdgeView, Findings, Level, Lint, LintCheck, ManifestsView, Subject, duplicate_hostport::host_port,
+    empty_policy::placed_policies, expired_certificate::chains, faultless::FaultlessModules,
 };
 use crate::{
     model::{
         Kind,
         fault::Path,
-        id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction},
         module::Slot,
@@ -29,7 +28,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
@@ -42,7 +40,7 @@ spec:
   hostports: ['shop.example.com:443', 'Shop.Example.com:443']
 ",
     cure: "Remove one of the two entries, or correct it.",
-    check,
+    check: LintCheck::EdgeAndManifests(check, check_module_sets),
 };
 
 /// The fields of modules whose lists are sets.
@@ -61,16 +59,12 @@ static SLOTS_WITH_SETS: LazyLock<BTreeMap<Kind, Vec<&'static Slot>>> = LazyLock:
     Kind::all().map(|info| (info.kind, info.slots.iter().filter(|slot| has_set(slot)).collect())).collect()
 });
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, edge) in world.all::<HttpsEdge>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, edge) in view.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
-    for (key, sets) in world.manifests.repeated_module_sets.iter().filter(|(key, _)| world.judges(key)) {
-        let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
-        repeated(findings, key, &Path::root(), field, sets, exact);
-    }
     let mut faultless = FaultlessModules::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(filter) = route.user_agent_filter.as_deref() else { continue };
         faultless.judge(filter, findings, |findings| {
             let module = Path::root().join("user_agent_filter");
@@ -78,35 +72,41 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             repeated(findings, key, &module, "deny", &filter.deny, exact);
         });
     }
-    for (key, restriction) in world.all::<IpRestriction>() {
+    for (key, restriction) in view.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
     let mut faultless = FaultlessModules::new();
-    for desired in world.judged {
-        let key = &desired.key;
-        for slot in SLOTS_WITH_SETS.get(&desired.spec.kind()).into_iter().flatten() {
-            let Some(module) = desired.spec.module(slot) else { continue };
+    for (key, spec) in view.resources() {
+        for slot in SLOTS_WITH_SETS.get(&key.kind).into_iter().flatten() {
+            let Some(module) = spec.module(slot) else { continue };
             faultless.judge(module, findings, |findings| {
                 // A module that cannot be written is reported when it is planned.
                 if let Ok(module) = module.to_json(Secrets::Planned) {
-                    visit(world, findings, key, &Path::root().join(slot.name), &module);
+                    visit(view, findings, key, &Path::root().join(slot.name), &module);
                 }
             });
         }
     }
-    check_policies(world, findings);
-    for chain in chains(world) {
+    check_policies(view, findings);
+    for chain in chains(view) {
         for link in chain.links.iter().filter(|link| link.is_repeated) {
             findings.report(chain.key, [chain.field], format!("`{}` contains {link} twice", chain.field));
         }
     }
 }
 
+fn check_module_sets(view: &ManifestsView<'_>, findings: &mut Findings) {
+    for (key, sets) in view.repeated_module_sets() {
+        let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
+        repeated(findings, key, &Path::root(), field, sets, exact);
+    }
+}
+
 /// Reports policies of one list with one name, and conditions that a policy has twice.
-fn check_policies(world: &World<'_>, findings: &mut Findings) {
+fn check_policies(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut list: Option<(&Key, bool)> = None;
     let mut names: HashMap<&str, Path> = HashMap::new();
-    for placed in placed_policies(world) {
+    for placed in placed_policies(view) {
         let this = Some((placed.key, placed.is_outbound));
         if list != this {
             list = this;
@@ -135,13 +135,13 @@ fn check_policies(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Looks for sets in a part of a module.
-fn visit(world: &World<'_>, findings: &mut Findings, key: &Key, path: &Path, part: &Value) {
+fn visit(view: &EdgeView<'_>, findings: &mut Findings, key: &Key, path: &Path, part: &Value) {
     for (name, value) in part.as_object().into_iter().flatten() {
         match value {
-            Value::Object(_) => visit(world, findings, key, &path.join(name.as_str()), value),
+            Value::Object(_) => visit(view, findings, key, &path.join(name.as_str()), value),
             Value::Array(entries) if SETS.contains(&name.as_str()) => {
                 let entries = entries.iter().filter_map(Value::as_str);
-                let entries: Vec<String> = entries.map(|entry| as_written(world, name, entry)).collect();
+                let entries: Vec<String> = entries.map(|entry| as_written(view, name, entry)).collect();
                 let normal =
                     if ["teams", "organizations"].contains(&name.as_str()) { in_lower_case as Normal } else { exact };
                 repeated(findings, key, path, name, &entries, normal);
@@ -152,12 +152,10 @@ fn visit(world: &World<'_>, findings: &mut Findings, key: &Key, path: &Path, par
 }
 
 /// Returns the name of an authority instead of the ID that it was resolved to.
-fn as_written(world: &World<'_>, field: &str, entry: &str) -> String {
-    let authority = || world.desired.get(&Key::new(Kind::CertificateAuthority, Id::new(entry)));
-    match Some(field).filter(|field| *field == "certificate_authority_ids").and_then(|_| authority()) {
-        Some(authority) => authority.claim.name.clone(),
-        None => entry.to_owned(),
-    }
+fn as_written(view: &EdgeView<'_>, field: &str, entry: &str) -> String {
+    let is_authority = field == "certificate_authority_ids";
+    let name = is_authority.then(|| view.authority_name(entry)).flatten();
+    name.unwrap_or(entry).to_owned()
 }
 
 /// Maps entries that mean the same to one text.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -17,7 +17,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "A header is listed twice in `add` or `remove` of an enabled module, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
@@ -38,11 +37,11 @@ spec:
         remove: [x-frame-options]
 ",
     cure: "Keep one of the two entries.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
             let headers: Vec<(NamedHeader<'_>, HeaderPlace<'_>)> = headers.collect();
             if are_few_and_differ(&headers) {

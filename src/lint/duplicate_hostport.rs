@@ -5,7 +5,7 @@ use std::{collections::hash_map::Entry, net::IpAddr};
 
 use foldhash::HashMap;
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
 use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
 pub(super) use crate::model::traffic::{host_name, host_port};
@@ -14,7 +14,6 @@ pub(super) use crate::model::traffic::{host_name, host_port};
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
     needs_whole: false,
-    scope: Scope::Host,
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
@@ -31,13 +30,13 @@ spec:
   hostports: ["Shop.Example.com:443"]
 "#,
     cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge: `delegates_to` names the sources that may own an `HttpsEdgeRoute` of it.",
-    check,
+    check: LintCheck::Host(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut first: HashMap<(String, u16), (&Key, usize)> = HashMap::default();
     let path = |index: usize| Path::root().join("hostports").join(index);
-    for (key, edge) in world.in_order::<HttpsEdge>() {
+    for (key, edge) in view.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate() {
             let Some(address) = host_port(text) else { continue };
             match first.entry(address) {
@@ -55,7 +54,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
-    for (other, edge, source) in world.of_others::<HttpsEdge>() {
+    for (other, edge, source) in view.of_others::<HttpsEdge>() {
         for text in &edge.hostports {
             if let Some((key, index)) = host_port(text).and_then(|address| first.get(&address).copied()) {
                 let message = format!("{other} of source `{source}` already serves `{}`", printable(text));

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
 use crate::{
     model::{
         fault::Path,
@@ -24,7 +24,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
     needs_whole: false,
-    scope: Scope::Host,
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
@@ -44,7 +43,7 @@ spec:
       backend: {backend_id: bkd_payment}
 "#,
     cure: "Remove one of the two routes, or change its match. Teams that share an edge can agree on one path prefix per team.",
-    check,
+    check: LintCheck::Host(check),
 };
 
 /// The requests that a match selects: host, port, whether the path must be equal, and the path.
@@ -63,15 +62,15 @@ pub(super) fn only_port(edge: &HttpsEdge) -> Option<u16> {
     ports.all(|port| port == first).then_some(first)
 }
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let others = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge));
+fn check(view: &HostView<'_>, findings: &mut Findings) {
+    let others = view.of_others::<HttpsEdge>().map(|(key, edge, _)| (key, edge));
     let edges: HashMap<&Id, &HttpsEdge> =
-        world.all::<HttpsEdge>().chain(others).map(|(key, edge)| (&key.id, edge)).collect();
+        view.all::<HttpsEdge>().chain(others).map(|(key, edge)| (&key.id, edge)).collect();
     let port_of = |route: &Key, selector: &Selector<'_>| -> Option<u16> {
         let edge = route.parent.as_ref().filter(|_| selector.port.is_some());
         edge.and_then(|edge| edges.get(edge)).and_then(|edge| only_port(edge))
     };
-    let routes = world.in_order::<HttpsEdgeRoute>();
+    let routes = view.in_order::<HttpsEdgeRoute>();
     let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::with_capacity(routes.len());
     for (key, route) in routes {
         let Some(selector) = Selector::of(route) else { continue };
@@ -87,7 +86,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
-    for (other, route, source) in world.of_others::<HttpsEdgeRoute>() {
+    for (other, route, source) in view.of_others::<HttpsEdgeRoute>() {
         let own = Selector::of(route)
             .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other, &selector)))).copied());
         if let Some(key) = own {

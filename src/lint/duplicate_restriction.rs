@@ -2,7 +2,7 @@
 //!
 //! A restriction that is not enforced only warns, which is how a new one is tried beside the one in force.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EstateView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,7 +13,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
     needs_whole: false,
-    scope: Scope::Estate,
     default: Level::Warn,
     summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
@@ -30,13 +29,13 @@ metadata: {name: clusters}
 spec: {type: api, enforced: true, ip_policy_ids: [ipp_clusters]}
 ",
     cure: "Use one IpRestriction for each type of traffic, with all IP policies.",
-    check,
+    check: LintCheck::Estate(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EstateView<'_>, findings: &mut Findings) {
     let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
     let path = || Path::root().join("type");
-    for (key, restriction) in world.in_order::<IpRestriction>() {
+    for (key, restriction) in view.in_order::<IpRestriction>() {
         let Some(traffic) = restriction.r#type else { continue };
         match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
             None => first.push((traffic, restriction.enforced, key)),
@@ -47,7 +46,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             }
         }
     }
-    for (other, restriction, source) in world.of_others::<IpRestriction>() {
+    for (other, restriction, source) in view.of_others::<IpRestriction>() {
         let same = |(traffic, enforced, _): &&(Traffic, bool, &Key)| {
             (Some(*traffic), *enforced) == (restriction.r#type, restriction.enforced)
         };

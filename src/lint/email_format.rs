@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -12,7 +12,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
     why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \
@@ -34,14 +33,14 @@ spec:
             email_domains: ['@example.com']
 ",
     cure: "Write a domain as `example.com`, and an address as `jo@example.com`. List each subdomain.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Whether a text has the form that its list needs.
 type HasForm = fn(&str) -> bool;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         let provider = Path::root().join("oauth").join("provider");
         for app in oauth.provider.apps() {

@@ -4,7 +4,7 @@ use crate::text::printable;
 use std::collections::HashMap;
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World,
+    EdgeView, Findings, Level, Lint, LintCheck, Subject,
     email_format::{is_address, is_domain},
 };
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
@@ -13,7 +13,6 @@ use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
@@ -35,11 +34,11 @@ spec:
             email_addresses: [Jo@Example.com]
 ",
     cure: "Write each email address or domain once, in lower case and without spaces.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         let provider = Path::root().join("oauth").join("provider");
         for app in oauth.provider.apps() {

@@ -1,13 +1,12 @@
 //! `empty-mutual-tls`: client certificates that no authority can have issued.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-mutual-tls",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \
@@ -21,11 +20,11 @@ spec:
   mutual_tls: {}
 ",
     cure: "Add at least one authority to `certificate_authority_ids`, or remove or disable `mutual_tls`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, edge) in world.all::<HttpsEdge>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, edge) in view.all::<HttpsEdge>() {
         let module = edge.mutual_tls.as_ref().filter(|module| module.enabled);
         if module.is_some_and(|module| module.certificate_authority_ids.is_empty()) {
             let path = Path::root().join("mutual_tls").join("certificate_authority_ids");

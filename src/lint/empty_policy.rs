@@ -1,6 +1,6 @@
 //! `empty-policy`: a policy without actions.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::Path,
     key::Key,
@@ -13,7 +13,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "empty-policy",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy has no actions.",
     why: "The expressions of a policy only select traffic; its actions do something with it. A policy that is called \
@@ -36,15 +35,15 @@ spec:
             actions: []
 ",
     cure: "Add an action, such as `{type: deny}`, or remove the policy.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Words in the name of a policy that is meant to keep traffic out.
 const BLOCKING: &[&str] =
     &["block", "denied", "deny", "disallow", "forbid", "only", "prevent", "refuse", "reject", "restrict"];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for placed in placed_policies(world).filter(|placed| placed.policy.actions.is_empty()) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for placed in placed_policies(view).filter(|placed| placed.policy.actions.is_empty()) {
         let name = placed.policy.name.as_str();
         let message = match is_blocking(name) {
             true => format!("`{}` has no actions, so it blocks nothing", printable(name)),
@@ -74,9 +73,9 @@ pub(super) struct PlacedPolicy<'w> {
 }
 
 /// Returns every policy of every `policies` module, in order.
-pub(super) fn placed_policies<'w>(world: &'w World<'_>) -> impl Iterator<Item = PlacedPolicy<'w>> {
-    let routes = world.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
-    let tls_edges = world.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
+pub(super) fn placed_policies<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = PlacedPolicy<'w>> {
+    let routes = view.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
+    let tls_edges = view.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
     let modules = routes.chain(tls_edges).filter_map(|(key, module)| Some((key, module.as_ref()?)));
     modules.flat_map(|(key, module)| placed(key, module))
 }

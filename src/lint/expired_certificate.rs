@@ -6,7 +6,7 @@
 
 use jiff::{civil::DateTime, tz::Offset};
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{
         key::Key,
@@ -19,7 +19,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "A certificate has expired.",
     why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",
@@ -42,7 +41,7 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Renew the certificate and use the new one. The resource is replaced, because its PEM cannot change after creation.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The certificates of a resource.
@@ -74,21 +73,21 @@ impl CertificateChain<'_> {
 }
 
 /// All texts with certificates; an unreadable one has none and is reported elsewhere.
-pub(super) fn chains<'w>(world: &'w World<'_>) -> impl Iterator<Item = CertificateChain<'w>> {
-    let certificates = world.all::<TlsCertificate>();
+pub(super) fn chains<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = CertificateChain<'w>> {
+    let certificates = view.all::<TlsCertificate>();
     let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.read().links()));
-    let authorities = world.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.read().links()));
+    let authorities = view.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.read().links()));
     certificates.chain(authorities).map(|(key, field, links)| CertificateChain { key, field, links })
 }
 
 /// The current time in UTC, the time zone of certificates.
-pub(super) fn now(world: &World<'_>) -> DateTime {
-    Offset::UTC.to_datetime(world.now)
+pub(super) fn now(view: &EdgeView<'_>) -> DateTime {
+    Offset::UTC.to_datetime(view.now())
 }
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let now = now(world);
-    for chain in chains(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    let now = now(view);
+    for chain in chains(view) {
         for link in chain.last_to_end().into_iter().filter(|link| link.not_after < now) {
             findings.report(chain.key, [chain.field], format!("{link} expired on {}", link.not_after.date()));
         }

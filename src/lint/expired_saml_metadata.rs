@@ -1,7 +1,7 @@
 //! `expired-saml-metadata`: SAML metadata whose validity has ended.
 
 use super::{
-    Findings, Level, Lint, Scope, World,
+    EdgeView, Findings, Level, Lint, LintCheck,
     saml_metadata::{METADATA, declared},
 };
 
@@ -9,7 +9,6 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "expired-saml-metadata",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
@@ -36,12 +35,12 @@ spec:
           </EntityDescriptor>
 ",
     cure: "Download the metadata of the identity provider again.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, facts) in declared(world) {
-        if let Some(until) = facts.valid_until.filter(|until| *until < world.now) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, facts) in declared(view) {
+        if let Some(until) = facts.valid_until.filter(|until| *until < view.now()) {
             findings.report(key, METADATA, format!("`idp_metadata` expired at {until}"));
         }
     }

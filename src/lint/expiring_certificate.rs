@@ -5,7 +5,7 @@
 use jiff::SignedDuration;
 
 use super::{
-    Findings, Level, Lint, Scope, World,
+    EdgeView, Findings, Level, Lint, LintCheck,
     expired_certificate::{chains, now},
 };
 
@@ -13,7 +13,6 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
     why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",
@@ -36,16 +35,16 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Renew the certificate, and replace it before it expires.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// How many days before expiry the lint warns, unless the configuration file sets another number.
 pub(crate) const DAYS: u32 = 30;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let now = now(world);
-    let notice = SignedDuration::from_hours(i64::from(world.expiry_days) * 24);
-    for chain in chains(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    let now = now(view);
+    let notice = SignedDuration::from_hours(i64::from(view.expiry_days()) * 24);
+    for chain in chains(view) {
         for link in chain.last_to_end() {
             let left = link.not_after.duration_since(now);
             if !left.is_negative() && left <= notice {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -10,7 +10,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "group-format",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
     why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \
@@ -37,11 +36,11 @@ spec:
           </EntityDescriptor>
 ",
     cure: "Write the name of a group, without white space around it, or remove the entry.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(saml) = &route.saml else { continue };
         let list = Path::root().join("saml").join("authorized_groups");
         // `duplicate-entry` reports duplicates.

@@ -1,13 +1,12 @@
 //! `hop-by-hop-header`: a header that the gateway controls.
 
-use super::{Findings, Level, Lint, Scope, World, duplicate_header::headers};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_header::headers};
 use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
     why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \
@@ -27,7 +26,7 @@ spec:
         add: {Connection: close}
 ",
     cure: "Remove the entry; to forward the host, use a header such as `X-Forwarded-Host`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Hop-by-hop headers (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), and two that the gateway computes for
@@ -45,8 +44,8 @@ const HEADERS: &[&str] = &[
     "content-length",
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
             for (name, place) in headers {
                 if HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name)) {

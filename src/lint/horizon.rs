@@ -4,41 +4,39 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
-use super::{ManifestFacts, World, expired_certificate::chains, saml_metadata::declared};
+use super::{EdgeView, ManifestFacts, World, expired_certificate::chains, saml_metadata::declared};
 use crate::model::{desired::Desired, key::Key};
 
 /// The time from which a lint may report something else about the same resources, or none.
 pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expiry_days: u32) -> Option<Timestamp> {
-    let manifests = ManifestFacts::default();
     let judged: Vec<&Desired> = desired.values().collect();
     let world = World {
-        desired,
         judged: &judged,
         is_whole: true,
         others: &[],
-        manifests: &manifests,
+        manifests: &ManifestFacts::default(),
         now,
         expiry_days,
         allowed_labels: None,
     };
-    next_turn(&world)
+    next_turn(&EdgeView::new(&world, &judged))
 }
 
-/// Like [`holds_until`], for the resources that are judged.
-pub(super) fn next_turn(world: &World<'_>) -> Option<Timestamp> {
-    let here = Offset::UTC.to_datetime(world.now);
+/// Like [`holds_until`], for the resources of a view.
+pub(super) fn next_turn(view: &EdgeView<'_>) -> Option<Timestamp> {
+    let here = Offset::UTC.to_datetime(view.now());
     let mut turns: Vec<DateTime> = Vec::new();
-    for link in chains(world).flat_map(|chain| chain.links) {
-        let notice = SignedDuration::from_hours(i64::from(world.expiry_days) * 24);
+    for link in chains(view).flat_map(|chain| chain.links) {
+        let notice = SignedDuration::from_hours(i64::from(view.expiry_days()) * 24);
         turns.extend([link.not_before, link.not_after, link.not_after.saturating_sub(notice)]);
         // A warning names the days that are left.
         let days = link.not_after.duration_since(here).as_hours() / 24;
         turns.push(link.not_after.saturating_sub(SignedDuration::from_hours(days * 24)));
     }
     let certificates = turns.into_iter().filter_map(|turn| Offset::UTC.to_timestamp(turn).ok());
-    let metadata = declared(world).filter_map(|(_, facts)| facts.valid_until);
+    let metadata = declared(view).filter_map(|(_, facts)| facts.valid_until);
     // What ends in this very second has not expired yet.
-    certificates.chain(metadata).filter(|turn| *turn >= world.now).min()
+    certificates.chain(metadata).filter(|turn| *turn >= view.now()).min()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Edges that share hosts. Lints of [`Scope::Host`](super::Scope::Host) judge them together.
+//! Edges that share hosts. Lints that look at a `HostView` judge them together.
 
 use std::{
     collections::{BTreeMap, hash_map},

@@ -3,14 +3,13 @@
 //! A missing issuer of the last certificate is not detectable: it may be a root in the clients' trust stores. Where a
 //! signature algorithm cannot be verified, matching issuer and subject names are enough.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{model::kind::tls_certificate::TlsCertificate, x509};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",
     why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",
@@ -40,11 +39,11 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Put the leaf first, then the certificate that signed it, and so on; remove unrelated certificates. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints the subject and issuer of each.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, certificate) in world.all::<TlsCertificate>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, certificate) in view.all::<TlsCertificate>() {
         let links = certificate.certificate_pem.read().links();
         if links.len() < 2 {
             continue;

@@ -3,7 +3,7 @@
 use foldhash::{HashMap, HashSet, HashSetExt as _};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN},
     text::printable,
@@ -13,7 +13,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
     why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",
@@ -32,12 +31,12 @@ spec:
         deny: ['(bot|crawler']
 ",
     cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut patterns = Patterns::default();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(filter) = &route.user_agent_filter else { continue };
         for (field, list) in [("allow", &filter.allow), ("deny", &filter.deny)] {
             // `duplicate-entry` reports duplicates.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, near::Suggestions};
 use crate::text::printable;
 
@@ -10,7 +10,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
     why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
@@ -33,7 +32,7 @@ spec:
           keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
 ",
     cure: "Allow only algorithms with a public key, such as `RS256` or `ES256`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The signature algorithms for tokens: RFC 7518, RFC 8037, RFC 8812 and RFC 9864.
@@ -42,8 +41,8 @@ const ALGORITHMS: &[&str] = &[
     "PS512", "RS256", "RS384", "RS512",
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(jwt) = &route.jwt_validation else { continue };
         let jws = Path::root().join("jwt_validation").join("jws");
         let has_key_set = !jwt.jws.keys.sources.additional_jkus.is_empty();

@@ -1,6 +1,6 @@
 //! `jwt-incomplete`: a `jwt_validation` module that lacks what a token is checked against.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,7 +10,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-incomplete",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
@@ -36,11 +35,11 @@ spec:
 ",
     cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
            `jws.keys.sources.additional_jkus`, or remove the module.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(jwt) = &route.jwt_validation else { continue };
         let parts: [(&str, &[&str], bool); 5] = [
             ("issuer", &["issuer", "allow_list"], jwt.issuer.allow_list.is_empty()),

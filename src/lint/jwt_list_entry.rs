@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Scope, Subject, World, faultless::FaultlessModules};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject, faultless::FaultlessModules};
 use crate::model::{
     check::is_token,
     fault::Path,
@@ -18,7 +18,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-list-entry",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An entry of a `jwt_validation` list is empty, contains white space, is not a header name, or is a duplicate.",
     why: "Issuers, audiences and token names are compared exactly, so an entry with a stray space matches no token. A \
@@ -43,12 +42,12 @@ spec:
           keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
 ",
     cure: "Write each value once, without white space, and remove empty entries.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut faultless = FaultlessModules::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(jwt) = route.jwt_validation.as_deref() {
             faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World, faultless::FaultlessModules};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, faultless::FaultlessModules};
 use crate::model::{
     fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
 };
@@ -13,7 +13,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "malformed-provider-url",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An issuer or key set URL of `oidc` or `jwt_validation` has a placeholder, a second scheme or user information.",
     why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \
@@ -36,12 +35,12 @@ spec:
         client_secret: example-client-secret
 ",
     cure: "Copy the URL from the provider's configuration, with your own tenant or realm in place of the placeholder.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut faultless = FaultlessModules::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(oidc) = route.oidc.as_deref() {
             faultless.judge(oidc, findings, |findings| {
                 check_urls(key, [(Path::root().join("oidc").join("issuer"), oidc.issuer.as_str())], findings);

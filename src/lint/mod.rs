@@ -1,35 +1,32 @@
 //! Lints flag configuration that the API accepts but that is probably a mistake (D2). One file per lint, and the table
 //! of all lints.
+//!
+//! The type of a lint's check says what it looks at ([`LintCheck`]), and its view shows nothing else (`view.rs`). So the stage is
+//! a pure function of each part of a source (`parts.rs`), and a server judges only parts that differ from those of its last
+//! run (`memo.rs`, D74).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-pub(crate) use again::{LintedChange, run_again};
-pub(crate) use parts::KnownFindings;
-use parts::{WorldPart, entries_of_kind, of_kind};
+pub(crate) use memo::LintMemo;
+use memo::{Numbered, SharedInputs};
+use parts::LintPart;
+use view::{EdgeView, EstateView, HostView, ManifestsView};
 
 use crate::{
     background::give_way,
     model::{
-        Kind,
         desired::Desired,
         fault::{Aim, Path, Segment},
-        id::Id,
         key::Key,
-        kind::https_edge_route::HttpsEdgeRoute,
         near::Suggestions,
-        resource::Resource,
         snapshot::Entry,
     },
 };
 
-mod again;
 pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_threshold;
@@ -67,6 +64,7 @@ pub(crate) mod jwt_incomplete;
 pub(crate) mod jwt_list_entry;
 pub(crate) mod leaf_is_authority;
 pub(crate) mod malformed_provider_url;
+mod memo;
 pub(crate) mod not_a_certificate_authority;
 pub(crate) mod not_yet_valid_certificate;
 pub(crate) mod oidc_incomplete;
@@ -102,6 +100,7 @@ pub(crate) mod unusable_certificate_name;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_client_secret;
 pub(crate) mod unused_module_set;
+mod view;
 pub(crate) mod weak_key;
 pub(crate) mod webhook_secret;
 pub(crate) mod wildcard_hostport;
@@ -157,37 +156,32 @@ pub struct Lint {
     pub example: &'static str,
     /// How to fix it.
     pub cure: &'static str,
-    /// What a finding depends on.
-    pub(crate) scope: Scope,
-    /// The check.
-    pub(crate) check: fn(&World<'_>, &mut Findings),
+    /// The check. Its type says what it looks at.
+    pub(crate) check: LintCheck,
 }
 
-/// The resources that a finding of a lint depends on, which can be judged without all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Scope {
-    /// A resource, its edge, the routes of that edge, and what they reference.
-    Edge,
+/// A check by what it can look at. Its findings depend on nothing else, so a server keeps those of the first two types as
+/// long as that is the same.
+pub(crate) enum LintCheck {
+    /// A resource, its edge, the routes of that edge, and the names of what they reference.
+    Edge(fn(&EdgeView<'_>, &mut Findings)),
     /// The same, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
-    Host,
-    /// All resources and other sources. Of edges, only what `again.rs` compares; of routes, nothing.
-    Estate,
-    /// The facts about the manifests that are no resources.
-    Manifests,
+    Host(fn(&HostView<'_>, &mut Findings)),
+    /// All resources and other sources. It runs each time, so it must be cheap for 10,000 edges.
+    Estate(fn(&EstateView<'_>, &mut Findings)),
+    /// The facts about the manifests that are no resources. It runs each time.
+    Manifests(fn(&ManifestsView<'_>, &mut Findings)),
+    /// Two checks.
+    EdgeAndManifests(fn(&EdgeView<'_>, &mut Findings), fn(&ManifestsView<'_>, &mut Findings)),
 }
 
 /// The input of all lints.
 pub(crate) struct World<'a> {
-    /// The resources to judge, by key: all of them, or some edges with all their routes. For lints of
-    /// [`Scope::Host`], all edges with the same hosts are among them.
+    /// The resources to judge, by key: all that have no error.
     pub judged: &'a [&'a Desired],
-    /// Every declared resource, with module sets merged and names resolved. Those that are not judged exist, but their
-    /// content may be unknown.
-    pub desired: &'a BTreeMap<Key, Desired>,
     /// Whether nothing is left out or missing because of an error.
     pub is_whole: bool,
-    /// The resources of other sources in the store, by key; empty without a store. For lints of [`Scope::Host`], at least
-    /// the edges and routes that concern those to judge.
+    /// The resources of other sources in the store, by key; empty without a store.
     pub others: &'a [Arc<Entry>],
     /// Facts about the manifests that the desired state does not include.
     pub manifests: &'a ManifestFacts,
@@ -204,7 +198,7 @@ pub(crate) struct World<'a> {
 pub(crate) struct ManifestFacts {
     /// Module sets that no route uses.
     pub unused_module_sets: Vec<String>,
-    /// The `modules_from` of the resources that list a module set twice.
+    /// The resources that list a module set twice, with their `modules_from`.
     pub repeated_module_sets: Vec<(Key, Vec<String>)>,
     /// The locations of secrets in plain text.
     pub plain_secrets: Vec<(Subject, Path)>,
@@ -321,88 +315,90 @@ impl<const N: usize> IntoPath for [&str; N] {
 }
 
 impl World<'_> {
-    /// Whether a resource is judged.
-    pub(crate) fn judges(&self, key: &Key) -> bool {
-        self.judged.binary_search_by(|desired| desired.key.cmp(key)).is_ok()
-    }
-
-    /// Returns every resource of a kind to judge, typed, in the order of their keys.
-    pub(crate) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
-        of_kind(self.judged, R::INFO.kind)
-            .iter()
-            .filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?)))
-    }
-
-    /// Like [`all`](Self::all), in the order of the manifests: of two duplicates, the second one is the mistake.
-    pub(crate) fn in_order<R: Resource>(&self) -> Vec<(&Key, &R)> {
-        let mut all: Vec<&&Desired> = of_kind(self.judged, R::INFO.kind).iter().collect();
-        all.sort_by_key(|desired| desired.position);
-        all.into_iter().filter_map(|desired| Some((&desired.key, desired.spec.as_any().downcast_ref::<R>()?))).collect()
-    }
-
-    /// Returns the routes of an edge to judge, in the order of their keys.
-    pub(crate) fn routes_of(&self, edge: &Id) -> impl Iterator<Item = (&Key, &HttpsEdgeRoute)> {
-        let routes = of_kind(self.judged, Kind::HttpsEdgeRoute);
-        let from = routes.partition_point(|route| route.key.parent.as_ref() < Some(edge));
-        let to = routes.partition_point(|route| route.key.parent.as_ref() <= Some(edge));
-        let routes = routes.get(from..to).unwrap_or_default().iter();
-        routes.filter_map(|route| Some((&route.key, route.spec.as_any().downcast_ref::<HttpsEdgeRoute>()?)))
-    }
-
-    /// Returns every resource of a kind that another source owns, typed, with the source's name.
-    pub(crate) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
-        entries_of_kind(self.others, R::INFO.kind).iter().filter_map(|entry| {
-            let source = entry.claim.as_deref().map(|claim| claim.source.as_str())?;
-            Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
-        })
+    /// Whether findings about a subject count. Facts about the manifests include those of resources that are not judged.
+    fn judges(&self, subject: &Subject) -> bool {
+        match subject {
+            Subject::Resource(key) => self.judged.binary_search_by(|desired| desired.key.cmp(key)).is_ok(),
+            Subject::ModuleSet(_) => true,
+        }
     }
 }
 
-/// Runs every lint, except those that the errors in the manifests would mislead. `known` has the findings of the last run
-/// of a server on the same source. The lints in `skipped` do not run.
-pub(crate) fn run(world: &World<'_>, known: Option<&KnownFindings>, skipped: &[&'static str]) -> Vec<Finding> {
-    let numbered = |scopes: &[Scope]| {
-        let all = LINTS.iter().copied().enumerate();
-        let runs = |lint: &Lint| {
-            scopes.contains(&lint.scope) && (world.is_whole || !lint.needs_whole) && !skipped.contains(&lint.name)
-        };
-        all.filter(|(_, lint)| runs(lint)).collect::<Vec<(usize, &Lint)>>()
-    };
-    let whole = numbered(&[Scope::Estate]);
-    let of_manifests = numbered(&[Scope::Manifests]).into_iter().flat_map(|(at, lint)| findings_of(at, lint, world));
-    let of_manifests: Vec<(usize, Finding)> = of_manifests.collect();
-    let earlier = known.map(KnownFindings::take).unwrap_or_default();
-    let (of_whole, (parts, of_parts)) = rayon::join(
-        || whole.par_iter().map(|(at, lint)| findings_of(*at, lint, world)).collect::<Vec<_>>(),
-        || {
-            let parts = WorldPart::all(world, earlier);
-            let judge = |world: &World<'_>, scopes: &[Scope]| {
-                numbered(scopes).into_iter().flat_map(|(at, lint)| findings_of(at, lint, world)).collect::<Vec<_>>()
-            };
-            // Cores share the last parts, too.
-            let of_parts = parts.par_iter().with_max_len(1).map(|part| part.findings(world, judge)).collect::<Vec<_>>();
-            (parts, of_parts)
-        },
-    );
-    if let Some(known) = known {
-        known.keep(world, parts, &of_parts, of_whole.clone());
+/// The findings of a run. Those of a part that is not judged again are shared with the memo.
+pub(crate) struct AllFindings(Vec<Arc<Numbered>>);
+
+impl AllFindings {
+    /// Returns all findings, in the order of the table of lints.
+    pub(crate) fn in_order(&self) -> Vec<&Finding> {
+        let mut all: Vec<&(usize, Finding)> = self.0.iter().flat_map(|findings| findings.iter()).collect();
+        all.sort_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, finding)| finding).collect()
     }
-    // The facts about the manifests include those of resources that are not judged.
-    let is_judged = |finding: &Finding| match &finding.subject {
-        Subject::Resource(key) => world.judges(key),
-        Subject::ModuleSet(_) => true,
-    };
-    let groups = of_whole.into_iter().chain([of_manifests]).chain(of_parts);
-    let mut all: Vec<(usize, Finding)> = groups.flatten().collect();
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, finding)| finding).filter(is_judged).collect()
 }
 
-/// The findings of one lint, with its position in the table.
-fn findings_of(at: usize, lint: &Lint, world: &World<'_>) -> Vec<(usize, Finding)> {
+/// A lint with its position in the table.
+type NumberedLint = (usize, &'static Lint);
+
+/// Runs every lint, except those that the errors in the manifests would mislead, and those in `skipped`. With the memo of
+/// the last run on the same source, only parts that differ are judged; without one, all are, as with an empty one.
+pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&LintMemo>) -> AllFindings {
+    let runs = |lint: &Lint| (world.is_whole || !lint.needs_whole) && !skipped.contains(&lint.name);
+    let lints: Vec<NumberedLint> = LINTS.iter().copied().enumerate().filter(|(_, lint)| runs(lint)).collect();
+    let (of_whole, of_parts) = rayon::join(|| judge_whole(world, &lints), || judge_parts(world, &lints, memo));
+    AllFindings(of_whole.into_iter().map(Arc::new).chain(of_parts).collect())
+}
+
+/// The findings about the whole source, and about its manifests.
+fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<Numbered> {
+    let (all, manifests) = (EstateView::new(world), ManifestsView::new(world));
+    let findings = lints.par_iter().map(|lint| match lint.1.check {
+        LintCheck::Estate(check) => findings_of(*lint, |findings| check(&all, findings)),
+        LintCheck::Manifests(check) | LintCheck::EdgeAndManifests(_, check) => {
+            let mut found = findings_of(*lint, |findings| check(&manifests, findings));
+            found.retain(|(_, finding)| world.judges(&finding.subject));
+            found
+        }
+        LintCheck::Edge(_) | LintCheck::Host(_) => Vec::new(),
+    });
+    findings.collect()
+}
+
+/// The findings about each part of the source: those of the last run, if its inputs are the same.
+fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo>) -> Vec<Arc<Numbered>> {
+    let shared = SharedInputs::new(world, lints.iter().map(|(at, _)| *at).collect());
+    let parts = LintPart::all(world, memo.map(|memo| memo.take(&shared)).unwrap_or_default());
+    // Cores share the last parts, too.
+    let findings = parts.par_iter().with_max_len(1).map(|part| match &part.known {
+        Some(known) => Arc::clone(&known.findings),
+        None => Arc::new(judge_part(part, world, lints)),
+    });
+    let findings: Vec<Arc<Numbered>> = findings.collect();
+    if let Some(memo) = memo {
+        let judged = parts.into_par_iter().zip(findings.par_iter());
+        let kept = judged.filter_map(|(part, findings)| part.kept(Arc::clone(findings), world));
+        memo.keep(shared, kept.collect());
+    }
+    findings
+}
+
+/// The findings about one part.
+fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> Numbered {
+    let (view, has_edge, has_host) = (part.view(world), part.lints.have_edge(), part.lints.have_host());
+    let findings = lints.iter().flat_map(|lint| match lint.1.check {
+        LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if has_edge => {
+            findings_of(*lint, |findings| check(&view, findings))
+        }
+        LintCheck::Host(check) if has_host => findings_of(*lint, |findings| check(&view, findings)),
+        _ => Vec::new(),
+    });
+    findings.collect()
+}
+
+/// The findings of one lint.
+fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> Numbered {
     give_way();
     let mut findings = Findings::default();
-    (lint.check)(world, &mut findings);
+    check(&mut findings);
     findings.found.into_iter().map(|finding| (at, Finding { lint: lint.name, ..finding })).collect()
 }
 

@@ -1,7 +1,7 @@
 //! `not-a-certificate-authority`: a certificate in `ca_pem`, or after the leaf in `certificate_pem`, that does not belong
 //! to a certificate authority.
 
-use super::{Findings, Level, Lint, Scope, World, expired_certificate::chains};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, expired_certificate::chains};
 use crate::{
     model::kind::tls_certificate::TlsCertificate,
     x509::{self, Link},
@@ -11,7 +11,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem`, or of one that signed another in `certificate_pem`, lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No certificate can be validated with it, so mutual TLS rejects everyone, and clients reject the chain of a server. Usually a server's or client's own certificate was used instead of its issuer's.",
@@ -30,18 +29,18 @@ spec:
     -----END CERTIFICATE-----
 "#,
     cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`, and `-ext keyUsage`, if it prints anything, `Certificate Sign`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for chain in chains(world).filter(|chain| chain.field == "ca_pem") {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for chain in chains(view).filter(|chain| chain.field == "ca_pem") {
         for link in chain.links {
             if let Some(reason) = fault(link) {
                 findings.report(chain.key, ["ca_pem"], format!("{link} is not a certificate authority: {reason}"));
             }
         }
     }
-    for (key, certificate) in world.all::<TlsCertificate>() {
+    for (key, certificate) in view.all::<TlsCertificate>() {
         let links = certificate.certificate_pem.read().links();
         if links.iter().skip(1).all(|link| fault(link).is_none()) {
             continue;

@@ -1,7 +1,7 @@
 //! `not-yet-valid-certificate`: a certificate whose validity has not started.
 
 use super::{
-    Findings, Level, Lint, Scope, World,
+    EdgeView, Findings, Level, Lint, LintCheck,
     expired_certificate::{chains, now},
 };
 
@@ -9,7 +9,6 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "not-yet-valid-certificate",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate is not valid yet.",
     why: "Clients reject the certificate until its validity starts. Often the clock of the issuing machine was wrong.",
@@ -32,12 +31,12 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Deploy the certificate after its `not_before`, or reissue it.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let now = now(world);
-    for chain in chains(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    let now = now(view);
+    for chain in chains(view) {
         for link in chain.first_to_start().into_iter().filter(|link| link.not_before > now) {
             findings.report(chain.key, [chain.field], format!("{link} is not valid before {}", link.not_before.date()));
         }

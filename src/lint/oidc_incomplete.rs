@@ -2,7 +2,9 @@
 
 use http::Uri;
 
-use super::{Findings, Level, Lint, Scope, World, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished};
+use super::{
+    EdgeView, Findings, Level, Lint, LintCheck, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished,
+};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,7 +14,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not the https URL of a provider.",
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \
@@ -34,11 +35,11 @@ spec:
         client_id: shop
 ",
     cure: "Set `issuer` to the provider's https URL, and `client_id` and `client_secret` to the values that the provider issued.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oidc) = route.oidc.as_ref().filter(|oidc| oidc.enabled) else { continue };
         let fields = [
             ("issuer", oidc.issuer.is_empty()),

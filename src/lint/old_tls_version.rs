@@ -1,13 +1,12 @@
 //! `old-tls-version`: an edge that accepts a version of TLS that is no longer secure.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{kind::https_edge::HttpsEdge, module::tls_termination::TlsVersion};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "old-tls-version",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `min_version` of `tls_termination` is `1.0` or `1.1`.",
     why: "TLS 1.0 and 1.1 are deprecated and must not be used (RFC 8996): they depend on SHA-1 and lack today's \
@@ -21,11 +20,11 @@ spec:
   tls_termination: {min_version: '1.0'}
 ",
     cure: "Set `min_version` to `1.2` or `1.3`, or remove it: the default is `1.2`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, edge) in world.all::<HttpsEdge>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, edge) in view.all::<HttpsEdge>() {
         let version = match edge.tls_termination.as_ref().and_then(|module| module.min_version) {
             Some(TlsVersion::V1_0) => "1.0",
             Some(TlsVersion::V1_1) => "1.1",

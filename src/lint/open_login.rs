@@ -1,6 +1,6 @@
 //! `open-login`: an `oauth` login that admits everyone with an account at the provider.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,7 +10,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "open-login",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Allow,
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
@@ -31,11 +30,11 @@ spec:
           google: {}
 ",
     cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         let github = oauth.provider.github.as_ref();
         let has_members = github.is_some_and(|app| !app.teams.is_empty() || !app.organizations.is_empty());

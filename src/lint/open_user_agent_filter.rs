@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -12,7 +12,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "open-user-agent-filter",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `user_agent_filter` has no patterns, or a pattern that matches every user agent, such as an empty one.",
     why: "Patterns match anywhere in the User-Agent header, so an empty one or `.*` in `deny` refuses everyone and one \
@@ -31,14 +30,14 @@ spec:
       user_agent_filter: {deny: ['']}
 ",
     cure: "Add patterns such as `(?i)bot`, and remove those that match everything; or remove the module.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Patterns that match every text. `.` and `.+` match every text but an empty one, which is a usual condition.
 const MATCHES_ALL: &[&str] = &["", "$", "(.*)", ".*", ".*$", ".*?", "^", "^.*", "^.*$", "(?i).*", "^(.*)$"];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(filter) = &route.user_agent_filter else { continue };
         let module = Path::root().join("user_agent_filter");
         if filter.allow.is_empty() && filter.deny.is_empty() {

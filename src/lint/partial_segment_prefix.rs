@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{Findings, Level, Lint, Scope, Subject, World, unprotected_route::edge_of};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::{
     model::{
         fault::Path,
@@ -24,7 +24,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
@@ -46,15 +45,15 @@ spec:
       backend: {backend_id: bkd_checkout}
 ",
     cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The paths of the routes with one host and port, each with its first route.
 type Paths<'w> = BTreeMap<&'w str, &'w Key>;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut edges: HashMap<&Id, HashMap<(String, Option<u16>), Paths<'_>>> = HashMap::new();
-    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
+    for (key, route) in view.in_order::<HttpsEdgeRoute>() {
         if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
             let paths = edges.entry(edge).or_default().entry((selector.host, selector.port)).or_default();
             paths.entry(selector.path).or_insert(key);
@@ -62,11 +61,11 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     }
     // The routes of an edge are neighbours, so each edge is looked up once.
     let mut last: Option<(&Id, bool)> = None;
-    for (key, route) in world.all::<HttpsEdgeRoute>().filter(|(_, it)| it.match_type == Some(MatchType::PathPrefix)) {
+    for (key, route) in view.all::<HttpsEdgeRoute>().filter(|(_, it)| it.match_type == Some(MatchType::PathPrefix)) {
         let Some(edge) = &key.parent else { continue };
         let passes_through = match last.filter(|(last, _)| *last == edge) {
             Some((_, passes_through)) => passes_through,
-            None => edge_of(world, key).is_some_and(rules::passes_through),
+            None => view.edge_of(key).is_some_and(rules::passes_through),
         };
         last = Some((edge, passes_through));
         if passes_through {
@@ -87,7 +86,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             continue;
         }
         // A host in the match wins over a longer path without one. A route that could not be read may have both.
-        let is_known = world.is_whole && !host.0.is_empty();
+        let is_known = view.is_whole() && !host.0.is_empty();
         let general = hosts.get(&(String::new(), None::<u16>)).filter(|_| is_known);
         if let Some((longer, other)) = general.and_then(|paths| longer_segment(paths, path))
             && own.is_none_or(|paths| !paths.contains_key(longer))

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Findings, Level, Lint, Scope, World, duplicate_hostport::host_port};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_hostport::host_port};
 use crate::{
     model::{
         fault::Path,
@@ -22,7 +22,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \
@@ -44,15 +43,15 @@ spec:
         client_secret: example-client-secret
 ",
     cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The port of plain HTTP.
 pub(super) const PLAIN_HTTP: u16 = 80;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut plain: Vec<(&Key, &HttpsEdge, usize, String)> = Vec::new();
-    for (key, edge) in world.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
+    for (key, edge) in view.all::<HttpsEdge>().filter(|(_, edge)| !rules::passes_through(edge)) {
         let addresses = edge.hostports.iter().enumerate().filter_map(|(index, text)| Some((index, host_port(text)?)));
         plain.extend(
             addresses.filter(|(_, (_, port))| *port == PLAIN_HTTP).map(|(index, (host, _))| (key, edge, index, host)),
@@ -62,7 +61,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         return;
     }
     let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(edge) = &key.parent {
             routes.entry(edge).or_default().push((key, route));
         }

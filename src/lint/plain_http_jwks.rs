@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Findings, Level, Lint, Scope, World, faultless::FaultlessModules, malformed_provider_url::is_unfinished,
+    EdgeView, Findings, Level, Lint, LintCheck, faultless::FaultlessModules, malformed_provider_url::is_unfinished,
     oidc_incomplete::is_https_url,
 };
 use crate::model::{
@@ -14,7 +14,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
@@ -37,12 +36,12 @@ spec:
           keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}
 ",
     cure: "Use an `https://` URL.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut faultless = FaultlessModules::new();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(jwt) = route.jwt_validation.as_deref() {
             faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }

@@ -1,7 +1,7 @@
 //! `plain-http-saml`: a SAML login at an address without encryption.
 
 use super::{
-    Findings, Level, Lint, Scope, World,
+    EdgeView, Findings, Level, Lint, LintCheck,
     saml_metadata::{METADATA, declared},
 };
 
@@ -9,7 +9,6 @@ use super::{
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-saml",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \
@@ -35,11 +34,11 @@ spec:
           </EntityDescriptor>
 ",
     cure: "Configure an https address at the identity provider, and download its metadata again.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, _) in declared(world).filter(|(_, facts)| facts.has_plain_login_address) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, _) in declared(view).filter(|(_, facts)| facts.has_plain_login_address) {
         findings.report(key, METADATA, "the login address in `idp_metadata` is an http URL");
     }
 }

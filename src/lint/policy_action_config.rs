@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use super::{
-    Findings, Level, Lint, Scope, World,
+    EdgeView, Findings, Level, Lint, LintCheck,
     empty_policy::placed_policies,
     policy_condition::{cidr_fault, is_range, pattern_fault},
 };
@@ -22,7 +22,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
@@ -45,7 +44,7 @@ spec:
             actions: [{type: log, config: {Metdata: {area: shop}}}]
 ",
     cure: "Correct the key or value.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The only key of a `log` action.
@@ -78,8 +77,8 @@ const KEYS: &[(&str, &[&str])] = &[
     ("url-rewrite", &["from", "to"]),
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for placed in placed_policies(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for placed in placed_policies(view) {
         for (index, action) in placed.policy.actions.iter().enumerate() {
             let Some(config) = &action.config else { continue };
             let path = placed.path.join("actions").join(index).join("config");

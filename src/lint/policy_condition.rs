@@ -15,14 +15,13 @@ use std::{
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
 use self::infer::{ConditionFault, ConditionJudge};
-use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
 use crate::{cel, model::module::user_agent_filter::LONGEST_PATTERN};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy expression is never true or not a boolean, or has a misspelt variable or function, an operand of the wrong type, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \
@@ -45,13 +44,13 @@ spec:
             actions: [{type: deny}]
 ",
     cure: "Correct the expression so that it is true for the traffic that the policy is for.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     // Module sets give many routes the same expressions.
     let mut judged: HashMap<&str, Vec<ConditionFault>> = HashMap::new();
-    for placed in placed_policies(world) {
+    for placed in placed_policies(view) {
         for (index, text) in placed.policy.expressions.iter().enumerate() {
             let faults = judged.entry(text.as_str()).or_insert_with(|| faults(text));
             for fault in faults.iter() {

@@ -1,14 +1,15 @@
 //! `policy-direction`: an action for requests in a policy for responses or the other way round, or an expression that
 //! uses a response before there is one.
 
-use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies, policy_condition::uses_variable};
+use super::{
+    EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies, policy_condition::uses_variable,
+};
 use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An outbound policy has an action for requests, or an inbound policy has an action for responses or uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \
@@ -30,7 +31,7 @@ spec:
             actions: [{type: rate-limit}]
 ",
     cure: "Move the policy to `inbound` if it decides about requests, or to `outbound` if it looks at the response.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Action types that decide whether and how a request reaches the backend.
@@ -51,8 +52,8 @@ const OF_REQUESTS: &[&str] = &[
 /// Action types that change a response.
 const OF_RESPONSES: &[&str] = &["compress-response"];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for placed in placed_policies(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for placed in placed_policies(view) {
         for (index, action) in placed.policy.actions.iter().enumerate() {
             if is_misplaced(&action.r#type, placed.is_outbound) {
                 let when = if placed.is_outbound { "after" } else { "before" };

@@ -1,6 +1,6 @@
 //! `policy-expression`: a policy with invalid CEL or an unknown action type.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     cel,
     model::{
@@ -15,7 +15,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "policy-expression",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",
     why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",
@@ -37,7 +36,7 @@ spec:
             actions: [{type: deny}]
 ",
     cure: "Fix the CEL syntax, and use a known action type, such as `log` or `deny`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The known action types. The specification shows `log` and `deny`, and any other type is accepted, so a type missing
@@ -66,9 +65,9 @@ const ACTIONS: &[&str] = &[
     "verify-webhook",
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let routes = world.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
-    let tls_edges = world.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    let routes = view.all::<HttpsEdgeRoute>().map(|(key, route)| (key, &route.policies));
+    let tls_edges = view.all::<TlsEdge>().map(|(key, edge)| (key, &edge.policies));
     for (key, policies) in routes.chain(tls_edges) {
         let Some(policies) = policies else { continue };
         for (direction, list) in [("inbound", &policies.inbound), ("outbound", &policies.outbound)] {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Findings, Level, Lint, Scope, World, empty_policy::placed_policies};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
 use crate::model::{check::is_token, fault::Aim};
 use crate::text::printable;
 
@@ -10,7 +10,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
     why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \
@@ -32,11 +31,11 @@ spec:
             actions: [{type: add-headers, config: {headers: {'X Shop': 'yes'}}}]
 ",
     cure: "Write the name without spaces, colons and other separators, such as `X-Shop`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for placed in placed_policies(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for placed in placed_policies(view) {
         for (index, action) in placed.policy.actions.iter().enumerate() {
             let is_about_headers = matches!(action.r#type.as_str(), "add-headers" | "remove-headers");
             let Some(config) = action.config.as_ref().filter(|_| is_about_headers) else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 use crate::text::printable;
 
@@ -10,7 +10,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "public-email-domain",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`email_domains` of an `oauth` provider contain the domain of a public mail service.",
     why: "One match in any allow list gives access. Everyone can create an address under the domain of a public mail \
@@ -33,7 +32,7 @@ spec:
             email_domains: [gmail.com]
 ",
     cure: "Remove the domain, and add the users who have an address under it to `email_addresses`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Domains of mail services with open registration.
@@ -195,8 +194,8 @@ const PUBLIC: &[&str] = &[
     "zohomail.com",
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         for app in oauth.provider.apps() {
             let list = Path::root().join("oauth").join("provider").join(app.provider).join("email_domains");

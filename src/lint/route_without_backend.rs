@@ -3,7 +3,7 @@
 //! Routes of an edge without hostports are skipped: the edge serves no traffic, and its routes may be unfinished. So
 //! are routes with an inbound policy whose action is not `log`, because any other action may respond by itself.
 
-use super::{Findings, Level, Lint, Scope, World, unprotected_route::edge_of};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::kind::https_edge_route::HttpsEdgeRoute;
 use crate::text::printable;
 
@@ -11,7 +11,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",
@@ -27,16 +26,16 @@ spec:
       compression: {}
 "#,
     cure: "Add or enable a `backend`, or remove the route. To reject requests on purpose, add an inbound policy with a `deny` action.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         // Nearly every route has a backend, so nothing else is looked up for it.
         if route.backend.as_ref().is_some_and(|backend| backend.enabled) {
             continue;
         }
-        let serves = edge_of(world, key).is_none_or(|edge| !edge.hostports.is_empty());
+        let serves = view.edge_of(key).is_none_or(|edge| !edge.hostports.is_empty());
         if !serves || answers(route) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! `saml-metadata`: SAML metadata that does not describe an identity provider.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{key::Key, kind::https_edge_route::HttpsEdgeRoute},
     xml::MetadataFacts,
@@ -10,7 +10,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "saml-metadata",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID`, an `IDPSSODescriptor`, its `SingleSignOnService` or a key for signatures.",
     why: "The `entityID` identifies the issuer of assertions, and the `IDPSSODescriptor` has its login address and \
@@ -33,11 +32,11 @@ spec:
           </EntityDescriptor>
 ",
     cure: "Download the metadata of the identity provider again, and use it without changes.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, facts) in declared(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, facts) in declared(view) {
         if let Some(gap) = facts.gap() {
             findings.report(key, METADATA, gap);
         }
@@ -48,8 +47,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 pub(super) const METADATA: [&str; 2] = ["saml", "idp_metadata"];
 
 /// Returns the facts of all metadata that could be read, with its routes.
-pub(super) fn declared<'w>(world: &'w World<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {
-    world
-        .all::<HttpsEdgeRoute>()
+pub(super) fn declared<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {
+    view.all::<HttpsEdgeRoute>()
         .filter_map(|(key, route)| Some((key, route.saml.as_ref()?.idp_metadata.read().facts()?)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute},
     text::printable,
@@ -13,7 +13,6 @@ pub(crate) static LINT: Lint = Lint {
     name: "scope-format",
     default: Level::Warn,
     needs_whole: false,
-    scope: Scope::Edge,
     summary: "An entry of `scopes` is empty or contains white space, or the scopes of `oidc` lack `openid`.",
     why: "Scopes are joined with spaces and contain none themselves (RFC 6749, section 3.3). A request without `openid` \
           is not an OpenID Connect request, so the provider returns no ID token and nobody can log in.",
@@ -35,14 +34,14 @@ spec:
         scopes: ['openid email']
 ",
     cure: "Write each scope as an entry of its own, such as `[openid, email]`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The scope of every OpenID Connect request.
 const OPENID: &str = "openid";
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(oauth) = &route.oauth {
             for app in oauth.provider.apps() {
                 let list = || Path::root().join("oauth").join("provider").join(app.provider).join("scopes");

@@ -1,13 +1,12 @@
 //! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{Findings, Level, Lint, LintCheck, ManifestsView};
 use crate::model::fault::{Path, Segment};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
     needs_whole: false,
-    scope: Scope::Manifests,
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
@@ -26,11 +25,11 @@ spec:
       webhook_verification: {provider: github, secret: correct-horse}
 ",
     cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
-    check,
+    check: LintCheck::Manifests(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (subject, path) in &world.manifests.plain_secrets {
+fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
+    for (subject, path) in view.plain_secrets() {
         let message = format!("`{}` is a secret in plain text", field(path));
         findings.about(subject.clone(), path.clone(), message);
     }

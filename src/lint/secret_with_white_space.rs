@@ -2,14 +2,13 @@
 //!
 //! Final line breaks of a file do not count: they are removed when the file is read (D28).
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
@@ -27,11 +26,11 @@ spec:
       webhook_verification: {provider: github, secret: 'correct-horse '}
 ",
     cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let mut inspect = |module: Path, field: &str, text: &str| {
             if text.trim() != text {
                 let message = format!("`{field}` starts or ends with white space");

@@ -1,6 +1,6 @@
 //! `session-too-long`: a session over a year, or with an interval that is longer than the session.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
     fault::Path,
     kind::https_edge_route::HttpsEdgeRoute,
@@ -11,7 +11,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
     why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \
@@ -34,14 +33,14 @@ spec:
 ",
     cure: "Set all durations in seconds, and `inactivity_timeout` and `auth_check_interval` shorter than \
            `maximum_duration`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// Seconds in a year.
 const YEAR: u32 = 31_536_000;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         // Only `oauth` has an interval between checks.
         let sessions = [
             (

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World,
+    EdgeView, Findings, Level, Lint, LintCheck, Subject,
     duplicate_hostport::host_port,
     duplicate_match::{only_port, requests},
     partial_segment_prefix,
@@ -34,7 +34,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
@@ -54,22 +53,22 @@ spec:
       backend: {backend_id: bkd_new_shop}
 "#,
     cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, match only a host.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The most requests that are looked up for one edge, so that a huge edge does not take quadratic time. Further routes
 /// are taken for live.
 const MOST_PROBES: usize = 1 << 18;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
     // `duplicate-match` reports the later one of two duplicates, so the first one is judged here.
-    for (key, route) in world.in_order::<HttpsEdgeRoute>() {
+    for (key, route) in view.in_order::<HttpsEdgeRoute>() {
         if let Some(edge) = &key.parent {
             routes.entry(edge).or_default().push((key, route));
         }
     }
-    for (key, edge) in world.all::<HttpsEdge>() {
+    for (key, edge) in view.all::<HttpsEdge>() {
         for ((key, route), why) in dead_routes(edge, routes.remove(&key.id).unwrap_or_default()) {
             let text = printable(&route.r#match);
             match why {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::oauth::is_github_slug},
     text::printable,
@@ -12,7 +12,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "team-format",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Deny,
     summary: "An entry of `organizations` under `github` of an enabled `oauth` is not a slug.",
     why: "GitHub knows organizations by their slugs. Any other text, such as a display name or a URL, matches nobody.",
@@ -33,11 +32,11 @@ spec:
             organizations: [Example Shop]
 ",
     cure: "Use the slug of the organization, such as `example-shop`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let oauth = route.oauth.as_ref().filter(|oauth| oauth.enabled);
         let Some(github) = oauth.and_then(|oauth| oauth.provider.github.as_ref()) else { continue };
         let path = Path::root().join("oauth").join("provider").join("github").join("organizations");

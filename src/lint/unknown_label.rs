@@ -1,6 +1,6 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
 use crate::model::fault::{Aim, Path};
 use crate::text::printable;
 
@@ -8,7 +8,6 @@ use crate::text::printable;
 pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
     needs_whole: false,
-    scope: Scope::Manifests,
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
@@ -23,12 +22,12 @@ spec:
   hostports: ['shop.example.com:443']
 ",
     cure: "Use an allowed key, or add the key to the list in the configuration file.",
-    check,
+    check: LintCheck::Manifests(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let Some(allowed) = world.allowed_labels else { return };
-    let mut unknown: Vec<_> = world.manifests.labels.iter().filter(|(label, _)| !allowed.contains(*label)).collect();
+fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
+    let Some(allowed) = view.allowed_labels() else { return };
+    let mut unknown: Vec<_> = view.labels().iter().filter(|(label, _)| !allowed.contains(*label)).collect();
     unknown.sort_unstable_by_key(|(label, _)| *label);
     for (label, subjects) in unknown {
         let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));

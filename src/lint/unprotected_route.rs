@@ -2,20 +2,14 @@
 //!
 //! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
-use super::{Findings, Level, Lint, Scope, World};
-use crate::model::{
-    fault::Aim,
-    key::Key,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    resource::AnyResource,
-};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
+use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute, resource::AnyResource};
 use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
     why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",
@@ -31,26 +25,21 @@ spec:
       backend: {backend_id: bkd_wiki}
 "#,
     cure: "Add `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies` to the route, or `mutual_tls` to the edge. For public routes, allow this lint with an annotation.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         if route.backend.as_ref().is_none_or(|backend| !backend.enabled) || is_protected(route) {
             continue;
         }
-        if edge_of(world, key).is_none_or(|edge| is_protected(edge)) {
+        if view.edge_of(key).is_none_or(|edge| is_protected(edge)) {
             continue;
         }
         let message = format!("everyone can reach the backend of `{}`", printable(&route.r#match));
         let finding = findings.report(key, ["backend"], message);
         (finding.of_whole, finding.aim) = (true, Aim::Key);
     }
-}
-
-/// Returns a route's edge, if the manifests declare it.
-pub(super) fn edge_of<'w>(world: &'w World<'_>, route: &Key) -> Option<&'w HttpsEdge> {
-    world.desired.get(&route.parent_key()?)?.spec.as_any().downcast_ref()
 }
 
 pub(super) fn is_protected(host: &dyn AnyResource) -> bool {

@@ -1,8 +1,8 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World, empty_policy::placed_policies, policy_condition::is_always_true,
-    policy_direction::is_misplaced,
+    EdgeView, Findings, Level, Lint, LintCheck, Subject, empty_policy::placed_policies,
+    policy_condition::is_always_true, policy_direction::is_misplaced,
 };
 use crate::{
     model::{fault::Path, key::Key, module::policies::EndpointAction},
@@ -13,7 +13,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-action",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An action or policy follows one that ends every request.",
     why: "Actions run in order, and `deny`, `redirect` and `custom-response` end the request. A `log` after them never \
@@ -36,13 +35,13 @@ spec:
             actions: [{type: deny}, {type: log}]
 ",
     cure: "Move the action that ends the request to the end, or remove what follows it.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     // The action that ends every request before it reaches the next policy of the same list.
     let mut ended: Option<(&Key, bool, Path)> = None;
-    for placed in placed_policies(world) {
+    for placed in placed_policies(view) {
         if let Some((key, is_outbound, end)) = ended.take()
             && key == placed.key
             && is_outbound == placed.is_outbound

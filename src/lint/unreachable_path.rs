@@ -1,6 +1,6 @@
 //! `unreachable-path`: a match with a path that no request has.
 
-use super::{Findings, Level, Lint, Scope, World, unserved_host::is_regex};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, unserved_host::is_regex};
 use crate::{
     model::kind::https_edge_route::{HttpsEdgeRoute, MatchType},
     text::printable,
@@ -10,7 +10,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-path",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The path of a match contains a query, a wildcard, a placeholder, a regular expression, a character that is percent-encoded in a URL, or a broken percent-encoding.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \
@@ -29,12 +28,12 @@ spec:
 ",
     cure: "Write the path as it is in the URL, without a query. To match everything below a path, use `path_prefix` and \
            end the match with `/`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     // `unserved-host` reports regular expressions.
-    for (key, route) in world.all::<HttpsEdgeRoute>().filter(|(_, route)| !is_regex(&route.r#match)) {
+    for (key, route) in view.all::<HttpsEdgeRoute>().filter(|(_, route)| !is_regex(&route.r#match)) {
         let path = route.r#match.find('/').and_then(|slash| route.r#match.get(slash..)).unwrap_or_default();
         let is_prefix = route.match_type == Some(MatchType::PathPrefix);
         if let Some(message) = fault(path, is_prefix) {

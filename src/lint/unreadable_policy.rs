@@ -6,8 +6,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Findings, Level, Lint, Scope, World, empty_policy::placed_policies, policy_condition::uses_variable,
-    unprotected_route::edge_of,
+    EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies, policy_condition::uses_variable,
 };
 use crate::{
     model::{Kind, key::Key, rules},
@@ -18,7 +17,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unreadable-policy",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A policy needs the request or response, but the edge passes TLS through.",
     why: "A TLS edge, or an edge with `terminate_at: upstream`, sees only connections. A condition on `req` or `res` never \
@@ -42,7 +40,7 @@ spec:
             actions: [{type: deny}]
 ",
     cure: "Use only `conn` and actions on connections, such as `deny`, or terminate TLS at the edge.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The action that makes traffic readable.
@@ -63,13 +61,13 @@ const OF_HTTP: &[&str] = &[
     "verify-webhook",
 ];
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let decrypts = placed_policies(world)
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    let decrypts = placed_policies(view)
         .filter(|placed| placed.policy.actions.iter().any(|action| action.r#type == DECRYPTING))
         .map(|placed| placed.key);
     let decrypted: HashSet<&Key> = decrypts.collect();
-    for placed in placed_policies(world) {
-        if !is_blind(world, placed.key) || decrypted.contains(placed.key) {
+    for placed in placed_policies(view) {
+        if !is_blind(view, placed.key) || decrypted.contains(placed.key) {
             continue;
         }
         // `policy-direction` reports `res` in inbound policies.
@@ -95,6 +93,6 @@ fn check(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// Whether the traffic of a route or TLS edge is encrypted.
-fn is_blind(world: &World<'_>, key: &Key) -> bool {
-    key.kind == Kind::TlsEdge || edge_of(world, key).is_some_and(rules::passes_through)
+fn is_blind(view: &EdgeView<'_>, key: &Key) -> bool {
+    key.kind == Kind::TlsEdge || view.edge_of(key).is_some_and(rules::passes_through)
 }

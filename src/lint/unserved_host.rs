@@ -7,9 +7,8 @@ use std::cell::LazyCell;
 use foldhash::{HashMap, HashSet};
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World,
+    Findings, HostView, Level, Lint, LintCheck, Subject,
     duplicate_hostport::{host_name, host_port},
-    unprotected_route::edge_of,
     unreachable_path,
 };
 use crate::{
@@ -27,7 +26,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
     needs_whole: false,
-    scope: Scope::Host,
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
@@ -46,7 +44,7 @@ spec:
 ",
     cure: "Start a path with `/`. If the match is for a host, add the host to the edge's `hostports`, or move the route \
            to the edge that serves it.",
-    check,
+    check: LintCheck::Host(check),
 };
 
 /// The hosts of an edge.
@@ -96,14 +94,14 @@ pub(super) fn matched_host(text: &str) -> Option<(&str, String, Option<u16>)> {
     Some((host, name, port))
 }
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     let others = LazyCell::new(|| {
-        let edges = world.of_others::<HttpsEdge>().map(|(key, edge, _)| (&key.id, edge));
+        let edges = view.of_others::<HttpsEdge>().map(|(key, edge, _)| (&key.id, edge));
         edges.collect::<HashMap<&Id, &HttpsEdge>>()
     });
     let first = LazyCell::new(|| {
         let mut first: HashMap<String, (&Key, usize)> = HashMap::default();
-        for (key, edge) in world.in_order::<HttpsEdge>() {
+        for (key, edge) in view.in_order::<HttpsEdge>() {
             for (index, hostport) in edge.hostports.iter().enumerate() {
                 if let Some((name, _)) = host_port(hostport) {
                     first.entry(name).or_insert((key, index));
@@ -113,12 +111,12 @@ fn check(world: &World<'_>, findings: &mut Findings) {
         first
     });
     let mut edges: HashMap<&Id, ServedHosts> = HashMap::default();
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let text = route.r#match.as_str();
         let Some((host, name, port)) = matched_host(text) else { continue };
         let Some(parent) = &key.parent else { continue };
         let served = edges.entry(parent).or_insert_with(|| {
-            let edge = edge_of(world, key).or_else(|| others.get(parent).copied());
+            let edge = view.edge_of(key).or_else(|| others.get(parent).copied());
             edge.map(ServedHosts::of).unwrap_or_default()
         });
         let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();

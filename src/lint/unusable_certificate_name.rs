@@ -1,13 +1,12 @@
 //! `unusable-certificate-name`: a wildcard name in a certificate that no client accepts.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{model::kind::tls_certificate::TlsCertificate, text::printable};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unusable-certificate-name",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A subject alternative name of a certificate has a wildcard that is not its whole first label.",
     why: "Clients accept a wildcard only as the whole first label of a name, and it stands for one label (RFC 9525, \
@@ -32,11 +31,11 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Reissue the certificate with one name for each level, such as `*.example.com` and `*.shop.example.com`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, certificate) in world.all::<TlsCertificate>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, certificate) in view.all::<TlsCertificate>() {
         let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
         for name in facts.subject_alternative_names.dns_names.iter().filter(|name| is_unusable(name)) {
             let message = format!("no client accepts the subject alternative name `{}`", printable(name));

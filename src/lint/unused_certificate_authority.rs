@@ -2,18 +2,16 @@
 
 use foldhash::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World, parts::of_kind};
+use super::{EstateView, Findings, Level, Lint, LintCheck};
 use crate::model::{
-    Kind,
     fault::{Aim, Path},
-    kind::https_edge::HttpsEdge,
+    kind::{certificate_authority::CertificateAuthority, https_edge::HttpsEdge},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-certificate-authority",
     needs_whole: true,
-    scope: Scope::Estate,
     default: Level::Warn,
     summary: "No edge of this source or of another one uses a CertificateAuthority in `mutual_tls`.",
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
@@ -36,21 +34,21 @@ spec:
     -----END CERTIFICATE-----
 ",
     cure: "Add the authority to the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
-    check,
+    check: LintCheck::Estate(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    let authorities = of_kind(world.judged, Kind::CertificateAuthority);
-    if authorities.is_empty() {
+fn check(view: &EstateView<'_>, findings: &mut Findings) {
+    if view.all::<CertificateAuthority>().next().is_none() {
         return;
     }
     // A team that shares its authority may have no edge itself.
-    let others = world.of_others::<HttpsEdge>().map(|(_, edge, _)| edge);
-    let edges = world.all::<HttpsEdge>().map(|(_, edge)| edge).chain(others);
+    let others = view.of_others::<HttpsEdge>().map(|(_, edge, _)| edge);
+    let edges = view.all::<HttpsEdge>().map(|(_, edge)| edge).chain(others);
     let edges = edges.filter_map(|edge| edge.mutual_tls.as_ref());
     let named: HashSet<&str> = edges.flat_map(|tls| &tls.certificate_authority_ids).map(String::as_str).collect();
-    for authority in authorities.iter().filter(|authority| !named.contains(authority.key.id.as_str())) {
-        let message = format!("no edge uses the certificate authority `{}`", authority.claim.name);
-        findings.report(&authority.key, Path::root(), message).aim = Aim::Key;
+    let authorities = view.all::<CertificateAuthority>().map(|(key, _)| key);
+    for key in authorities.filter(|key| !named.contains(key.id.as_str())) {
+        let name = view.authority_name(key.id.as_str()).unwrap_or_default();
+        findings.report(key, Path::root(), format!("no edge uses the certificate authority `{name}`")).aim = Aim::Key;
     }
 }

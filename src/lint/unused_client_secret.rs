@@ -1,6 +1,6 @@
 //! `unused-client-secret`: a client secret without a client ID.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
     fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
@@ -10,7 +10,6 @@ use crate::model::{
 pub(crate) static LINT: Lint = Lint {
     name: "unused-client-secret",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An `oauth` provider has a `client_secret` but no `client_id`.",
     why: "Without `client_id`, users log in through the service's managed app, and the secret of your own app is not \
@@ -33,11 +32,11 @@ spec:
             email_domains: [example.com]
 ",
     cure: "Set `client_id` to your app's ID, or remove `client_secret`.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(oauth) = &route.oauth else { continue };
         for app in oauth.provider.apps() {
             if app.client_id.is_empty() && !app.client_secret.is_empty() {

@@ -1,13 +1,12 @@
 //! `unused-module-set`: a module set that no route uses.
 
-use super::{Findings, Level, Lint, Scope, Subject, World};
+use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
 use crate::model::fault::{Aim, Path};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
     needs_whole: true,
-    scope: Scope::Manifests,
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \
@@ -29,11 +28,11 @@ spec:
     - {name: cart, match_type: path_prefix, match: /cart, backend: {backend_id: bkd_shop}}
 ",
     cure: "Add the set to the `modules_from` of a route, or remove the set. If routes of other sources use it, read their folders with --with, or set the annotation `edgewright/lint.unused-module-set: allow`.",
-    check,
+    check: LintCheck::Manifests(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for name in &world.manifests.unused_module_sets {
+fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
+    for name in view.unused_module_sets() {
         let message = format!("no route uses the module set `{name}`");
         findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).aim = Aim::Key;
     }

@@ -3,13 +3,12 @@
 //! Clients trust a root without checking its signature, so its digest does not matter. A self-signed leaf is not a
 //! root.
 
-use super::{Findings, Level, Lint, Scope, World, expired_certificate::chains};
+use super::{EdgeView, Findings, Level, Lint, LintCheck, expired_certificate::chains};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "weak-key",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A certificate has an RSA key under 2048 bits or a key on an uncommon curve, or is signed with MD2, MD5 or SHA-1.",
     why: "Modern clients reject all of them: short keys can be factored, broken digests let signatures be forged, and browsers only know the curves P-256, P-384 and P-521.",
@@ -49,14 +48,14 @@ spec:
     -----END PRIVATE KEY-----
 "#,
     cure: "Reissue the certificate with an ECDSA key on P-256, or an RSA key of at least 2048 bits, and a SHA-256 signature.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
 /// The minimum size of an RSA key.
 const LEAST_BITS: usize = 2048;
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for chain in chains(world) {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for chain in chains(view) {
         for link in chain.links {
             if let Some(bits) = link.rsa_bits.filter(|bits| *bits < LEAST_BITS) {
                 let message = format!("{link} has an RSA key of {bits} bits, less than {LEAST_BITS}");

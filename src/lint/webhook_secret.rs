@@ -2,7 +2,7 @@
 //!
 //! Only what the providers document is judged: most of them accept any text as a shared secret.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{
         kind::https_edge_route::HttpsEdgeRoute,
@@ -15,7 +15,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "webhook-secret",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
     why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \
@@ -34,11 +33,11 @@ spec:
       webhook_verification: {provider: sendgrid, secret: SG.correct-horse}
 ",
     cure: "Remove the secret for `sns`. For `sendgrid`, use the verification key from the settings of its event webhook.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         let Some(webhook) = &route.webhook_verification else { continue };
         if webhook.secret.is_empty() {
             continue;

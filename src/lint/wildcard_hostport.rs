@@ -4,7 +4,7 @@ use crate::text::printable;
 use foldhash::HashMap;
 
 use super::{
-    Findings, Level, Lint, Scope, Subject, World,
+    Findings, HostView, Level, Lint, LintCheck, Subject,
     duplicate_hostport::{host_port, wildcard_over},
 };
 use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
@@ -13,7 +13,6 @@ use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
     needs_whole: false,
-    scope: Scope::Host,
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
     why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
@@ -30,14 +29,14 @@ spec:
   hostports: ["shop.example.com:443"]
 "#,
     cure: "If the exception is intended, allow this lint for the edge with an annotation. Otherwise serve the name from only one of the two edges.",
-    check,
+    check: LintCheck::Host(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
+fn check(view: &HostView<'_>, findings: &mut Findings) {
     /// An edge, the index of the wildcard in its hostports, and the wildcard.
     type Serving<'w> = (&'w Key, usize, &'w str);
     let mut wildcards: HashMap<(String, u16), Vec<Serving<'_>>> = HashMap::default();
-    for (key, edge) in world.in_order::<HttpsEdge>() {
+    for (key, edge) in view.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| text.starts_with("*.")) {
             if let Some(address) = host_port(text) {
                 let serving = wildcards.entry(address).or_default();
@@ -51,7 +50,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
     if wildcards.is_empty() {
         return;
     }
-    for (key, edge) in world.all::<HttpsEdge>() {
+    for (key, edge) in view.all::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate().filter(|(_, text)| !text.starts_with("*.")) {
             let over = host_port(text).and_then(|(host, port)| Some((wildcard_over(&host)?, port)));
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();

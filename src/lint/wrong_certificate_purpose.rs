@@ -1,13 +1,12 @@
 //! `wrong-certificate-purpose`: a certificate whose extended key usage excludes what it is used for.
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-certificate-purpose",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "The extended key usage of a `certificate_pem` excludes servers, or that of a `ca_pem` excludes clients.",
     why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \
@@ -33,11 +32,11 @@ spec:
 "#,
     cure: "Reissue the certificate with the purpose. `openssl x509 -in FILE -noout -ext extendedKeyUsage` prints its \
            purposes.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, certificate) in world.all::<TlsCertificate>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, certificate) in view.all::<TlsCertificate>() {
         if certificate
             .certificate_pem
             .read()
@@ -47,7 +46,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             findings.report(key, ["certificate_pem"], "the certificate's extended key usage lacks `serverAuth`");
         }
     }
-    for (key, authority) in world.all::<CertificateAuthority>() {
+    for (key, authority) in view.all::<CertificateAuthority>() {
         if authority.ca_pem.read().facts().is_some_and(|facts| excludes(&facts.extended_key_usages, "client-auth")) {
             findings.report(key, ["ca_pem"], "the authority's extended key usage lacks `clientAuth`");
         }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Findings, Level, Lint, Scope, World};
+use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{
         Kind,
@@ -22,7 +22,6 @@ use crate::{
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
     needs_whole: false,
-    scope: Scope::Edge,
     default: Level::Warn,
     summary: "An ID has the prefix of a backend or an IP policy in the place of another kind, or its prefix in upper case.",
     why: "IDs of backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API accepts any \
@@ -37,18 +36,18 @@ spec:
 ",
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
            a TLS edge, `esb_…` for an event subscription.",
-    check,
+    check: LintCheck::Edge(check),
 };
 
-fn check(world: &World<'_>, findings: &mut Findings) {
-    for (key, restriction) in world.all::<IpRestriction>() {
+fn check(view: &EdgeView<'_>, findings: &mut Findings) {
+    for (key, restriction) in view.all::<IpRestriction>() {
         policies(findings, key, &["ip_policy_ids"], &restriction.ip_policy_ids);
     }
-    for (key, route) in world.all::<HttpsEdgeRoute>() {
+    for (key, route) in view.all::<HttpsEdgeRoute>() {
         modules(findings, key, route.backend.as_deref(), route.ip_restriction.as_deref());
     }
     let mut last = None;
-    for key in world.judged.iter().map(|desired| &desired.key) {
+    for key in view.resources().map(|(key, _)| key) {
         match (key.kind, &key.parent) {
             (Kind::TlsEdge, _) => judge_own(findings, key, &key.id, &TLS_EDGE),
             // A subscription exists only as the parent of its sources, and its document declares all of them.
@@ -59,7 +58,7 @@ fn check(world: &World<'_>, findings: &mut Findings) {
             _ => {}
         }
     }
-    for (key, edge) in world.all::<TlsEdge>() {
+    for (key, edge) in view.all::<TlsEdge>() {
         modules(findings, key, edge.backend.as_deref(), edge.ip_restriction.as_deref());
     }
 }

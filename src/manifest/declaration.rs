@@ -1,7 +1,7 @@
 //! The declarations of the documents: resources with unresolved references, and module sets.
 
 use std::{
-    collections::{BTreeMap, hash_map},
+    collections::{BTreeMap, BTreeSet, hash_map},
     hash::BuildHasher as _,
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -9,7 +9,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
 use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
     slice::ParallelSliceMut,
 };
 
@@ -136,14 +136,6 @@ impl Origins {
         self.0.iter()
     }
 
-    /// The lint levels of the documents that set any.
-    pub(super) fn levels(&self) -> Vec<&BTreeMap<String, Level>> {
-        // All cores wait for the memory of the declarations, instead of one.
-        let declarations: Vec<&Arc<Declaration>> = self.0.values().collect();
-        let levels = declarations.into_par_iter().with_min_len(1024).map(|it| &it.facts.levels);
-        levels.filter(|levels| !levels.is_empty()).collect()
-    }
-
     pub(super) fn declaration(&self, key: &Key) -> Option<&Declaration> {
         self.0.get(key).map(Arc::as_ref)
     }
@@ -255,6 +247,8 @@ pub(super) struct Declared {
     invalid: HashSet<(&'static str, String)>,
     /// The names in files that could not be read to the end, which may declare them.
     unread: HashSet<String>,
+    /// The lints that documents set to another level than `allow`.
+    raised_lints: BTreeSet<&'static str>,
 }
 
 impl Declared {
@@ -279,6 +273,7 @@ impl Declared {
         self.ids.extend(other.ids);
         self.invalid.extend(other.invalid);
         self.unread.extend(other.unread);
+        self.raised_lints.extend(other.raised_lints);
     }
 
     /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
@@ -330,6 +325,16 @@ impl Declared {
     /// Records the invalid name of a document: a reference to it is not a second error.
     pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
         self.invalid.insert((kind, name));
+    }
+
+    /// Records a lint that a document sets to another level than `allow`.
+    pub(super) fn note_raised(&mut self, lint: &'static str) {
+        self.raised_lints.insert(lint);
+    }
+
+    /// The lints that documents set to another level than `allow`.
+    pub(super) fn raised_lints(&self) -> &BTreeSet<&'static str> {
+        &self.raised_lints
     }
 
     /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.

@@ -36,7 +36,7 @@ pub use origin::ManifestFile;
 pub(crate) use origin::Origin;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
@@ -73,6 +73,8 @@ pub struct Loaded {
     assumed: AssumedNames,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
+    /// The lints that documents of the source set to another level than `allow`.
+    raised_lints: BTreeSet<&'static str>,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
@@ -202,6 +204,11 @@ impl Loaded {
         })
     }
 
+    /// The lints that documents of the source set to `warn` or `deny`: what they find is seen somewhere.
+    pub(crate) fn raised_lints(&self) -> &BTreeSet<&'static str> {
+        &self.raised_lints
+    }
+
     fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
         let (mut all, mut context) = (Declared::default(), Vec::new());
         all.reserve(reads.iter().map(|read| &read.declared));
@@ -220,6 +227,7 @@ impl Loaded {
         let found = self.diagnostics.len();
         all.settle(&mut self.diagnostics);
         self.is_consistent = self.diagnostics.len() == found;
+        self.raised_lints.clone_from(all.raised_lints());
         self.declared = OnceLock::from(all);
         self.context = SourceContext::of(context);
         sort(&mut self.diagnostics);
@@ -234,7 +242,10 @@ impl Loaded {
             let found = read.diagnostics.iter().cloned();
             match file.is_context() {
                 true => self.diagnostics.extend(found.filter_map(in_context)),
-                false => self.diagnostics.extend(found),
+                false => {
+                    self.diagnostics.extend(found);
+                    self.raised_lints.extend(read.declared.raised_lints());
+                }
             }
         }
         let context = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context());

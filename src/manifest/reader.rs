@@ -223,7 +223,7 @@ impl Reader<'_> {
         for (key, value) in &metadata.annotations {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
-            if lint::find(name).is_none() {
+            let Some(lint) = lint::find(name) else {
                 let fault = || {
                     let message = format!("unknown lint `{}`", printable(name));
                     let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
@@ -233,8 +233,13 @@ impl Reader<'_> {
                     }
                 };
                 self.findings.error(|| self.origin.diagnostic(fault()));
-            } else if let Some(level) = Level::from_name(value) {
+                continue;
+            };
+            if let Some(level) = Level::from_name(value) {
                 self.facts.levels.insert(name.to_owned(), level);
+                if level != Level::Allow {
+                    self.declared.note_raised(lint.name);
+                }
             } else {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(value)));
                 self.report(fault.at(path).help("use `allow`, `warn` or `deny`"));

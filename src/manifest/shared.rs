@@ -62,12 +62,6 @@ impl Resolved {
         }
     }
 
-    /// The lint levels that manifests set, of each subject with any.
-    pub(crate) fn all_levels(&self) -> impl Iterator<Item = &BTreeMap<String, Level>> {
-        let of_sets = self.sets.values().map(|set| &set.facts.levels).filter(|levels| !levels.is_empty());
-        self.origins.levels().into_iter().chain(of_sets)
-    }
-
     /// The module from a set that contains a path of a resource.
     pub(crate) fn set_module(&self, subject: &Subject, path: &Path) -> Option<SetModule> {
         let (Subject::Resource(key), Some(Segment::Key(field))) = (subject, path.0.first()) else { return None };

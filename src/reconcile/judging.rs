@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::LintLevels;
 use crate::{
-    lint::{self, Finding, KnownFindings, Level, LintedChange, Subject, World},
+    lint::{self, Finding, Level, LintMemo, Subject, World},
     manifest::resolve::Resolved,
     model::{
         diagnostic::{Diagnostic, Name, Place, Severity},
@@ -29,29 +29,11 @@ type SetFinding = (&'static str, String, Path, Aim, String);
 /// A field of a subject.
 type FieldOf = (Subject, Path);
 
-/// A change of few resources, to judge only what it concerns.
-#[derive(Debug)]
-pub(super) struct JudgedChange {
-    /// The number of the findings that were made before it.
-    pub findings: u64,
-    /// The resources about which something else may be found, or shown.
-    pub changed: BTreeSet<Key>,
-}
-
-/// What the lints found before.
-#[derive(Default)]
-pub(super) struct Before<'a> {
-    /// The findings of the last run on the source.
-    pub known: Option<&'a KnownFindings>,
-    /// What has changed since, if that is known.
-    pub change: Option<&'a JudgedChange>,
-}
-
 /// What the resources of a source are judged among.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    /// The resources of other sources.
-    pub others: &'a [Arc<Entry>],
+    /// The lints that some document sets to `warn` or `deny`.
+    pub raised: &'a BTreeSet<&'static str>,
     /// Whether the resources of the source are all there are.
     pub is_whole: bool,
     /// The time that they are judged at.
@@ -59,43 +41,33 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
-/// in this order. Also returns the resources with findings at level `deny`.
+/// in this order. `memo` has the findings of the last run of a server on the same source. Also returns the resources with
+/// findings at level `deny`.
 pub(super) fn findings(
     resolved: &Resolved,
     surroundings: Surroundings<'_>,
     lints: &LintLevels,
-    before: Before<'_>,
+    memo: Option<&LintMemo>,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
-    let Surroundings { others, is_whole, now } = surroundings;
+    let Surroundings { raised, is_whole, now } = surroundings;
+    let judged = resolved.judged();
     let world = World {
-        desired: &resolved.desired,
-        judged: &[],
+        judged: &judged,
         is_whole,
-        others,
+        others: &resolved.others,
         manifests: &resolved.facts,
         now,
         expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
         allowed_labels: lints.allowed_labels.as_ref(),
     };
     let (mut shown, mut denied) = (Vec::new(), Vec::new());
-    let mut of_sets: BTreeMap<SetFinding, Vec<Finding>> = BTreeMap::new();
-    // What a server keeps must not depend on the levels, which can change.
-    let skipped = if before.known.is_some() { Vec::new() } else { allowed_everywhere(resolved, lints) };
-    let may_show = |finding: &Finding| may_show(resolved, lints, finding);
-    let again = || {
-        let change = before.change.filter(|_| resolved.faulty.is_empty())?;
-        let JudgedChange { findings, changed } = change;
-        let change = LintedChange { findings: *findings, changed, may_show: &may_show };
-        lint::run_again(&world, before.known?, &change)
-    };
-    let mut found = again().unwrap_or_else(|| {
-        let judged = resolved.judged();
-        lint::run(&World { judged: &judged, ..world }, before.known, &skipped)
-    });
+    let mut of_sets: BTreeMap<SetFinding, Vec<&Finding>> = BTreeMap::new();
+    let all = lint::run(&world, &allowed_everywhere(raised, lints), memo);
+    let mut found = all.in_order();
     found.retain(|finding| !resolved.is_unjudged(finding.lint, &finding.subject, &finding.path));
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
-        if let Some(set) = set_of(resolved, &finding) {
+        if let Some(set) = set_of(resolved, finding) {
             if resolved.is_context(&set) {
                 continue;
             }
@@ -107,7 +79,7 @@ pub(super) fn findings(
         if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
             denied.push(key.clone());
         }
-        shown.extend(of_resource(resolved, &finding, severity));
+        shown.extend(of_resource(resolved, finding, severity));
     }
     for ((lint, set, ..), found) in of_sets {
         let Some(severity) = severity(resolved, lints, &Subject::ModuleSet(set.clone()), lint) else { continue };
@@ -123,19 +95,15 @@ pub(super) fn findings(
 }
 
 /// The lints whose findings are allowed in every resource: some of them find something in most.
-fn allowed_everywhere(resolved: &Resolved, lints: &LintLevels) -> Vec<&'static str> {
+fn allowed_everywhere(raised: &BTreeSet<&'static str>, lints: &LintLevels) -> Vec<&'static str> {
     let level = |lint: &lint::Lint| lints.levels.get(lint.name).copied().unwrap_or(lint.default);
-    let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow);
-    let mut allowed: Vec<&'static str> = allowed.map(|lint| lint.name).collect();
-    for levels in resolved.all_levels() {
-        allowed.retain(|name| levels.get(*name).is_none_or(|level| *level == Level::Allow));
-    }
-    allowed
+    let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow && !raised.contains(lint.name));
+    allowed.map(|lint| lint.name).collect()
 }
 
 /// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
 /// same place, or each is related to the place of the other.
-fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Finding>) {
+fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<&Finding>) {
     let level = |finding: &Finding| severity(resolved, lints, &finding.subject, finding.lint);
     let place = |finding: &Finding| (finding.subject.clone(), finding.path.clone());
     let related =
@@ -154,15 +122,6 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<Findi
         let better = better.get(&(lint, place(finding), related(finding)));
         better.is_none_or(|better| level(finding).is_some_and(|own| *better > own))
     });
-}
-
-/// Whether the level of a finding about a resource, or of one in the module set that causes it, is not `allow`.
-fn may_show(resolved: &Resolved, lints: &LintLevels, finding: &Finding) -> bool {
-    let of_set = || {
-        let set = Subject::ModuleSet(set_of(resolved, finding)?);
-        severity(resolved, lints, &set, finding.lint)
-    };
-    severity(resolved, lints, &finding.subject, finding.lint).is_some() || of_set().is_some()
 }
 
 /// The module set that alone causes a finding.
@@ -198,7 +157,7 @@ fn of_resource(resolved: &Resolved, finding: &Finding, severity: Severity) -> Op
 }
 
 /// The findings of the routes that use a set, as one at its line in the set.
-fn of_set(resolved: &Resolved, set: &str, found: &[Finding], severity: Severity) -> Option<Diagnostic> {
+fn of_set(resolved: &Resolved, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
     let first = found.first()?;
     let place = resolved.place(&first.subject, &first.path, first.aim)?;
     let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();
@@ -237,13 +196,9 @@ fn diagnostic(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        manifest::{
-            load,
-            resolve::resolve_offline,
-            tree::{Sent, SentFile},
-        },
-        model::snapshot::Snapshot,
+    use crate::manifest::{
+        load,
+        tree::{Sent, SentFile},
     };
 
     #[test]
@@ -255,8 +210,7 @@ mod tests {
                 "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {metadata}\nspec: {{hostports: ['a.example.com:443']}}\n"
             );
             let tree = Sent::new(vec![SentFile { name: "a.yaml".into(), text, values: Vec::new() }], None);
-            let resolved = resolve_offline(&load(&tree), &Snapshot::default(), "shop");
-            allowed_everywhere(&resolved, lints)
+            allowed_everywhere(load(&tree).raised_lints(), lints)
         };
         let default = LintLevels::default();
         let weak_key = skipped("weak-key: deny", &default);

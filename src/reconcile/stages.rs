@@ -19,7 +19,7 @@ use super::{
     unseen::{Sees, uncompared, without_unseen},
 };
 use crate::{
-    lint::KnownFindings,
+    lint::LintMemo,
     manifest::{
         self, Loaded,
         resolve::{
@@ -56,7 +56,7 @@ pub(crate) struct Prepared {
 #[derive(Default)]
 struct RunMemo {
     resolved: ResolveMemo,
-    findings: KnownFindings,
+    findings: LintMemo,
 }
 
 /// How a plan ends.
@@ -162,6 +162,12 @@ impl Prepared {
         }
     }
 
+    /// The memo of the lints.
+    #[cfg(test)]
+    pub(super) fn lint_memo(&self) -> Option<&LintMemo> {
+        self.memo.as_ref().map(|memo| &memo.findings)
+    }
+
     /// Whether all names are as in the last run, so that only what has other inputs is resolved.
     #[cfg(test)]
     pub(super) fn keeps_all_names(&self, snapshot: &Snapshot) -> bool {
@@ -195,8 +201,8 @@ impl Prepared {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
-        let known = self.memo.as_ref().map(|memo| &memo.findings);
-        let mut judged = stage("judge", || judge(loaded, resolved, &options.lints, known, now));
+        let memo = self.memo.as_ref().map(|memo| &memo.findings);
+        let mut judged = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
         let mut faulty = judged.has_errors();
         if stops() {
             return PlanEnd::given_up(judged.capped(), may_differ);
@@ -205,7 +211,7 @@ impl Prepared {
             return PlanEnd::without_plan(judged.capped(), may_differ);
         }
         if faulty {
-            judged = stage("isolate", || isolate(judged, options, snapshot, now));
+            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now));
         }
         let mut judged = judged.capped();
         let seen = match self.seen(&mut judged, snapshot) {
@@ -244,7 +250,7 @@ impl Prepared {
             if !options.isolate || !has_rest {
                 return PlanEnd::without_plan(judged.capped(), unsettled);
             }
-            judged = stage("isolate", || isolate(judged, options, snapshot, now)).capped();
+            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now)).capped();
             faulty = true;
         };
         match stage("try", || try_on(snapshot, &mut plan)) {
@@ -317,7 +323,7 @@ fn judge(
     loaded: &Loaded,
     mut resolved: Resolved,
     lints: &LintLevels,
-    known: Option<&KnownFindings>,
+    memo: Option<&LintMemo>,
     now: Timestamp,
 ) -> Judged {
     let mut diagnostics = loaded.diagnostics.clone();
@@ -325,18 +331,19 @@ fn judge(
     let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !judged.has_errors();
     judged.resolved.spread_faults();
-    let (found, denied) = findings(&judged.resolved, Surroundings { is_whole, now }, lints, known);
+    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole, now };
+    let (found, denied) = findings(&judged.resolved, surroundings, lints, memo);
     judged.diagnostics.extend(found);
     judged.resolved.faulty.extend(denied);
     judged
 }
 
 /// Skips invalid resources and everything that depends on them, and judges the rest again.
-fn isolate(mut judged: Judged, options: &Options, snapshot: &Snapshot, now: Timestamp) -> Judged {
+fn isolate(loaded: &Loaded, mut judged: Judged, options: &Options, snapshot: &Snapshot, now: Timestamp) -> Judged {
     judged.set_aside.extend(judged.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let surroundings = Surroundings { is_whole: true, now };
+    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole: true, now };
     let (found, denied) = findings(&judged.resolved, surroundings, &options.lints, None);
     judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     judged.resolved.faulty = denied.into_iter().collect();

@@ -10,7 +10,7 @@ use crate::{
 const BREAKER: &str = "\n  circuit_breaker: {tripped_duration: 0, rolling_window: 60, num_buckets: 12, volume_threshold: 1, \
                        error_threshold_percentage: 0.5}\n";
 
-/// Serves the folder, and changes the edge once, so that the server knows what it showed of each part.
+/// Serves the folder, and changes the edge once, so that the server has the findings of an earlier run.
 fn served(folder: &Folder) -> Serve {
     let serve = folder.serve("--manifests m");
     in_state(&serve, "default", "Synced");

@@ -471,30 +471,3 @@ fn one_name_means_one_type() {
     let offenders: Vec<String> = repeated.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
     assert_none("names of several types", &offenders);
 }
-
-#[test]
-fn lints_look_at_nothing_outside_of_their_scope() {
-    // A server keeps their findings until what is in their scope changes (D74).
-    let whole = ["plain_secrets", "unused_module_sets", "manifests.labels", "allowed_labels"];
-    let others = ["of_others", "world.others"];
-    let resources = ["world.all", "world.in_order", "world.judge", "world.desired"];
-    for (scope, outside) in [
-        ("Edge", [&whole[..], &others[..]].concat()),
-        ("Host", whole.to_vec()),
-        ("Estate", whole.to_vec()),
-        ("Manifests", [&resources[..], &others[..]].concat()),
-    ] {
-        let states = format!("scope: Scope::{scope},");
-        let lints: Vec<Source> =
-            sources("src/lint", "rs").into_iter().filter(|it| it.code().contains(&states)).collect();
-        assert!(lints.len() > 2, "only {} lints of scope {scope}", lints.len());
-        let looks = |file: &Source| {
-            let code = file.code();
-            // `world.all` is not `world.allowed_labels`.
-            let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
-            outside.iter().any(|other| code.split(other).skip(1).any(ends))
-        };
-        let offenders: Vec<String> = lints.into_iter().filter(looks).map(|it| it.name).collect();
-        assert_none(&format!("lints of scope {scope} that look further"), &offenders);
-    }
-}

@@ -34,7 +34,6 @@ pub(super) fn accepted(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Tim
     let judged: Vec<&Desired> = desired.values().collect();
     let world = World {
         judged: &judged,
-        desired: &desired,
         is_whole: true,
         others,
         manifests: &ManifestFacts::default(),
@@ -45,12 +44,12 @@ pub(super) fn accepted(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Tim
     let skipped = lint::LINTS.iter().filter(|lint| lint.default != Level::Deny).map(|lint| lint.name);
     let skipped: Vec<&'static str> = skipped.collect();
     let mut found = Accepted::new();
-    for finding in lint::run(&world, None, &skipped) {
+    for finding in lint::run(&world, &skipped, None).in_order() {
         // Which of two duplicates is reported depends on the order in the files.
-        let related = finding.related.map(|(subject, ..)| subject);
-        for subject in std::iter::once(finding.subject).chain(related) {
+        let related = finding.related.as_ref().map(|(subject, ..)| subject);
+        for subject in std::iter::once(&finding.subject).chain(related) {
             if let Subject::Resource(key) = subject {
-                found.entry(key).or_default().insert(finding.lint);
+                found.entry(key.clone()).or_default().insert(finding.lint);
             }
         }
     }

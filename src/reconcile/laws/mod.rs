@@ -4,6 +4,7 @@
 
 mod again;
 mod drift;
+mod lint_memo;
 mod remembered;
 mod rollback;
 mod specs;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Before, Clock, Options, Planned, Prepared, judge, others};
+use super::{Clock, Options, Planned, Prepared, judge, others};
 use crate::{
     manifest::{self, resolve::resolve, with_source},
     model::snapshot::Snapshot,
@@ -40,8 +40,6 @@ impl Prepared {
         let (loaded, options) = (self.loaded.as_ref(), &self.options);
         let resolved = resolve(loaded, snapshot, options.resolving());
         let others = others(snapshot, &options.source, &resolved.desired);
-        judge(loaded, resolved, &others, &options.lints, Before::default(), self.clock.time())
-            .capped()
-            .planned(loaded, None)
+        judge(loaded, resolved, &others, &options.lints, None, self.clock.time()).capped().planned(loaded, None)
     }
 }

@@ -56,7 +56,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                     self.settled = settled;
                     self.record(run);
                     // Everybody knows by now.
-                    prepared.tidy();
                 }
                 None => span.set_result("cancelled"),
             },

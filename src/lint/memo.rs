@@ -1,0 +1,186 @@
+//! The memo of the lint stage: what a server keeps of one run on a source for the next one (D74).
+//!
+//! # The problem
+//!
+//! A followed source with 10,000 edges and 100,000 routes is judged again whenever one of its files is saved. Nearly all
+//! findings are those of the last run, and making them takes much longer than everything else that such a run does.
+//!
+//! # The idea
+//!
+//! As in a build system, the stage is a pure function, here of each part of a source (`parts.rs`), and the memo keeps
+//! outputs by inputs:
+//!
+//! ```text
+//! judge(part, what its lints look at) → findings
+//! ```
+//!
+//! A part whose inputs are those of the last run has the same findings, which are shared with the memo. Any other part is
+//! judged. The inputs are all that the views of the lints show (`view.rs`):
+//!
+//! | Input | Is the same if |
+//! | --- | --- |
+//! | The resources of the part | their keys are equal, and their Specs are the same allocations: a Spec never changes |
+//! | Their order in the manifests | it is; the positions themselves can all move by a line |
+//! | Edges and routes of other sources beside them | they are the same allocations |
+//! | Which lints run, and their settings | they are equal ([`SharedInputs`]) |
+//! | The names of certificate authorities | they are equal ([`SharedInputs`]) |
+//! | The time | it is before the next change of a validity (`horizon.rs`), and after the part was judged |
+//!
+//! Levels are an input, too, through the lints that run: one that is allowed everywhere does not.
+//!
+//! # An example
+//!
+//! Edge `shop` gets another hostport, which edge `campaign` also serves. The part with `shop` has a new Spec: it is judged.
+//! `shop` and `campaign` are a new group of edges with one host: it is judged. The part of `campaign` is judged without the
+//! lints that look at hosts, which another part does now. All other parts are compared, and keep their findings.
+//!
+//! # What it never does
+//!
+//! - It does not decide what is judged: that depends on the inputs alone, so that a run with an empty memo, as each command
+//!   makes it, finds the same in the same order. A property test compares the two.
+//! - It keeps nothing that the last run did not use. Each run takes the old memo and leaves a new one.
+//! - It keeps no findings of lints that look at the whole source or at facts about manifests. These run each time.
+//! - It is not written to the disk, and not shared between sources: the inputs do not name the source.
+
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use foldhash::HashMap;
+use jiff::Timestamp;
+
+use super::{
+    Finding, World,
+    hosts::NamedHosts,
+    parts::{LintPart, PartLints, PartName, of_kind},
+};
+use crate::model::{Kind, desired::Desired, id::Id, key::Key, resource::AnyResource, snapshot::Entry};
+
+/// Findings with the position of their lint in the table.
+pub(crate) type Numbered = Vec<(usize, Finding)>;
+
+/// The findings of the last run on a source, by their inputs.
+#[derive(Debug, Default)]
+pub(crate) struct LintMemo(Mutex<Memo>);
+
+#[derive(Debug, Default)]
+struct Memo {
+    shared: SharedInputs,
+    parts: HashMap<PartName, KnownPart>,
+}
+
+/// The inputs that all parts have in common. If one changes, everything is judged.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct SharedInputs {
+    /// The lints that run, by their positions in the table.
+    lints: Vec<usize>,
+    is_whole: bool,
+    expiry_days: u32,
+    /// The certificate authorities with their names, which edges reference.
+    authorities: Vec<(Id, String)>,
+}
+
+impl SharedInputs {
+    /// The inputs in a world with the lints that run.
+    pub(super) fn new(world: &World<'_>, lints: Vec<usize>) -> Self {
+        let authorities = of_kind(world.judged, Kind::CertificateAuthority).iter();
+        let authorities = authorities.map(|it| (it.key.id.clone(), it.claim.name.clone())).collect();
+        Self { lints, is_whole: world.is_whole, expiry_days: world.expiry_days, authorities }
+    }
+}
+
+impl LintMemo {
+    /// Takes the parts of the last run, if they were judged with the same shared inputs.
+    pub(super) fn take(&self, shared: &SharedInputs) -> HashMap<PartName, KnownPart> {
+        let last = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if last.shared == *shared { last.parts } else { HashMap::default() }
+    }
+
+    /// Keeps the parts of a run.
+    pub(super) fn keep(&self, shared: SharedInputs, parts: HashMap<PartName, KnownPart>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Memo { shared, parts };
+    }
+
+    /// The time from which a lint may report something else about the same resources, or none.
+    pub(crate) fn hold_until(&self) -> Option<Timestamp> {
+        let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memo.parts.values().filter_map(|part| part.until).min()
+    }
+
+    /// The findings of each part. Those of a part that is not judged again are the same allocation.
+    #[cfg(test)]
+    pub(crate) fn outputs(&self) -> Vec<Arc<Numbered>> {
+        let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memo.parts.values().map(|part| Arc::clone(&part.findings)).collect()
+    }
+}
+
+/// A part as it was judged.
+#[derive(Debug)]
+pub(super) struct KnownPart {
+    inputs: PartInputs,
+    /// The hosts of its edges, which depend on the resources alone.
+    pub hosts: Vec<NamedHosts>,
+    pub findings: Arc<Numbered>,
+    /// When it was judged.
+    since: Timestamp,
+    /// When a certificate or SAML metadata next becomes valid or expires.
+    until: Option<Timestamp>,
+}
+
+impl KnownPart {
+    /// A part that was judged now.
+    pub(super) fn new(part: LintPart<'_>, findings: Arc<Numbered>, since: Timestamp, until: Option<Timestamp>) -> Self {
+        let LintPart { lints, resources, others, hosts, .. } = part;
+        let inputs = PartInputs {
+            lints,
+            order: order(&resources),
+            resources: resources.into_iter().map(|it| (it.key.clone(), Arc::clone(&it.spec))).collect(),
+            others,
+        };
+        Self { inputs, hosts, findings, since, until }
+    }
+
+    /// Whether it has the same resources, in the same order of files and lines. Others before and between them may have come
+    /// and gone.
+    pub(super) fn has(&self, resources: &[&Desired]) -> bool {
+        let PartInputs { resources: known, order, .. } = &self.inputs;
+        known.len() == resources.len()
+            && known.iter().zip(resources).all(|((key, spec), it)| Arc::ptr_eq(spec, &it.spec) && *key == it.key)
+            && order.iter().map(|index| resources.get(*index).map(|it| place_of(it))).is_sorted()
+    }
+
+    /// Whether the findings are those that a run now would make of a part with the same resources. The clock may have been
+    /// set back.
+    pub(super) fn holds(&self, part: &LintPart<'_>, now: Timestamp) -> bool {
+        let PartInputs { lints, others, .. } = &self.inputs;
+        *lints == part.lints
+            && others.iter().map(Arc::as_ptr).eq(part.others.iter().map(Arc::as_ptr))
+            && self.since <= now
+            && self.until.is_none_or(|until| now < until)
+    }
+}
+
+/// What the findings about a part depend on, apart from what all parts have in common.
+#[derive(Debug)]
+struct PartInputs {
+    lints: PartLints,
+    resources: Vec<(Key, Arc<dyn AnyResource>)>,
+    /// The indices of the resources in the order of the manifests.
+    order: Vec<usize>,
+    /// Edges and routes of other sources.
+    others: Vec<Arc<Entry>>,
+}
+
+/// The indices of resources in the order of the manifests.
+fn order(resources: &[&Desired]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..resources.len()).collect();
+    order.sort_unstable_by_key(|index| resources.get(*index).map(|it| place_of(it)));
+    order
+}
+
+/// The place of a resource in the order of files and lines, which is one for each kind.
+fn place_of(it: &Desired) -> (Kind, u32) {
+    (it.key.kind, it.position)
+}

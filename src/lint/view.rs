@@ -1,0 +1,188 @@
+//! The views of lints: what the check of each type can look at, and nothing else.
+//!
+//! The findings of a lint are kept as long as its inputs are the same (`memo.rs`), and its inputs are what its view has. So a
+//! view gives access through methods only, and whatever a method shows is compared when the next run asks for the findings.
+
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
+
+use foldhash::{HashMap, HashSet};
+use jiff::Timestamp;
+
+use super::{
+    Subject, World,
+    parts::{entries_of_kind, of_kind},
+};
+use crate::model::{
+    Kind,
+    desired::Desired,
+    fault::Path,
+    id::Id,
+    key::Key,
+    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    resource::{AnyResource, Resource},
+    snapshot::Entry,
+};
+
+/// Some resources: edges with all their routes, or resources of other kinds.
+pub(crate) struct EdgeView<'a> {
+    world: &'a World<'a>,
+    /// Sorted by key.
+    resources: &'a [&'a Desired],
+}
+
+/// Edges with their routes, all other edges of the source with the same hosts, and the edges and routes of other sources
+/// that concern them.
+pub(crate) struct HostView<'a> {
+    edges: EdgeView<'a>,
+    others: &'a [Arc<Entry>],
+}
+
+/// All resources of the source, and those of other sources.
+pub(crate) struct EstateView<'a>(HostView<'a>);
+
+/// The facts about the manifests that are no resources.
+pub(crate) struct ManifestsView<'a>(&'a World<'a>);
+
+impl<'a> EdgeView<'a> {
+    /// A view of some resources of a world, sorted by key.
+    pub(super) fn new(world: &'a World<'a>, resources: &'a [&'a Desired]) -> Self {
+        Self { world, resources }
+    }
+
+    /// Returns every resource, in the order of their keys.
+    pub(super) fn resources(&self) -> impl Iterator<Item = (&Key, &Arc<dyn AnyResource>)> {
+        self.resources.iter().map(|desired| (&desired.key, &desired.spec))
+    }
+
+    /// Returns every resource of a kind, typed, in the order of their keys.
+    pub(super) fn all<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R)> {
+        of_kind(self.resources, R::INFO.kind).iter().filter_map(|desired| Some((&desired.key, typed::<R>(desired)?)))
+    }
+
+    /// Like [`all`](Self::all), with the source that owns each.
+    pub(super) fn with_source<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
+        let all = of_kind(self.resources, R::INFO.kind).iter();
+        all.filter_map(|desired| Some((&desired.key, typed::<R>(desired)?, desired.claim.source.as_str())))
+    }
+
+    /// Like [`all`](Self::all), in the order of the manifests: of two duplicates, the second one is the mistake.
+    pub(super) fn in_order<R: Resource>(&self) -> Vec<(&Key, &R)> {
+        let mut all: Vec<&&Desired> = of_kind(self.resources, R::INFO.kind).iter().collect();
+        all.sort_by_key(|desired| desired.position);
+        all.into_iter().filter_map(|desired| Some((&desired.key, typed::<R>(desired)?))).collect()
+    }
+
+    /// Returns the routes of an edge, in the order of their keys.
+    pub(super) fn routes_of(&self, edge: &Id) -> impl Iterator<Item = (&Key, &HttpsEdgeRoute)> {
+        let routes = of_kind(self.resources, Kind::HttpsEdgeRoute);
+        let from = routes.partition_point(|route| route.key.parent.as_ref() < Some(edge));
+        let to = routes.partition_point(|route| route.key.parent.as_ref() <= Some(edge));
+        let routes = routes.get(from..to).unwrap_or_default().iter();
+        routes.filter_map(|route| Some((&route.key, typed::<HttpsEdgeRoute>(route)?)))
+    }
+
+    /// Returns a route's edge, if the manifests declare it.
+    pub(super) fn edge_of(&self, route: &Key) -> Option<&HttpsEdge> {
+        let edge = route.parent.as_ref().filter(|_| route.kind == Kind::HttpsEdgeRoute)?;
+        let edges = of_kind(self.resources, Kind::HttpsEdge);
+        let found = edges.binary_search_by(|it| it.key.id.cmp(edge)).ok()?;
+        typed::<HttpsEdge>(edges.get(found)?)
+    }
+
+    /// Returns the name of the certificate authority with an ID, if the manifests declare it.
+    pub(super) fn authority_name(&self, id: &str) -> Option<&str> {
+        let all = self.world.judged;
+        let order = |it: &&Desired| (it.key.kind, it.key.id.as_str()).cmp(&(Kind::CertificateAuthority, id));
+        let found = all.binary_search_by(order).ok()?;
+        Some(all.get(found)?.claim.name.as_str())
+    }
+
+    /// Whether nothing is left out or missing because of an error.
+    pub(super) fn is_whole(&self) -> bool {
+        self.world.is_whole
+    }
+
+    /// The current time, to judge whether something is valid. `horizon.rs` must know when that changes.
+    pub(super) fn now(&self) -> Timestamp {
+        self.world.now
+    }
+
+    /// How many days before a certificate expires it is reported.
+    pub(super) fn expiry_days(&self) -> u32 {
+        self.world.expiry_days
+    }
+}
+
+impl<'a> HostView<'a> {
+    /// A view of edges with their routes, and of the edges and routes of other sources beside them, sorted by key.
+    pub(super) fn new(edges: EdgeView<'a>, others: &'a [Arc<Entry>]) -> Self {
+        Self { edges, others }
+    }
+
+    /// Returns every resource of a kind that another source owns, typed, with the source's name.
+    pub(super) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
+        entries_of_kind(self.others, R::INFO.kind).iter().filter_map(|entry| {
+            let source = entry.claim.as_deref().map(|claim| claim.source.as_str())?;
+            Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
+        })
+    }
+}
+
+impl<'a> Deref for HostView<'a> {
+    type Target = EdgeView<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.edges
+    }
+}
+
+impl<'a> EstateView<'a> {
+    /// A view of everything.
+    pub(super) fn new(world: &'a World<'a>) -> Self {
+        Self(HostView::new(EdgeView::new(world, world.judged), world.others))
+    }
+}
+
+impl<'a> Deref for EstateView<'a> {
+    type Target = HostView<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'a> ManifestsView<'a> {
+    /// A view of the manifests alone.
+    pub(super) fn new(world: &'a World<'a>) -> Self {
+        Self(world)
+    }
+
+    /// The resources that list a module set twice, with their `modules_from`.
+    pub(super) fn repeated_module_sets(&self) -> &[(Key, Vec<String>)] {
+        &self.0.manifests.repeated_module_sets
+    }
+
+    /// Module sets that no route uses.
+    pub(super) fn unused_module_sets(&self) -> &[String] {
+        &self.0.manifests.unused_module_sets
+    }
+
+    /// The locations of secrets in plain text.
+    pub(super) fn plain_secrets(&self) -> &[(Subject, Path)] {
+        &self.0.manifests.plain_secrets
+    }
+
+    /// The subjects whose documents have a label, by its key.
+    pub(super) fn labels(&self) -> &HashMap<String, HashSet<Subject>> {
+        &self.0.manifests.labels
+    }
+
+    /// The label keys that the configuration file allows; `None` allows every key.
+    pub(super) fn allowed_labels(&self) -> Option<&BTreeSet<String>> {
+        self.0.allowed_labels
+    }
+}
+
+fn typed<R: Resource>(desired: &Desired) -> Option<&R> {
+    desired.spec.as_any().downcast_ref()
+}
