@@ -2,6 +2,7 @@
 
 mod adopted_id;
 mod edge;
+mod module_set;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -9,7 +10,7 @@ use adopted_id::id_fault;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    declaration::{Declaration, Declared, Facts, ModuleSet},
+    declaration::{Declaration, Declared, Facts},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
@@ -24,13 +25,13 @@ use crate::{
     model::{
         Kind, check,
         code::Code,
-        decode::{decode_field, decode_with, not_a_list, not_an_entry, unknown_field},
+        decode::{decode_field, decode_with, not_a_list, not_an_entry},
         fault::{Fault, Faults, Path, add_untold, nearest},
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
         module::switch::of_module,
         node::{Node, NodeItems, NodeShape},
-        resource::{AnyResource, KindInfo, Resource},
+        resource::{AnyResource, KindInfo},
     },
     text::printable,
 };
@@ -465,43 +466,5 @@ impl Reader<'_> {
             self.declared.resources.push(Arc::new(declaration));
             self.declared.note("EventSource", Some(Arc::clone(&parent)), name, origin, "type");
         }
-    }
-
-    /// Reads a set of modules.
-    pub(super) fn module_set(&mut self, body: &Body<'_>) {
-        let Body { metadata, spec, .. } = *body;
-        let slots = HttpsEdgeRoute::INFO.slots;
-        let (mut modules, mut secrets) = (Vec::new(), Vec::new());
-        for (key, node) in spec.entries().into_iter().flatten() {
-            let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
-                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
-                let path = || Path::root().join(key);
-                self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault().at(path())));
-                continue;
-            };
-            if node.is_null() {
-                continue;
-            }
-            let (module, mut faults) = (slot.decode)(node, Some(self.values));
-            secrets.extend(
-                self.values.take_plain_secrets().iter().map(|secret| secret.under(&Path::root().join(slot.name))),
-            );
-            if let Some(module) = &module {
-                let mut found = Faults::new();
-                module.check(&mut found);
-                add_untold(&mut faults, found.into_vec());
-            }
-            for fault in faults {
-                let path = fault.path.under(&Path::root().join(slot.name));
-                self.report_in(DocumentPart::Spec, fault.at(path));
-            }
-            modules.extend(module.map(|module| (slot, module)));
-        }
-        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec);
-        let mut facts = self.facts.clone();
-        facts.plain_secrets = secrets;
-        let origin = self.origin.part(DocumentPart::Spec);
-        let set = ModuleSet { modules, origin, facts, faulty: false };
-        self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
     }
 }

@@ -30,11 +30,11 @@ pub(crate) struct FetchSchedule {
     interval: Duration,
     /// Whether somebody knows of a change.
     is_requested: AtomicBool,
-    state: Mutex<FetchState>,
+    state: Mutex<ScheduleState>,
 }
 
 #[derive(Debug)]
-struct FetchState {
+struct ScheduleState {
     /// When the next fetch is due.
     due: Instant,
     /// The failures since the last success.
@@ -44,11 +44,11 @@ struct FetchState {
 impl FetchSchedule {
     /// The fetches into a mirror; the first one is due now.
     pub(crate) fn new(source: &str, mirror: Arc<RemoteMirror>, interval: Duration) -> Self {
-        let state = Mutex::new(FetchState { due: Instant::now(), failures: 0 });
+        let state = Mutex::new(ScheduleState { due: Instant::now(), failures: 0 });
         Self { source: source.to_owned(), mirror, interval, is_requested: AtomicBool::new(false), state }
     }
 
-    fn state(&self) -> MutexGuard<'_, FetchState> {
+    fn state(&self) -> MutexGuard<'_, ScheduleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

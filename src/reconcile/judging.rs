@@ -1,10 +1,7 @@
 //! Runs the lints, and places their findings. One in a module of a module set is reported once, at its line in the set,
 //! and not for every route that uses the set.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -16,7 +13,6 @@ use crate::{
         diagnostic::{Diagnostic, Name, Place, Severity},
         fault::{Aim, Path},
         key::Key,
-        snapshot::Entry,
     },
 };
 

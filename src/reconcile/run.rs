@@ -97,7 +97,7 @@ pub(super) fn commit_of(author: &Author) -> Option<String> {
 }
 
 /// Why a plan is not applied.
-enum Stop {
+enum NotApplied {
     /// The manifests have errors.
     Invalid(Box<Planned>),
     /// A rollback left what they declare.
@@ -110,9 +110,9 @@ enum Stop {
     Failed(Vec<Diagnostic>),
 }
 
-impl From<ApplyError> for Stop {
+impl From<ApplyError> for NotApplied {
     fn from(error: ApplyError) -> Self {
-        Stop::Failed(vec![error.diagnostic()])
+        NotApplied::Failed(vec![error.diagnostic()])
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn run(
     let began = Instant::now();
     let (author, source) = (prepared.options.author(), prepared.options.source.as_str());
     let (findings, held) = (RunFindings::default(), HeldChanges::default());
-    let mut run = Run { store, prepared, source, author, mode, findings, held };
+    let mut run = PlannedRun { store, prepared, source, author, mode, findings, held };
     let done = match mode {
         RunMode::Apply { may_apply, .. } => run.apply(may_apply),
         RunMode::Suspended => {
@@ -148,7 +148,7 @@ pub(super) fn run(
 }
 
 /// A run in progress.
-struct Run<'a> {
+struct PlannedRun<'a> {
     store: &'a Store,
     prepared: &'a Prepared,
     source: &'a str,
@@ -160,19 +160,19 @@ struct Run<'a> {
     held: HeldChanges,
 }
 
-impl Run<'_> {
+impl PlannedRun<'_> {
     /// Plans on the current revision, and applies what is decided. Returns the plan and its revision, or no revision if there
     /// was nothing to do.
-    fn apply(&mut self, may_apply: &dyn Fn() -> bool) -> Result<(Planned, Option<u64>), Stop> {
+    fn apply(&mut self, may_apply: &dyn Fn() -> bool) -> Result<(Planned, Option<u64>), NotApplied> {
         let (store, prepared, author) = (self.store, self.prepared, self.author.clone());
-        let cancelled = || Stop::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")]);
+        let cancelled = || NotApplied::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")]);
         let permit = || if may_apply() { Ok(()) } else { Err(cancelled()) };
         let mut rounds = 0;
         loop {
             let plan = |current: &Snapshot| prepared.plan(current);
             let decide = |current: &Snapshot, planned: Planned| self.decide(current, planned);
             match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), decide, permit) {
-                Err(Stop::NotInHistory { current, .. }) if rounds < MOST_ROUNDS => {
+                Err(NotApplied::NotInHistory { current, .. }) if rounds < MOST_ROUNDS => {
                     // Commits become visible only when this run does not hold the lock.
                     store.wait_for_revision(current.saturating_sub(1), LONGEST_WAIT);
                     rounds += 1;
@@ -184,7 +184,7 @@ impl Run<'_> {
 
     /// Decides on a plan from a state: each check passes it on, or stops the run. Returns what to apply of it. If others commit
     /// meanwhile, the run plans again, and the last decision counts.
-    fn decide(&mut self, current: &Snapshot, planned: Planned) -> Result<Planned, Stop> {
+    fn decide(&mut self, current: &Snapshot, planned: Planned) -> Result<Planned, NotApplied> {
         let planned = self.find_drift(current, planned)?;
         self.findings = RunFindings::of(&planned, current);
         let planned = self.check_errors(planned)?;
@@ -195,7 +195,7 @@ impl Run<'_> {
     }
 
     /// Adds to a plan what others have changed, and which values.
-    fn find_drift(&self, current: &Snapshot, mut planned: Planned) -> Result<Planned, Stop> {
+    fn find_drift(&self, current: &Snapshot, mut planned: Planned) -> Result<Planned, NotApplied> {
         if let Err(error) = find_drift(self.store, self.source, current, &mut planned, None) {
             // What is left must be known; all else can be applied without.
             if self.leaves_drift() {
@@ -211,27 +211,27 @@ impl Run<'_> {
     }
 
     /// Manifests with errors have no plan, or one for their valid part. A suspended source shows the errors.
-    fn check_errors(&self, planned: Planned) -> Result<Planned, Stop> {
+    fn check_errors(&self, planned: Planned) -> Result<Planned, NotApplied> {
         let is_shown = matches!(self.mode, RunMode::Suspended) && planned.has_errors();
-        if planned.plan.is_none() || is_shown { Err(Stop::Invalid(Box::new(planned))) } else { Ok(planned) }
+        if planned.plan.is_none() || is_shown { Err(NotApplied::Invalid(Box::new(planned))) } else { Ok(planned) }
     }
 
     /// Manifests that a rollback left are not applied again (D78).
-    fn check_rollback(&self, current: &Snapshot, planned: &Planned) -> Result<(), Stop> {
+    fn check_rollback(&self, current: &Snapshot, planned: &Planned) -> Result<(), NotApplied> {
         // Once a suspended source is resumed, the next run says what a rollback left.
         let (RunMode::Apply { .. }, Some(plan)) = (self.mode, &planned.plan) else { return Ok(()) };
         let is_left = match plan.is_empty() {
             true => self.is_undone(current, planned),
             false => self.is_left(current, plan, planned)?,
         };
-        if is_left { Err(Stop::RolledBack) } else { Ok(()) }
+        if is_left { Err(NotApplied::RolledBack) } else { Ok(()) }
     }
 
     /// The plan of a suspended source is not applied (D84).
-    fn check_suspension(&self, current: &Snapshot, planned: Planned) -> Result<Planned, Stop> {
+    fn check_suspension(&self, current: &Snapshot, planned: Planned) -> Result<Planned, NotApplied> {
         let is_in_sync = planned.plan.as_ref().is_some_and(Plan::is_empty) && !self.is_undone(current, &planned);
         match self.mode {
-            RunMode::Suspended if !is_in_sync => Err(Stop::Suspended(Box::new(planned))),
+            RunMode::Suspended if !is_in_sync => Err(NotApplied::Suspended(Box::new(planned))),
             RunMode::Suspended | RunMode::Apply { .. } => Ok(planned),
         }
     }
@@ -242,15 +242,15 @@ impl Run<'_> {
     }
 
     /// Leaves drift out of the plan, unless it is reverted (D85).
-    fn hold_drift(&mut self, current: &Snapshot, mut planned: Planned) -> Result<Planned, Stop> {
+    fn hold_drift(&mut self, current: &Snapshot, mut planned: Planned) -> Result<Planned, NotApplied> {
         if !self.leaves_drift() {
             return Ok(planned);
         }
         let visible = self.store.snapshot();
         if planned.plan.as_ref().is_some_and(|plan| overwrites_newer(plan, &visible, current)) {
-            return Err(Stop::NotInHistory { visible: visible.revision, current: current.revision });
+            return Err(NotApplied::NotInHistory { visible: visible.revision, current: current.revision });
         }
-        self.held = hold(current, &mut planned).map_err(Stop::Failed)?;
+        self.held = hold(current, &mut planned).map_err(NotApplied::Failed)?;
         self.findings.drifted = self.held.drifted;
         let is_drift = |it: &DriftedResource| it.fields.iter().any(|field| field.state == DriftState::Drift);
         self.findings.drift.retain(is_drift);
@@ -304,16 +304,16 @@ impl Run<'_> {
     }
 
     /// The report of a plan that is not applied.
-    fn report_stop(&self, stop: Stop) -> RunReport {
+    fn report_stop(&self, stop: NotApplied) -> RunReport {
         match stop {
-            Stop::Invalid(planned) => RunReport::invalid(*planned),
-            Stop::RolledBack => RunReport::RolledBack { commit: commit_of(&self.author) },
-            Stop::Suspended(planned) => RunReport::Suspended(*planned),
-            Stop::NotInHistory { visible, current } => {
+            NotApplied::Invalid(planned) => RunReport::invalid(*planned),
+            NotApplied::RolledBack => RunReport::RolledBack { commit: commit_of(&self.author) },
+            NotApplied::Suspended(planned) => RunReport::Suspended(*planned),
+            NotApplied::NotInHistory { visible, current } => {
                 let stale = CommitError::Stale { base: visible, current };
                 RunReport::Failed(vec![ApplyError::Commit(stale).diagnostic()])
             }
-            Stop::Failed(found) => RunReport::Failed(found),
+            NotApplied::Failed(found) => RunReport::Failed(found),
         }
     }
 
@@ -354,9 +354,9 @@ impl Run<'_> {
 }
 
 /// A safety limit refuses a plan, such as the deletion limit (D41).
-fn check_refusals(planned: &Planned) -> Result<(), Stop> {
+fn check_refusals(planned: &Planned) -> Result<(), NotApplied> {
     let refusals = planned.plan.iter().flat_map(|plan| &plan.refusals).cloned().collect::<Vec<_>>();
-    if refusals.is_empty() { Ok(()) } else { Err(Stop::Failed(refusals)) }
+    if refusals.is_empty() { Ok(()) } else { Err(NotApplied::Failed(refusals)) }
 }
 
 /// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.

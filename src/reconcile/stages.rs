@@ -30,7 +30,6 @@ use crate::{
         tree::Tree,
     },
     model::{
-        desired::Desired,
         diagnostic::{Diagnostic, Severity},
         json::JsonError,
         key::Key,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Clock, Options, Planned, Prepared, judge, others};
+use super::{Clock, Options, Planned, Prepared, judge};
 use crate::{
     manifest::{self, resolve::resolve, with_source},
     model::snapshot::Snapshot,
@@ -13,7 +13,7 @@ impl Prepared {
     /// Reads manifests to compare them with others: no value of the store becomes theirs.
     pub(crate) fn load_to_compare(options: Options) -> Self {
         let loaded = manifest::load(options.tree.as_ref()).without_stored_values();
-        Self { options, loaded: Arc::new(loaded), memory: None, clock: Clock::default(), sees: None }
+        Self { options, loaded: Arc::new(loaded), memo: None, clock: Clock::default(), sees: None }
     }
 
     /// Plans the changes from older manifests of the source to these. Findings are those of a plan on `snapshot`. What the
@@ -39,7 +39,6 @@ impl Prepared {
     fn declared(&self, snapshot: &Snapshot) -> Planned {
         let (loaded, options) = (self.loaded.as_ref(), &self.options);
         let resolved = resolve(loaded, snapshot, options.resolving());
-        let others = others(snapshot, &options.source, &resolved.desired);
-        judge(loaded, resolved, &others, &options.lints, None, self.clock.time()).capped().planned(loaded, None)
+        judge(loaded, resolved, &options.lints, None, self.clock.time()).capped().planned(loaded, None)
     }
 }

@@ -55,7 +55,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                     self.note_repairs(&run.report);
                     self.settled = settled;
                     self.record(run);
-                    // Everybody knows by now.
                 }
                 None => span.set_result("cancelled"),
             },
