@@ -202,9 +202,9 @@
 //!   are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
-//! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → the
-//!   files that may have changed (`manifest::tree::{depth, kept}`) → the first flow for what has changed (`manifest::resolve::memo`,
-//!   `lint::memo`, D74) → commit. Invalid manifests are reported and change nothing
+//! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all
+//!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has changed
+//!   (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change nothing
 //!   (`reconcile::watch`). A remote repository is fetched into a mirror before the sync (`reconcile::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
 //!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
@@ -247,9 +247,7 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{
-        CommitTree, Disk, FileStamp, NotedFile, ReadingDepth, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles,
-    },
+    tree::{CommitTree, Disk, FileStamp, NotedFile, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles},
 };
 
 // Validation, planning and application.

@@ -23,8 +23,6 @@ pub struct ManifestFile {
     /// The source tree's root.
     pub root: PathBuf,
     map: OnceLock<SourceMap>,
-    /// The digest of the name and text, once it was needed.
-    digest: OnceLock<blake3::Hash>,
     /// Whether the source only uses what the file declares (D107).
     is_context: bool,
 }
@@ -38,13 +36,18 @@ impl ManifestFile {
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>, folder: PathBuf, root: PathBuf) -> Self {
         let source = Arc::new(SourceFile::shared(name, text));
-        Self { source, folder, root, map: OnceLock::new(), digest: OnceLock::new(), is_context: false }
+        Self { source, folder, root, map: OnceLock::new(), is_context: false }
+    }
+
+    /// The same file with a name and text that are equal and that others use too.
+    pub(super) fn with_source(&self, source: Arc<SourceFile>) -> Self {
+        let (folder, root) = (self.folder.clone(), self.root.clone());
+        Self { source, folder, root, map: OnceLock::new(), is_context: self.is_context }
     }
 
     /// The same file as one of the context.
     pub(crate) fn as_context(&self) -> Self {
-        let (source, folder, root) = (Arc::clone(&self.source), self.folder.clone(), self.root.clone());
-        Self { source, folder, root, map: OnceLock::new(), digest: OnceLock::new(), is_context: true }
+        Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
     }
 
     /// Whether the file is part of the context, and not of the source.
@@ -65,17 +68,6 @@ impl ManifestFile {
     /// The positions in the file, computed on first use.
     pub(crate) fn map(&self) -> &SourceMap {
         self.map.get_or_init(|| SourceMap::new(&self.source.text))
-    }
-
-    /// The digest of the name and text, computed on first use.
-    pub(super) fn digest(&self) -> blake3::Hash {
-        let of_text = || {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&(self.source.name.len() as u64).to_le_bytes());
-            hasher.update(self.source.name.as_bytes()).update(self.source.text.as_bytes());
-            hasher.finalize()
-        };
-        *self.digest.get_or_init(of_text)
     }
 
     /// A byte range of the file.

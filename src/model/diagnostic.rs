@@ -35,6 +35,8 @@ pub struct SourceFile {
     pub text: Arc<String>,
     redacted: OnceLock<Redacted>,
     line_starts: OnceLock<Vec<usize>>,
+    /// The digest of the name and text, once it was needed.
+    digest: OnceLock<blake3::Hash>,
 }
 
 /// Omits the text, which may contain secrets.
@@ -52,7 +54,19 @@ impl SourceFile {
 
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>) -> Self {
-        Self { name: hidden_tokens(name), text, redacted: OnceLock::new(), line_starts: OnceLock::new() }
+        let name = hidden_tokens(name);
+        Self { name, text, redacted: OnceLock::new(), line_starts: OnceLock::new(), digest: OnceLock::new() }
+    }
+
+    /// The digest of the name and text, computed on first use.
+    pub(crate) fn digest(&self) -> blake3::Hash {
+        let of_text = || {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&(self.name.len() as u64).to_le_bytes());
+            hasher.update(self.name.as_bytes()).update(self.text.as_bytes());
+            hasher.finalize()
+        };
+        *self.digest.get_or_init(of_text)
     }
 
     /// The offset of each line's first byte; an empty text has one empty line.

@@ -110,10 +110,7 @@ fn establish(
     let links: HashSet<PathBuf> = whole.iter().flat_map(|path| links_below(path)).collect();
     let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let Ok(event) = event else {
-            writes.note_failure();
-            return changed();
-        };
+        let Ok(event) = event else { return changed() };
         // Reading the manifests also causes access events, so only the end of a write counts.
         if matches!(event.kind, EventKind::Access(kind) if kind != AccessKind::Close(AccessMode::Write)) {
             return;

@@ -5,10 +5,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,8 +25,6 @@ const KEPT: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct OpenWrites {
     files: Mutex<HashMap<PathBuf, LastEvent>>,
-    /// The number of events.
-    count: AtomicU64,
 }
 
 /// The last event of a file or folder.
@@ -43,7 +38,6 @@ struct LastEvent {
 impl OpenWrites {
     /// Records an event.
     pub(super) fn note(&self, event: &Event, at: Instant) {
-        self.count.fetch_add(1, Ordering::AcqRel);
         let mut files = self.files();
         if event.need_rescan() {
             // The end of a write may be among the lost events.
@@ -68,16 +62,6 @@ impl OpenWrites {
             };
             files.insert(path.clone(), LastEvent { at, is_open: is_open && REPORTS_CLOSE });
         }
-    }
-
-    /// Records that an event may be lost.
-    pub(super) fn note_failure(&self) {
-        self.count.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// The number of events so far. If it stays the same, no file has changed that the system tells of.
-    pub(super) fn count(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
     }
 
     /// The files that are still being written, by device and inode: several paths can lead to one. Each has the time of

@@ -16,12 +16,12 @@
 //! # What happens to a saved file
 //!
 //! 1. **Trigger.** [`Folders`] notes the event in [`OpenWrites`] and sends a [`Signal`]. [`Schedule`] waits until events pause
-//!    for the debounce, and the wait ends with a [`Trigger`]. Before each sync, a remote repository is fetched if its
+//!    for the debounce. Before each sync, a remote repository is fetched if its
 //!    [`FetchSchedule`](super::fetch_schedule::FetchSchedule) says so.
 //! 2. **Writes are quiet.** [`WriteQuiescence`] knows the files that are incomplete. The sync waits for them, and is
 //!    tried again (D92). It asks again after the next step, because only manifests tell which values they take.
-//! 3. **Read.** Files to [`Prepared`]. If nothing has changed since the last sync ([`Settled`]), or since a run of an
-//!    earlier process (`remembered`), the sync ends here.
+//! 3. **Read.** All files to [`Prepared`], whatever triggered the sync (D74). If nothing has changed since the last sync
+//!    ([`Settled`]), or since a run of an earlier process (`remembered`), the sync ends here.
 //! 4. **Plan.** [`Prepared`] and a Snapshot to [`Planned`](super::Planned).
 //! 5. **Decide.** Errors, a rollback, the deletion limit, a suspension and drift, in this order: what of the plan may be
 //!    applied, or why nothing is (`Run::decide`). The plan and the decision are repeated if others commit meanwhile.
@@ -70,7 +70,7 @@ use super::{
 };
 use crate::{
     background::lower_priority,
-    manifest::tree::{ReadingDepth, Recorder, Tree},
+    manifest::tree::{Recorder, Tree},
     model::{code::Code, diagnostic::Diagnostic, operation::Author},
     store::Store,
 };
@@ -111,7 +111,6 @@ pub(crate) struct WatchedSource {
     source: FollowedSource,
     folders: Folders,
     writes: Arc<OpenWrites>,
-    depth: ReadingDepth,
     signals: Sender<Signal>,
     received: Receiver<Signal>,
 }
@@ -120,13 +119,11 @@ impl WatchedSource {
     /// Watches the files of a source. The watch starts first, so that no change is lost before the first run.
     pub(crate) fn new(source: FollowedSource) -> notify::Result<Self> {
         let (signals, received) = channel();
-        let (events, writes, depth) = (signals.clone(), Arc::new(OpenWrites::default()), ReadingDepth::default());
-        let reading = depth.clone();
+        let (events, writes) = (signals.clone(), Arc::new(OpenWrites::default()));
         let folders = Folders::watch(&source.watched, Arc::clone(&writes), move || {
-            reading.hurry();
             let _ = events.send(Signal::Sync);
         })?;
-        Ok(Self { source, folders, writes, depth, signals, received })
+        Ok(Self { source, folders, writes, signals, received })
     }
 
     /// Starts the loop like [`follow`]. It takes over from the loop `before` of the same source, which the caller stops:
@@ -157,10 +154,10 @@ impl WatchedSource {
         clock: Clock,
         report: F,
     ) -> (Loop<F>, Receiver<Signal>) {
-        let Self { source, folders, writes, depth, signals, received } = self;
+        let Self { source, folders, writes, signals, received } = self;
         let handle = Arc::new(SourceHandle::new(&source, suspensions, signals, before, clock.clone()));
         let mut options = source.options;
-        let recorder = Arc::new(Recorder::again(Arc::clone(&options.tree), depth.clone()));
+        let recorder = Arc::new(Recorder::new(Arc::clone(&options.tree)));
         options.tree = Arc::clone(&recorder) as Arc<dyn Tree>;
         let quiescence = WriteQuiescence::new(&options.source, writes);
         let new = Loop {
@@ -176,10 +173,6 @@ impl WatchedSource {
             handle,
             quiescence,
             searched: None,
-            depth,
-            reading: None,
-            read_in_full: None,
-            trigger: Trigger::Timer,
             clock,
         };
         (new, received)
@@ -205,24 +198,7 @@ pub(super) struct Loop<F> {
     quiescence: WriteQuiescence,
     /// The revision at which the history was searched for the manifests that are in effect.
     searched: Option<u64>,
-    /// How much of the files the sync reads.
-    depth: ReadingDepth,
-    /// When the last reading began.
-    reading: Option<Instant>,
-    /// When a sync last read all files.
-    read_in_full: Option<Instant>,
-    /// Why the loop syncs now.
-    trigger: Trigger,
     clock: Clock,
-}
-
-/// Why the loop syncs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trigger {
-    /// There was an event, or it waited for a file.
-    Event,
-    /// It is time, or the paths lead elsewhere. An event may be missing.
-    Timer,
 }
 
 /// How a turn of the loop ended.
@@ -258,16 +234,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             {
                 let _ = synced.send(());
             }
-            if self.handle.is_stopping() {
+            if self.handle.is_stopping() || !self.wait(received, &end) {
                 return;
             }
-            let Some(trigger) = self.wait(received, &end) else { return };
-            self.trigger = trigger;
         }
     }
 
-    /// Waits for the trigger of the next sync. Returns none if the loop should stop.
-    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> Option<Trigger> {
+    /// Waits until the next sync: for an event, for its time, or until the paths lead elsewhere. Returns false if the loop
+    /// should stop.
+    fn wait(&self, received: &Receiver<Signal>, end: &TurnEnd) -> bool {
         let (now, idle_wait) = (self.clock.now(), self.idle_wait());
         let mut schedule = match *end {
             TurnEnd::Synced => Schedule::within(now, idle_wait),
@@ -275,17 +250,12 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             TurnEnd::Rests(time) => Schedule::rest(now, time),
         };
         loop {
-            let NextStep::Wait(time) = schedule.next(self.clock.now()) else {
-                let is_timer = matches!(end, TurnEnd::Synced) && schedule.is_idle();
-                return Some(if is_timer { Trigger::Timer } else { Trigger::Event });
-            };
+            let NextStep::Wait(time) = schedule.next(self.clock.now()) else { return true };
             match self.clock.wait(received, time) {
                 Ok(Signal::Sync) => schedule.event(self.clock.now()),
-                Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => {
-                    return Some(Trigger::Timer);
-                }
+                Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => return true,
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
+                Ok(Signal::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
     }
@@ -294,27 +264,6 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     fn idle_wait(&self) -> Duration {
         let longest = self.handle.idle_wait();
         self.repairs.rests(self.clock.now()).map_or(longest, |rest| rest.min(longest))
-    }
-
-    /// Begins to read the files. Those that seem not to have changed are read if no event triggered the sync, until something
-    /// is saved, and if no sync has read all of them for long: a file system may not show every change (D74).
-    fn begin_reading(&mut self) {
-        let now = self.clock.now();
-        if self.depth.is_full() {
-            self.read_in_full = self.reading;
-        }
-        self.reading = Some(now);
-        let longest = 2 * self.handle.interval;
-        let is_overdue = |last: Instant| now.saturating_duration_since(last) >= longest;
-        if self.read_in_full.is_none_or(is_overdue) {
-            self.depth.read_all();
-        } else if self.trigger == Trigger::Timer {
-            self.depth.read_all_until_saved();
-        } else {
-            self.depth.read_changed();
-        }
-        self.quiescence.begin();
-        self.recorder.begin_look();
     }
 
     /// Fetches a remote repository if that is due, before the sync: a suspension must not wait for a slow server.

@@ -35,10 +35,6 @@ pub(super) struct WriteQuiescence {
     writes: Arc<OpenWrites>,
     /// The files that are being written, by device and inode, each with the time of its last event.
     open: HashMap<(u64, u64), Instant>,
-    /// The number of events when the reading began.
-    events: u64,
-    /// Whether there were events since the reading before, so that there would be one for any other change.
-    has_events: bool,
     /// The files of the last reading that was complete, sorted.
     known: Vec<Arc<OsStr>>,
     /// Files that changed a moment ago: how they were seen, and since when they are like that.
@@ -69,8 +65,6 @@ impl WriteQuiescence {
             source: source.to_owned(),
             writes,
             open: HashMap::new(),
-            events: 0,
-            has_events: false,
             known: Vec::new(),
             seen: HashMap::new(),
             pending: Vec::new(),
@@ -89,25 +83,15 @@ impl WriteQuiescence {
         left.map(|left| left.min(longest)).filter(|left| !left.is_zero())
     }
 
-    /// Begins a reading.
-    pub(super) fn begin(&mut self) {
-        let events = self.writes.count();
-        self.has_events = events != self.events;
-        self.events = events;
-    }
-
     /// Checks files that were read, as they were then.
     pub(super) fn check(&mut self, read: Vec<NotedFile>, at: Moment) -> ReadingCheck {
         self.find_open(at);
-        // There was no event since the folders were listed, and so no file that was kept was written.
-        let is_quiet = self.has_events && self.events == self.writes.count();
-        let now = |file: &NotedFile| if is_quiet && file.is_kept { Some(file.stamp) } else { file.now() };
         // On all cores, because it is one system call for each file.
-        let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(now).collect();
+        let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(NotedFile::now).collect();
         let (mut torn, mut wait) = (None, Duration::ZERO);
         self.pending.clear();
         let mut files = Vec::with_capacity(read.len());
-        for (NotedFile { path, stamp: as_read, .. }, stamp) in read.into_iter().zip(stamps) {
+        for (NotedFile { path, stamp: as_read }, stamp) in read.into_iter().zip(stamps) {
             let is_torn = stamp != Some(as_read);
             let left = if is_torn { Some(QUIET) } else { self.wait_for(Path::new(&path), stamp, at) };
             if let Some(left) = left {
@@ -254,7 +238,7 @@ mod tests {
 
     use notify::{
         Event, EventKind,
-        event::{AccessKind, AccessMode, DataChange, MetadataKind, ModifyKind, RemoveKind},
+        event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind},
     };
     use tempfile::TempDir;
 
@@ -302,7 +286,7 @@ mod tests {
 
         /// The file as it is now.
         fn noted(&self) -> Option<NotedFile> {
-            let noted = |stamp| NotedFile { path: self.path().into_os_string().into(), stamp, is_kept: false };
+            let noted = |stamp| NotedFile { path: self.path().into_os_string().into(), stamp };
             FileStamp::at(&self.path()).map(noted)
         }
 
@@ -407,33 +391,5 @@ mod tests {
         let at = watched.after(60 * SECOND);
         assert_eq!(watched.quiescence.check(read, at), ReadingCheck::Torn(watched.path()));
         assert_eq!(watched.read(61 * SECOND), ReadingCheck::Complete);
-    }
-
-    #[test]
-    fn a_kept_file_is_only_checked_again_if_events_do_not_tell_that_it_has_not_changed() {
-        const ELSEWHERE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
-        // Whether events tell of changes at all, and of one during the reading.
-        for (told, told_meanwhile, expected) in [
-            (true, false, ReadingCheck::Complete),
-            (true, true, ReadingCheck::Wait(QUIET)),
-            (false, false, ReadingCheck::Wait(QUIET)),
-        ] {
-            let mut watched = WatchedFile::new();
-            if told {
-                watched.event(ELSEWHERE, Duration::ZERO);
-            }
-            watched.quiescence.begin();
-            let kept = NotedFile { is_kept: true, ..watched.noted().unwrap() };
-            watched.write("another text", watched.began.wall - 60 * SECOND);
-            if told_meanwhile {
-                watched.event(ELSEWHERE, SECOND);
-            }
-            let at = watched.after(2 * SECOND);
-            assert_eq!(watched.quiescence.check(vec![kept.clone()], at), expected, "{told} {told_meanwhile}");
-            // The events were those of an earlier sync.
-            watched.quiescence.begin();
-            watched.quiescence.begin();
-            assert_eq!(watched.quiescence.check(vec![kept], at), ReadingCheck::Wait(QUIET));
-        }
     }
 }

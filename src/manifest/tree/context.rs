@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{NotedFile, ReadingDepth, Tree, TreeFiles};
+use super::{NotedFile, Tree, TreeFiles};
 use crate::{
     manifest::origin::ManifestFile,
     model::{
@@ -45,25 +45,6 @@ impl TreeInContext {
             _ => self.own.as_ref(),
         }
     }
-
-    /// Reads the source, and what of the context is not part of it.
-    fn read_with(&self, read: impl Fn(&dyn Tree) -> TreeFiles) -> TreeFiles {
-        let (mut files, mut diagnostics) = read(self.own.as_ref());
-        let Some(context) = &self.context else { return (files, diagnostics) };
-        // The context can be a folder around that of the source, given in another way.
-        let own: HashSet<PathBuf> = files
-            .iter()
-            .map(|file| self.own.identity(&file.source.name))
-            .chain(diagnostics.iter().filter_map(|it| file_of(self.own.as_ref(), it)))
-            .collect();
-        let (others, found) = read(context.as_ref());
-        let others = others.iter().filter(|file| !own.contains(&context.identity(&file.source.name)));
-        files.extend(others.map(|file| Arc::new(file.as_context())));
-        let found =
-            found.into_iter().filter(|it| file_of(context.as_ref(), it).is_none_or(|file| !own.contains(&file)));
-        diagnostics.extend(found.filter_map(in_context));
-        (files, diagnostics)
-    }
 }
 
 /// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
@@ -78,12 +59,23 @@ fn file_of(tree: &dyn Tree, diagnostic: &Diagnostic) -> Option<PathBuf> {
 }
 
 impl Tree for TreeInContext {
+    /// The files of the source, and those of the context that are not part of it.
     fn manifests(&self) -> TreeFiles {
-        self.read_with(|tree| tree.manifests())
-    }
-
-    fn manifests_again(&self, depth: &ReadingDepth) -> TreeFiles {
-        self.read_with(|tree| tree.manifests_again(depth))
+        let (mut files, mut diagnostics) = self.own.manifests();
+        let Some(context) = &self.context else { return (files, diagnostics) };
+        // The context can be a folder around that of the source, given in another way.
+        let own: HashSet<PathBuf> = files
+            .iter()
+            .map(|file| self.own.identity(&file.source.name))
+            .chain(diagnostics.iter().filter_map(|it| file_of(self.own.as_ref(), it)))
+            .collect();
+        let (others, found) = context.manifests();
+        let others = others.iter().filter(|file| !own.contains(&context.identity(&file.source.name)));
+        files.extend(others.map(|file| Arc::new(file.as_context())));
+        let found =
+            found.into_iter().filter(|it| file_of(context.as_ref(), it).is_none_or(|file| !own.contains(&file)));
+        diagnostics.extend(found.filter_map(in_context));
+        (files, diagnostics)
     }
 
     fn commit(&self) -> Option<String> {
@@ -160,6 +152,9 @@ mod tests {
             assert_eq!(causes, [None, Some(Cause::Context)], "{diagnostics:?}");
             let is_told = diagnostics.iter().map(|it| it.message.starts_with("in the context: "));
             assert_eq!(is_told.collect::<Vec<bool>>(), [false, true], "{diagnostics:?}");
+            let (again, _) = tree.manifests();
+            let mut pairs = files.iter().zip(&again);
+            assert!(pairs.all(|(one, other)| Arc::ptr_eq(&one.source, &other.source)), "a text is in memory twice");
         }
     }
 }

@@ -3,30 +3,34 @@
 use std::{
     ffi::OsStr,
     io::Read,
+    mem,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, ReadingDepth, Tree, TreeFiles, inside_git,
-    jail::{AccessError, FoundFile, Jail, ReadFile, read_anywhere, search},
-    kept::{RetainedFile, RetainedFiles},
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles, inside_git,
+    jail::{AccessError, Jail, ReadFile, read_anywhere, search},
     kept_values::{KeptValue, KeptValues},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{NotedRead, Reads, author_of, message_of},
-    stamp::{FileStamp, FileVersion, NotedFile},
+    stamp::{FileStamp, NotedFile},
     too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,
-    model::{diagnostic::Diagnostic, fault::Fault, operation::CommitAuthor, secret::Secret},
+    model::{
+        diagnostic::{Diagnostic, SourceFile},
+        fault::Fault,
+        operation::CommitAuthor,
+        secret::Secret,
+    },
 };
 
 /// Files and folders.
@@ -38,31 +42,20 @@ pub struct Disk {
     pub allow_outside_files: bool,
     /// What was read, for the commit that a revision is recorded with.
     reads: Reads,
-    /// The files of the last reading, if they are read again and again.
-    pub(super) kept: RetainedFiles,
+    /// The texts of the last reading that are still in use: an equal text is not in memory twice. Clones share them.
+    texts: Arc<Mutex<TextsInUse>>,
     /// The values that were read since.
     values: KeptValues,
 }
 
-/// The text of a file.
-enum FoundText {
-    /// It was read, by the path to show.
-    Read(PathBuf, Box<ReadText>),
-    /// It has not changed since an earlier reading. It has this stamp.
-    Kept(Arc<RetainedFile>, FileStamp),
-    /// It cannot be read.
-    Refused(PathBuf, AccessError),
-    /// There are too many bytes.
-    Excess,
-}
+/// Texts by the path to show.
+type TextsInUse = HashMap<Arc<OsStr>, Weak<SourceFile>>;
 
 /// A file that was read.
 struct ReadText {
     /// The resolved path.
     real: Arc<OsStr>,
-    version: Option<FileVersion>,
-    /// The time before it was opened.
-    opened: SystemTime,
+    stamp: Option<FileStamp>,
     /// The length in bytes.
     length: u64,
     /// The manifest; none if it is too large, or has the faults.
@@ -71,8 +64,9 @@ struct ReadText {
 }
 
 impl ReadText {
-    fn of(path: &Path, read: ReadFile, opened: SystemTime, root: &Path) -> Self {
-        let ReadFile { bytes, real, version } = read;
+    /// Checks the text of a file, and drops it if the earlier one is equal.
+    fn of(path: &Path, read: ReadFile, root: &Path, earlier: Option<Arc<SourceFile>>) -> Self {
+        let ReadFile { bytes, real, stamp } = read;
         let (length, mut faults) = (bytes.len() as u64, Vec::new());
         let file = match length {
             0..=MOST_MANIFEST_BYTES => {
@@ -80,7 +74,11 @@ impl ReadText {
             }
             _ => None,
         };
-        Self { real: real.into_os_string().into(), version, opened, length, file, faults }
+        let file = file.map(|file| match earlier {
+            Some(earlier) if earlier.text == file.source.text => Arc::new(file.with_source(earlier)),
+            _ => file,
+        });
+        Self { real: real.into_os_string().into(), stamp, length, file, faults }
     }
 }
 
@@ -90,14 +88,24 @@ impl Disk {
         Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Reads all files. If they are read again and again, they are kept for the next reading, and `depth` tells whether those
-    /// that have not changed are read.
-    fn read_all(&self, depth: Option<&ReadingDepth>) -> TreeFiles {
+    fn texts(&self) -> MutexGuard<'_, TextsInUse> {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a value that was read.
+    fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
+        let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
+        self.reads.note(NotedRead { path, real, stamp });
+    }
+}
+
+impl Tree for Disk {
+    fn manifests(&self) -> TreeFiles {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let mut total_of_others = 0u64;
-        let earlier = self.kept.take();
-        let (mut kept, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
+        let earlier = mem::take(&mut *self.texts());
+        let (mut texts, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
         self.reads.begin(&self.paths);
         self.values.clear();
         for path in &self.paths {
@@ -120,92 +128,48 @@ impl Disk {
                 return (files, diagnostics);
             }
             let total = AtomicU64::new(total_of_others);
-            let may_keep = || depth.is_some_and(|depth| !depth.is_full());
-            let read = |FoundFile { path, listed }: FoundFile| {
+            // On all cores. None if there are too many bytes.
+            let read = |path: PathBuf| {
                 if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
-                    return FoundText::Excess;
+                    return None;
                 }
-                let known = earlier.get(path.as_os_str());
-                if let (Some(listed), Some(known)) = (&listed, known)
-                    && known.is_text_of(listed)
-                    && may_keep()
-                {
-                    total.fetch_add(known.length, Ordering::Relaxed);
-                    return FoundText::Kept(Arc::clone(known), listed.version.stamp);
-                }
-                let opened = SystemTime::now();
-                match jail.read(jail.inside(&path), MOST_MANIFEST_BYTES) {
-                    Ok(file) => {
-                        // Here all cores check the texts.
-                        let text = Box::new(ReadText::of(&path, file, opened, &jail.root));
-                        total.fetch_add(text.length, Ordering::Relaxed);
-                        FoundText::Read(path, text)
-                    }
-                    Err(refusal) => FoundText::Refused(path, refusal),
-                }
+                let read = jail.read(jail.inside(&path), MOST_MANIFEST_BYTES).map(|file| {
+                    let earlier = earlier.get(path.as_os_str()).and_then(Weak::upgrade);
+                    let text = ReadText::of(&path, file, &jail.root, earlier);
+                    total.fetch_add(text.length, Ordering::Relaxed);
+                    text
+                });
+                Some((path, read))
             };
-            let read: Vec<FoundText> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
+            let read: Vec<_> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
             total_of_others = total.into_inner();
             for read in read {
-                if matches!(read, FoundText::Excess) || seen.len() > MOST_FILES {
+                let Some((path, read)) = read.filter(|_| seen.len() <= MOST_FILES) else {
                     diagnostics.push(too_many(path.display()));
                     return (files, diagnostics);
-                }
+                };
                 match read {
                     // Two paths may lead to one file, which must count only once.
-                    FoundText::Kept(known, _) if !seen.insert(Arc::clone(&known.real)) => {}
-                    FoundText::Kept(known, stamp) => {
-                        let (path, real) = (Arc::clone(&known.path), Arc::clone(&known.real));
-                        self.reads.note(NotedRead { path, real, stamp: Some(stamp), is_kept: true });
-                        files.push(Arc::clone(&known.file));
-                        kept.insert(Arc::clone(&known.path), known);
-                    }
-                    FoundText::Read(_, text) if !seen.insert(Arc::clone(&text.real)) => {}
-                    FoundText::Read(path, text) if text.length > MOST_MANIFEST_BYTES => {
+                    Ok(text) if !seen.insert(Arc::clone(&text.real)) => {}
+                    Ok(text) if text.length > MOST_MANIFEST_BYTES => {
                         let help = "split the file, or move it out of the folder";
                         diagnostics.push(unreadable(path.display(), too_large()).help(help));
                     }
-                    FoundText::Read(path, text) => {
-                        let ReadText { real, version, opened, length, file, faults } = *text;
+                    Ok(ReadText { real, stamp, file, faults, .. }) => {
                         let path: Arc<OsStr> = path.into_os_string().into();
-                        let (stamp, noted) = (version.map(|version| version.stamp), Arc::clone(&path));
-                        self.reads.note(NotedRead { path: noted, real: Arc::clone(&real), stamp, is_kept: false });
+                        self.reads.note(NotedRead { path: Arc::clone(&path), real, stamp });
                         diagnostics.extend(faults);
-                        let Some(file) = file else { continue };
-                        if depth.is_none() {
+                        if let Some(file) = file {
+                            texts.insert(path, Arc::downgrade(&file.source));
                             files.push(file);
-                            continue;
                         }
-                        // A text that is the same is in memory only once.
-                        let known = earlier.get(&path).filter(|known| known.file.is_same(&file));
-                        let file = known.map_or(file, |known| Arc::clone(&known.file));
-                        files.push(Arc::clone(&file));
-                        let read = RetainedFile::new(Arc::clone(&path), real, version, opened, length, file);
-                        kept.insert(path, Arc::new(read));
                     }
-                    FoundText::Refused(path, refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
-                    FoundText::Excess => {}
+                    Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &jail.root)),
                 }
             }
         }
-        self.kept.put(kept);
+        *self.texts() = texts;
         (files, diagnostics)
-    }
-
-    /// Records a value that was read.
-    fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
-        let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
-        self.reads.note(NotedRead { path, real, stamp, is_kept: false });
-    }
-}
-
-impl Tree for Disk {
-    fn manifests(&self) -> TreeFiles {
-        self.read_all(None)
-    }
-
-    fn manifests_again(&self, depth: &ReadingDepth) -> TreeFiles {
-        self.read_all(Some(depth))
     }
 
     fn commit(&self) -> Option<String> {
@@ -244,7 +208,7 @@ impl Tree for Disk {
         };
         let reason = match read {
             Ok(file) => {
-                let (real, stamp) = (file.real, file.version.map(|version| version.stamp));
+                let (real, stamp) = (file.real, file.stamp);
                 self.note_value(&path, real.clone(), stamp);
                 let text = value_of(name, &path, Ok(file.bytes))?;
                 let value = KeptValue { text: Secret::new(text.as_str()), real, stamp };
@@ -268,4 +232,125 @@ fn read_whole(source: impl Read) -> std::io::Result<Vec<u8>> {
         return Err(too_large());
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::unix::fs::symlink,
+        time::{Duration, SystemTime},
+    };
+
+    use super::*;
+
+    /// A folder that is read again and again, whose files have one letter of text each.
+    struct Again {
+        folder: tempfile::TempDir,
+        disk: Disk,
+        /// The last reading.
+        files: Vec<Arc<ManifestFile>>,
+    }
+
+    impl Again {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let disk = Disk::new([folder.path()]);
+            Self { folder, disk, files: Vec::new() }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.path(name), text).unwrap();
+        }
+
+        /// Writes a text, and sets the time of the file.
+        fn write_at(&self, name: &str, text: &str, time: SystemTime) {
+            self.write(name, text);
+            File::options().write(true).open(self.path(name)).unwrap().set_modified(time).unwrap();
+        }
+
+        /// Reads the files.
+        fn texts(&mut self) -> String {
+            let (files, diagnostics) = self.disk.manifests();
+            assert!(diagnostics.is_empty(), "{diagnostics:?}");
+            self.files = files;
+            self.files.iter().map(|file| file.source.text.as_str()).collect()
+        }
+    }
+
+    #[test]
+    fn no_program_can_hide_a_change() {
+        let mut again = Again::new();
+        let old = SystemTime::now() - Duration::from_secs(3600);
+        for name in ["a.yaml", "b.yaml", "c.yaml", "other"] {
+            again.write_at(name, "a", old);
+        }
+        assert_eq!(again.texts(), "aaa");
+        // The same length and time, in place and by a file that replaces it.
+        again.write_at("a.yaml", "x", old);
+        assert_eq!(again.texts(), "xaa");
+        again.write_at("next", "y", old);
+        fs::rename(again.path("next"), again.path("b.yaml")).unwrap();
+        assert_eq!(again.texts(), "xya");
+        // Another file under the same name, which is then written by its other name.
+        fs::remove_file(again.path("c.yaml")).unwrap();
+        fs::hard_link(again.path("other"), again.path("c.yaml")).unwrap();
+        assert_eq!(again.texts(), "xya");
+        again.write_at("other", "z", old);
+        assert_eq!(again.texts(), "xyz");
+        fs::remove_file(again.path("a.yaml")).unwrap();
+        assert_eq!(again.texts(), "yz");
+    }
+
+    #[test]
+    fn a_link_is_followed_in_each_reading() {
+        let mut again = Again::new();
+        for (version, text) in [("..1", "a"), ("..2", "b")] {
+            fs::create_dir(again.path(version)).unwrap();
+            again.write(&format!("{version}/cm.yaml"), text);
+        }
+        symlink("..1", again.path("..data")).unwrap();
+        symlink("..data/cm.yaml", again.path("cm.yaml")).unwrap();
+        assert_eq!(again.texts(), "a");
+        symlink("..2", again.path("..next")).unwrap();
+        fs::rename(again.path("..next"), again.path("..data")).unwrap();
+        assert_eq!(again.texts(), "b");
+    }
+
+    #[test]
+    fn a_folder_that_is_swapped_for_another_one_is_read() {
+        let mut again = Again::new();
+        for release in ["1", "2"] {
+            fs::create_dir(again.path(release)).unwrap();
+            again.write(&format!("{release}/a.yaml"), release);
+        }
+        symlink("1", again.path("current")).unwrap();
+        again.disk = Disk::new([again.path("current")]);
+        assert_eq!(again.texts(), "1");
+        symlink("2", again.path("next")).unwrap();
+        fs::rename(again.path("next"), again.path("current")).unwrap();
+        assert_eq!(again.texts(), "2");
+    }
+
+    #[test]
+    fn a_text_that_stays_the_same_is_in_memory_once_and_only_while_it_is_in_use() {
+        let mut again = Again::new();
+        again.write("a.yaml", "a");
+        again.write("b.yaml", "b");
+        again.texts();
+        let before = again.files.clone();
+        again.write("a.yaml", "a");
+        again.write("b.yaml", "c");
+        assert_eq!(again.texts(), "ac");
+        assert!(Arc::ptr_eq(&before[0].source, &again.files[0].source));
+        assert_eq!(before[1].source.text.as_str(), "b");
+        drop(before);
+        again.files.clear();
+        assert_eq!(again.disk.texts().values().filter_map(Weak::upgrade).count(), 0);
+    }
 }

@@ -7,31 +7,24 @@ use std::{
     io::{self, Read},
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt as _},
     path::{Component, Path, PathBuf},
-    sync::Arc,
 };
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, DirEntry, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
+    fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
     git_manifest,
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    is_hidden, is_manifest,
-    kept::ListedFile,
-    no_file, not_utf8, outside_manifest, parent_of,
-    stamp::FileVersion,
+    is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of,
+    stamp::FileStamp,
     unreadable,
 };
 use crate::model::diagnostic::Diagnostic;
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-
-/// So many files are worth a core to look at.
-const LEAST_LISTED: usize = 128;
 
 /// Why a file or folder cannot be read.
 #[derive(Debug)]
@@ -72,26 +65,16 @@ pub(super) struct ReadFile {
     pub bytes: Vec<u8>,
     /// The resolved path.
     pub real: PathBuf,
-    /// Its version when it was opened.
-    pub version: Option<FileVersion>,
-}
-
-/// A found manifest file.
-pub(super) struct FoundFile {
-    /// The path to show.
-    pub path: PathBuf,
-    /// What its folder tells about it, if it is no link.
-    pub listed: Option<ListedFile>,
+    /// What it looked like when it was opened.
+    pub stamp: Option<FileStamp>,
 }
 
 /// A folder and its entries.
 struct ListedFolder {
     /// The device and inode.
     identity: (u64, u64),
-    /// The resolved path.
-    real: PathBuf,
-    /// The names by their order, with what is known about manifests that are no links.
-    entries: Vec<(OsString, Option<FileVersion>)>,
+    /// The names by their order, and whether each is that of a regular file and no link, as far as the folder tells.
+    entries: Vec<(OsString, bool)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,17 +186,13 @@ impl Jail {
         let real = real_path(&folder, &self.path_of(inside))?;
         refuse_git(&real, &self.real)?;
         let facts = folder.dir_metadata()?;
-        let listed = |entry: DirEntry| {
-            let name = entry.file_name();
-            // One call for each file, which does not follow links.
-            let is_named = name.to_str().is_some_and(|name| is_manifest(name) && !is_hidden(name));
-            let facts = if is_named { entry.metadata().ok().filter(|facts| facts.is_file()) } else { None };
-            (name, facts.as_ref().and_then(FileVersion::listed))
-        };
-        let entries: Vec<DirEntry> = folder.entries()?.collect::<io::Result<_>>()?;
-        let mut entries: Vec<_> = entries.into_par_iter().with_min_len(LEAST_LISTED).map(listed).collect();
-        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(ListedFolder { identity: (facts.dev(), facts.ino()), real, entries })
+        let mut entries = Vec::new();
+        for entry in folder.entries()? {
+            let entry = entry?;
+            entries.push((entry.file_name(), entry.file_type().is_ok_and(|it| it.is_file())));
+        }
+        entries.sort_unstable();
+        Ok(ListedFolder { identity: (facts.dev(), facts.ino()), entries })
     }
 
     /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that
@@ -222,11 +201,11 @@ impl Jail {
         &self,
         inside: &Path,
         above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<FoundFile>,
+        found: &mut Vec<PathBuf>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
-        let ListedFolder { identity, real, entries } = match self.list(inside) {
+        let ListedFolder { identity, entries } = match self.list(inside) {
             Ok(listed) => listed,
             Err(refusal) => return diagnostics.push(refusal.diagnostic(&path, &self.root)),
         };
@@ -234,16 +213,11 @@ impl Jail {
             return diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
         above.push(identity);
-        let real: Arc<OsStr> = real.into_os_string().into();
-        for (name, version) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
-            match version {
-                // A regular file, which is in the folder itself.
-                Some(_) if self.ignored.leaves_out(&inside.join(&name), false) => {}
-                Some(version) => {
-                    let listed = Some(ListedFile { folder: Arc::clone(&real), version });
-                    found.push(FoundFile { path: path.join(&name), listed });
-                }
-                None => self.visit(&inside.join(&name), &name, above, found, diagnostics),
+        for (name, is_file) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
+            match is_file && name.to_str().is_some_and(is_manifest) {
+                true if self.ignored.leaves_out(&inside.join(&name), false) => {}
+                true => found.push(path.join(&name)),
+                false => self.visit(&inside.join(&name), &name, above, found, diagnostics),
             }
         }
         above.pop();
@@ -254,7 +228,7 @@ impl Jail {
         inside: &Path,
         name: &OsStr,
         above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<FoundFile>,
+        found: &mut Vec<PathBuf>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
@@ -267,7 +241,7 @@ impl Jail {
         }
         let named = name.to_str().is_some_and(is_manifest);
         match shape {
-            Ok(Shape::File) if named => found.push(FoundFile { path, listed: None }),
+            Ok(Shape::File) if named => found.push(path),
             Ok(Shape::File) => {}
             Ok(shape) => {
                 if named {
@@ -294,7 +268,7 @@ pub(super) fn search(
     path: &Path,
     allow_outside: bool,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Option<(Jail, Vec<FoundFile>)> {
+) -> Option<(Jail, Vec<PathBuf>)> {
     let folder = path.is_dir();
     let root = if folder { path.to_owned() } else { parent_of(path) };
     let mut jail = match Jail::new(&root, allow_outside) {
@@ -313,7 +287,7 @@ pub(super) fn search(
         return Some((jail, found));
     }
     match jail.shape(jail.inside(path)) {
-        Ok(Shape::File) => found.push(FoundFile { path: path.to_owned(), listed: None }),
+        Ok(Shape::File) => found.push(path.to_owned()),
         Ok(_) => diagnostics.push(no_file(path.display())),
         Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
     }
@@ -322,8 +296,7 @@ pub(super) fn search(
 
 /// The manifest files at or below a path, through any links.
 pub(crate) fn find(path: &Path, diagnostics: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    let found = search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default();
-    found.into_iter().map(|it| it.path).collect()
+    search(path, true, diagnostics).map(|(_, found)| found).unwrap_or_default()
 }
 
 /// Reads a regular file anywhere but inside `.git`, up to `most` bytes plus one.
@@ -357,10 +330,10 @@ fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, Acces
     if !facts.is_file() {
         return Err(AccessError::NotAFile);
     }
-    let version = FileVersion::of(&facts);
+    let stamp = FileStamp::of(&facts);
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(most)).unwrap_or_default() + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(ReadFile { bytes, real, version })
+    Ok(ReadFile { bytes, real, stamp })
 }
 
 fn or_here(path: &Path) -> &Path {

@@ -1,7 +1,6 @@
 //! Files with values that were read since the last reading of the manifests: many manifests take the same ones.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -15,11 +14,11 @@ use crate::model::secret::Secret;
 const MOST_BYTES: usize = 64 << 10;
 
 /// The values, by the root that they may be read in and their path. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct KeptValues(Arc<Mutex<HashMap<(PathBuf, PathBuf), KeptValue>>>);
 
 /// A file with a value.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct KeptValue {
     /// The content.
     pub text: Secret,
@@ -27,13 +26,6 @@ pub(super) struct KeptValue {
     pub real: PathBuf,
     /// What the file looked like when it was opened.
     pub stamp: Option<FileStamp>,
-}
-
-/// Omits the values.
-impl fmt::Debug for KeptValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeptValues")
-    }
 }
 
 impl KeptValues {
@@ -65,7 +57,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::manifest::tree::{Disk, ReadingDepth, Tree};
+    use crate::manifest::tree::{Disk, Tree};
 
     #[test]
     fn all_manifests_of_a_reading_take_one_value_and_the_next_reading_takes_the_next() {
@@ -76,7 +68,7 @@ mod tests {
         write("key.pem", "first");
         let disk = Disk::new([folder.path()]);
         for (now, next) in [("first", "second"), ("second", "third")] {
-            let (files, _) = disk.manifests_again(&ReadingDepth::default());
+            let (files, _) = disk.manifests();
             for manifest in &files {
                 assert_eq!(disk.file(manifest, "key.pem").unwrap(), now);
                 write("key.pem", next);

@@ -2,11 +2,9 @@
 
 mod commit;
 mod context;
-mod depth;
 mod disk;
 mod ignored;
 mod jail;
-mod kept;
 mod kept_values;
 mod lineage;
 mod missing;
@@ -31,7 +29,6 @@ use std::{
 
 pub use commit::CommitTree;
 pub(crate) use context::{TreeInContext, UnsetValues, in_context};
-pub use depth::ReadingDepth;
 pub use disk::Disk;
 pub(crate) use jail::find;
 pub(crate) use lineage::{Lineage, whole_commit};
@@ -75,12 +72,6 @@ pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 pub trait Tree: fmt::Debug + Send + Sync {
     /// All manifest files in path order, and the errors in reading them.
     fn manifests(&self) -> TreeFiles;
-
-    /// The manifests as [`Tree::manifests`] returns them, of a tree that is read again and again: it can return the same
-    /// files as before in place of files that have certainly not changed, as the depth says.
-    fn manifests_again(&self, _depth: &ReadingDepth) -> TreeFiles {
-        self.manifests()
-    }
 
     /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;

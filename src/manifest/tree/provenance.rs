@@ -30,7 +30,7 @@ pub(super) struct Reads(Arc<Mutex<Log>>);
 struct Log {
     /// The commit that was checked out before the first file was read.
     head: Option<Oid>,
-    /// Each reading of a file. This is a list, because it is made in each look: only the last reading of a path counts.
+    /// Each reading of a file. This is a list, because it is made in each sync: only the last reading of a path counts.
     files: Vec<NotedRead>,
 }
 
@@ -42,8 +42,6 @@ pub(super) struct NotedRead {
     /// The resolved path.
     pub real: Arc<OsStr>,
     pub stamp: Stamp,
-    /// Whether its text is that of an earlier reading.
-    pub is_kept: bool,
 }
 
 /// Shows whether a file was written since it was read.
@@ -64,10 +62,7 @@ impl Reads {
     /// The files by the paths that they were read by, sorted.
     pub(super) fn files(&self) -> Vec<NotedFile> {
         let log = self.log();
-        let noted = |read: &NotedRead| {
-            let (path, is_kept) = (Arc::clone(&read.path), read.is_kept);
-            read.stamp.map(|stamp| NotedFile { path, stamp, is_kept })
-        };
+        let noted = |read: &NotedRead| read.stamp.map(|stamp| NotedFile { path: Arc::clone(&read.path), stamp });
         let mut files: Vec<NotedFile> = log.files.iter().rev().filter_map(noted).collect();
         // The last reading of a path comes first, and a sort keeps that.
         files.sort_by(|one, other| one.path.cmp(&other.path));

@@ -9,7 +9,7 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{NotedFile, ReadingDepth, SentValue, SharedFile, Tree, TreeFiles};
+use super::{NotedFile, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
     manifest::{Loaded, load, origin::ManifestFile},
     model::{digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
@@ -50,8 +50,6 @@ fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
 pub struct Recorder {
     tree: Arc<dyn Tree>,
     memory: Mutex<Memory>,
-    /// How much of the tree the next look reads, if it is read again and again.
-    depth: Option<ReadingDepth>,
 }
 
 #[derive(Debug, Default)]
@@ -86,30 +84,18 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
 impl Recorder {
     /// Wraps a tree. Nothing is read yet.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self { tree, memory: Mutex::default(), depth: None }
+        Self { tree, memory: Mutex::default() }
     }
 
-    /// Wraps a tree that is read again and again.
-    pub(crate) fn again(tree: Arc<dyn Tree>, depth: ReadingDepth) -> Self {
-        Self { depth: Some(depth), ..Self::new(tree) }
-    }
-
-    /// Begins a look at a tree that is read again and again.
-    pub(crate) fn begin_look(&self) {
+    /// Begins a sync: what an earlier one has read ahead and not used is out of date.
+    pub(crate) fn begin_sync(&self) {
         self.memory().ahead = None;
-    }
-
-    fn read(&self) -> TreeFiles {
-        let Some(depth) = &self.depth else { return self.tree.manifests() };
-        let read = self.tree.manifests_again(depth);
-        depth.end();
-        read
     }
 
     /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
     /// may be fixed by now. If files differ, the next read returns what was read now.
     pub fn unchanged(&self) -> bool {
-        let (files, diagnostics) = self.read();
+        let (files, diagnostics) = self.tree.manifests();
         let mut memory = self.memory();
         if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(digest(&files)) {
             memory.ahead = Some((files, diagnostics));
@@ -203,7 +189,7 @@ impl Recorder {
 
 /// The digest of all manifests' names and texts.
 fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
-    let digests: Vec<blake3::Hash> = files.par_iter().map(|file| file.digest()).collect();
+    let digests: Vec<blake3::Hash> = files.par_iter().map(|file| file.source.digest()).collect();
     let mut hasher = blake3::Hasher::new();
     for digest in &digests {
         hasher.update(digest.as_bytes());
@@ -214,7 +200,7 @@ fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
 impl Tree for Recorder {
     fn manifests(&self) -> TreeFiles {
         let ahead = self.memory().ahead.take();
-        let (files, diagnostics) = ahead.unwrap_or_else(|| self.read());
+        let (files, diagnostics) = ahead.unwrap_or_else(|| self.tree.manifests());
         let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
         *self.memory() = Memory { manifests, faulty, ..Memory::default() };
         (files, diagnostics)

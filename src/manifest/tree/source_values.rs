@@ -113,10 +113,9 @@ impl SourceValues {
         let read = Jail::new(folder, false).map_err(AccessError::from);
         let reason = match read.and_then(|jail| jail.read(inside, MOST_VALUE_BYTES)) {
             Ok(file) => {
-                if let Some(version) = file.version {
+                if let Some(stamp) = file.stamp {
                     let path = Arc::from(folder.join(inside).into_os_string());
-                    let noted = NotedFile { path, stamp: version.stamp, is_kept: false };
-                    self.files().current.insert(name.to_owned(), noted);
+                    self.files().current.insert(name.to_owned(), NotedFile { path, stamp });
                 }
                 return value_of(name, inside, Ok(file.bytes));
             }

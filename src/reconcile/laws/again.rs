@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     lint::LintMemo,
-    manifest::tree::{Disk, ReadingDepth, Recorder, Tree},
+    manifest::tree::{Disk, Recorder, Tree},
     model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secret::Secrets, snapshot::Snapshot},
     reconcile::{Options, Planned, Prepared},
     store::ids_and_clock,
@@ -235,8 +235,7 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
         let (mut dice, mut looks) = (Dice(seed), Dice(seed + 100));
         let folder = tempfile::tempdir().unwrap();
         // One tree for all readings, as in a loop.
-        let depth = ReadingDepth::default();
-        let recorder = Arc::new(Recorder::again(Arc::new(Disk::new([folder.path()])), depth.clone()));
+        let recorder = Arc::new(Recorder::new(Arc::new(Disk::new([folder.path()]))));
         for number in 0..3 {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
@@ -276,12 +275,7 @@ fn after_any_edits_a_source_that_is_loaded_again_is_as_from_scratch() {
                 }
             }
             let isolate = seed % 2 == 1;
-            if looks.roll(4) == 0 {
-                depth.read_all()
-            } else {
-                depth.read_changed()
-            }
-            recorder.begin_look();
+            recorder.begin_sync();
             if looks.roll(2) == 0 {
                 recorder.unchanged();
             }

@@ -2,10 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,7 +14,7 @@ use crate::{
     lint,
     manifest::{
         ManifestFile,
-        tree::{ReadingDepth, Sent, SentFile, Tree, TreeFiles},
+        tree::{Sent, SentFile, Tree},
     },
     model::{
         code::Code,
@@ -49,10 +46,6 @@ const PANICS: &str = "panics";
 struct ScriptedTree {
     text: Mutex<String>,
     reads: Mutex<Vec<u64>>,
-    /// When it was read in full.
-    full_reads: Mutex<Vec<u64>>,
-    /// Whether something is saved during each reading.
-    is_saved: AtomicBool,
     paused: Arc<PausedTime>,
 }
 
@@ -68,17 +61,6 @@ impl Tree for ScriptedTree {
         let text = self.text.lock().unwrap().clone();
         assert_ne!(text, PANICS, "on purpose");
         Sent::new(vec![SentFile { name: "shop.yaml".into(), text, values: Vec::new() }], None).manifests()
-    }
-
-    fn manifests_again(&self, depth: &ReadingDepth) -> TreeFiles {
-        let files = self.manifests();
-        if self.is_saved.load(Ordering::Relaxed) {
-            depth.hurry();
-        }
-        if depth.is_full() {
-            self.full_reads.lock().unwrap().push(self.paused.passed().as_secs());
-        }
-        files
     }
 
     fn commit(&self) -> Option<String> {
@@ -101,8 +83,6 @@ struct Simulation {
 struct Simulated {
     /// When the manifests were read, in seconds.
     reads: Vec<u64>,
-    /// When they were read in full.
-    full_reads: Vec<u64>,
     /// When which result was reported.
     reports: Vec<(u64, Reason)>,
 }
@@ -128,8 +108,6 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     let tree = Arc::new(ScriptedTree {
         text: Mutex::new(text.to_owned()),
         reads: Mutex::default(),
-        full_reads: Mutex::default(),
-        is_saved: AtomicBool::default(),
         paused: Arc::clone(&paused),
     });
     let options = Options { tree: Arc::clone(&tree) as Arc<dyn Tree>, source: "shop".to_owned(), ..Options::default() };
@@ -160,9 +138,8 @@ fn simulate(began: &str, text: &str, time: Duration, script: impl FnOnce(&Simula
     let (looked, _first) = oneshot::channel();
     watch.run(&received, looked);
     let reads = tree.reads.lock().unwrap().clone();
-    let full_reads = tree.full_reads.lock().unwrap().clone();
     let reports = reports.lock().unwrap().clone();
-    Simulated { reads, full_reads, reports }
+    Simulated { reads, reports }
 }
 
 fn edge(description: &str) -> String {
@@ -243,23 +220,13 @@ fn the_pauses_after_panics_grow_and_end_with_the_panics() {
 }
 
 #[test]
-fn a_look_without_an_event_reads_all_files_and_so_does_one_of_many_with_an_event() {
+fn an_event_triggers_a_sync_and_the_interval_begins_anew() {
     let second = Duration::from_secs(1);
-    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 5 * MINUTE, |simulation| {
+    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 2 * MINUTE, |simulation| {
         simulation.act(10 * second, SourceHandle::request_sync);
-        for after in (100..=280).step_by(20) {
+        for after in (80..=110).step_by(10) {
             simulation.act(after * second, SourceHandle::request_sync);
         }
     });
-    assert_eq!(simulated.full_reads, [0, 40, 70, 140, 200, 260]);
-    assert_eq!(simulated.reads, [0, 10, 40, 70, 100, 120, 140, 160, 180, 200, 220, 240, 260, 280]);
-}
-
-#[test]
-fn what_is_saved_meanwhile_shortens_a_look_without_an_event_and_not_for_ever() {
-    let simulated = simulate("2030-01-10T12:00:00Z", &edge("first"), 5 * MINUTE, |simulation| {
-        simulation.tree.is_saved.store(true, Ordering::Relaxed);
-    });
-    assert_eq!(simulated.full_reads, [0, 60, 120, 180, 240]);
-    assert_eq!(simulated.reads, (0..300).step_by(30).collect::<Vec<u64>>());
+    assert_eq!(simulated.reads, [0, 10, 40, 70, 80, 90, 100, 110]);
 }

@@ -37,7 +37,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let began = Instant::now();
-        self.begin_reading();
+        self.recorder.begin_sync();
         if self.confirms_last(began) || self.confirms_remembered(began) {
             return None;
         }
@@ -121,7 +121,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         Some((RunResult { report, findings, author: self.options.author() }, revision))
     }
 
-    /// Reads the manifests: all of them the first time, and then what may have changed.
+    /// Reads the manifests. Only those that have changed since the last sync are parsed.
     fn read(&mut self, options: Options) -> Prepared {
         Prepared::load_again(options, self.prepared.take()).on(self.clock.clone())
     }
