@@ -40,6 +40,7 @@ pub mod resources {
 
     // Content.
     pub use crate::model::{
+        base_urls::{Ref, Site},
         key_scope::{KeyScope, WriteAction},
         kind::{
             api_key::ApiKey,
@@ -54,11 +55,10 @@ pub mod resources {
             tls_edge::TlsEdge,
         },
         module::{AnyModule, Slot},
-        places::SecretPlaces,
         reference::Reference,
         resource::{AccessList, AnyResource, ViewContext},
         secret::{MASK, Reading, Review, Secret, Secrets, Text},
-        site::{Ref, Site},
+        secret_spans::SecretPlaces,
         traffic::{Stage, Step},
     };
 
@@ -177,7 +177,7 @@ pub mod storage {
     };
 
     // Changes.
-    pub use crate::store::history::recent::{ChangeEvent, ChangedResource};
+    pub use crate::store::history::change_window::{ChangeEvent, ChangedResource};
 
     // History.
     pub use crate::store::commit::header::{

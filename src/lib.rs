@@ -196,9 +196,9 @@
 //!   with one history record. With `--server` the files go to `api::reconciliation`, which does the same on its own
 //!   store, and also answers reviews of a folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain
 //!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`api::front`) → `api::endpoint_paths` →
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`api::service`) → `api::endpoint_paths` →
 //!   the handler of the action → typed body (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
-//!   (`api::intake`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
+//!   (`api::commit_executor`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
 //!   are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
@@ -209,16 +209,16 @@
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
 //!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
-//!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::touched`, D58).
+//!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::change_description`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
 //!   walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
 //! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101),
-//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `api::protection` asks the sources that own what changes (D103).
+//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `api::managed_resources` asks the sources that own what changes (D103).
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges
 //!   consent to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
 //!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
 //!   owned (`manifest::context`, D107).
-//! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::remembered`, D73).
+//! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::plan_cache`, D73).
 
 mod api;
 mod background;

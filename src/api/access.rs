@@ -6,7 +6,7 @@ use axum::{extract::Request, http::StatusCode, response::Response};
 use hyper::body::Body as HttpBody;
 use tracing::Level;
 
-use super::{access_floods::AccessFloods, answer::REQUEST_ID, metrics, request_span::RequestSpan};
+use super::{access_log_limit::AccessFloods, metrics, request_span::RequestSpan, response::REQUEST_ID};
 use crate::model::id::Id;
 
 /// The log target of requests.

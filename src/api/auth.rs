@@ -6,9 +6,9 @@ use axum::http::{HeaderMap, header};
 
 use super::{
     App, access,
-    answer::ApiError,
     guard::{self, RequestPlace},
     permission::{self, Intent},
+    response::ApiError,
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::{

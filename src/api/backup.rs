@@ -19,13 +19,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    App,
-    answer::ApiError,
-    auth,
+    App, auth,
     openapi::extension::ExtensionOperation,
     peer::safe_peer,
     permission::Intent,
     query,
+    response::ApiError,
     security::{event::SecurityEvent, note::SecurityNote},
 };
 pub(crate) use crate::{model::code::Code, store::maintenance::backup::Backup};

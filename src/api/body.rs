@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use super::{
-    answer::ApiError,
     guard::{Reception, RequestPlace},
+    response::ApiError,
     work::with_body,
 };
 use crate::model::{

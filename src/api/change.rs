@@ -10,7 +10,7 @@ use crate::{
         operation::Author,
         resource::{KindInfo, Offer},
     },
-    store::history::recent::ChangeEvent,
+    store::history::change_window::ChangeEvent,
     text::printable,
 };
 

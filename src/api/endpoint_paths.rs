@@ -14,10 +14,10 @@ use percent_encoding::percent_decode_str;
 
 use super::{
     App,
-    answer::{ApiError, WARNING},
     endpoint::{Endpoint, endpoints},
-    handle::{Served, handle},
     metrics::Meter,
+    resource_handlers::{Served, handle},
+    response::{ApiError, WARNING},
     router::{method_not_allowed, not_found},
 };
 use crate::text::key_of_token;

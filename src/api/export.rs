@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::ApiError,
-    auth,
+    App, auth,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::Intent,
     query,
     reconciliation::json_response,
+    response::ApiError,
     whoami::TAG,
 };
 use crate::{

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::{
     App,
-    answer::ApiError,
     body::{self, Limits},
     openapi::extension::ExtensionOperation,
     query,
     reconciliation::json_response,
+    response::ApiError,
     security::{event::SecurityEvent, note::SecurityNote},
     sources,
 };

@@ -13,13 +13,13 @@ use serde_json::json;
 
 use super::{
     App,
-    answer::{self, ApiError},
-    handle::{check_id, not_found},
-    kept_pages::PageKey,
+    at_revision::AT,
     page::{self, Page},
-    past::AT,
+    page_cache::PageKey,
     permission::Sight,
     render::{self, render},
+    resource_handlers::{check_id, not_found},
+    response::{self, ApiError},
 };
 use crate::{
     cel::CelMeter,
@@ -112,7 +112,7 @@ impl Listing {
         let (collection, page) = (&self.collection, &self.page);
         let key = masked.map(|masked| PageKey { collection: collection.clone(), page: page.clone(), masked });
         if let Some(page) = key.as_ref().and_then(|key| self.app.pages.get(self.snapshot.revision, key)) {
-            return Ok(answer::conditional(&self.headers, &page));
+            return Ok(response::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
         if !render::takes_long(&self.sight, &self.snapshot, &selected.entries) {
@@ -150,14 +150,14 @@ impl Listing {
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
         let uri = format!("{}{}", self.app.site.base_url, self.collection.collection_path());
         let etag = etag(&items, self.sight == Sight::Nothing, &uri, next.as_deref());
-        if let Some(response) = answer::not_modified(&self.headers, &etag) {
+        if let Some(response) = response::not_modified(&self.headers, &etag) {
             return Ok(response);
         }
         let page = Rendered { body: self.join(&items, &uri, next.as_deref()).into(), etag };
         if let Some(key) = key {
             self.app.pages.put(self.snapshot.revision, key, page.clone());
         }
-        Ok(answer::resource(StatusCode::OK, &page))
+        Ok(response::resource(StatusCode::OK, &page))
     }
 
     fn join(&self, items: &[Rendered], uri: &str, next: Option<&str>) -> Vec<u8> {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_etag_of_a_page_depends_on_all_that_is_in_it() {
-        let items = [answer::rendered(b"{}".to_vec()), answer::rendered(b"[]".to_vec())];
+        let items = [response::rendered(b"{}".to_vec()), response::rendered(b"[]".to_vec())];
         let [one, two] = &items;
         let (uri, next) = ("https://a.example/edges/https", Some("https://a.example/edges/https?limit=1"));
         let tag = etag(&items, false, uri, next);

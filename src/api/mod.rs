@@ -3,53 +3,53 @@
 //! [`endpoint`] lists the endpoints of all kinds and slots; `handle` implements each action once.
 
 mod access;
-mod access_floods;
+mod access_log_limit;
 mod admission;
-mod answer;
+mod at_revision;
 mod auth;
 pub(crate) mod backup;
 pub(crate) mod body;
+mod body_fields;
 pub(crate) mod change;
 pub(crate) mod client_certificates;
+mod commit_executor;
 mod connections;
 mod drain;
 pub(crate) mod endpoint;
 mod endpoint_paths;
 pub(crate) mod export;
 mod feed;
-mod front;
-mod given;
 pub(crate) mod guard;
-mod handle;
 pub(crate) mod history;
 pub(crate) mod hooks;
-mod intake;
-mod kept_pages;
+pub(crate) mod http_client;
 mod list;
+pub(crate) mod managed_resources;
 mod metrics;
 pub(crate) mod notify;
 pub(crate) mod openapi;
 pub(crate) mod origin;
-pub(crate) mod outgoing;
 pub(crate) mod owners;
 mod page;
-mod past;
+mod page_cache;
 mod peer;
 mod permission;
 pub(crate) mod planned_change;
 mod precondition;
-pub(crate) mod protection;
 mod query;
 mod ready;
 pub(crate) mod reconciliation;
 pub(crate) mod rekey;
 mod render;
 mod request_span;
+mod resource_handlers;
+mod response;
 pub(crate) mod rollback;
 mod router;
 mod saml;
 pub(crate) mod security;
 mod serve;
+mod service;
 pub(crate) mod sources;
 mod tls;
 pub(crate) mod trace;
@@ -60,28 +60,28 @@ mod work;
 
 use std::{path::PathBuf, sync::Arc};
 
-pub(crate) use self::metrics::install as install_metrics;
+pub(crate) use metrics::install as install_metrics;
 pub use router::router;
 pub use serve::{Server, bind};
 
 pub(crate) use connections::ConnectionLimits;
-pub(crate) use front::Front;
+pub(crate) use service::Front;
 pub(crate) use tls::{Tls, TlsFiles};
 
-use self::metrics::{Inventories, ScrapedPages, SyncTimes};
 use crate::{
-    model::{id::Id, site::Site},
+    model::{base_urls::Site, id::Id},
     reconcile::{source_handle::SourceHandle, source_registry::SourceRegistry},
     store::Store,
 };
 use admission::{Admission, classes};
 use client_certificates::ClientCertificates;
+use commit_executor::Intake;
 use feed::cache::Feeds;
 use guard::{GuardSettings, Guards};
-use intake::Intake;
-use kept_pages::KeptPages;
+use managed_resources::RestWrites;
+use metrics::{Inventories, ScrapedPages, SyncTimes};
 use notify::Outbox;
-use protection::RestWrites;
+use page_cache::KeptPages;
 use reconciliation::files::{DEFAULT_MIB, FileCache};
 use rekey::RekeyTurn;
 use security::SecurityLog;

@@ -5,23 +5,22 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    backup,
+    at_revision, backup,
     endpoint::{Action, Endpoint, endpoints},
-    export, feed, history, hooks, origin, owners, past, reconciliation, rekey, rollback, sources, trace, transfer,
-    watch, whoami,
+    export, feed, history, hooks, origin, owners, reconciliation, rekey, rollback, sources, trace, transfer, watch,
+    whoami,
 };
 use crate::{
     filter,
     model::{Kind, resource::KindInfo},
 };
+use schemas::{SCHEMAS, Schemas, description_of, rename};
 
 pub(super) mod extension;
 pub(super) mod schemas;
 #[cfg(test)]
 mod tests;
 mod words;
-
-use schemas::{SCHEMAS, Schemas, description_of, rename};
 
 /// The tag of the endpoints for probes, monitors and clients.
 const SERVICE: &str = "Service";
@@ -333,7 +332,7 @@ fn override_parameter() -> Value {
 /// The parameter of reads with a revision (D79).
 fn at_parameter() -> Value {
     json!({
-        "name": past::AT,
+        "name": at_revision::AT,
         "in": "query",
         "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list have the same revision.",
         "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},

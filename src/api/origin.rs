@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::{self, ApiError},
-    auth,
+    App, auth,
     history::document::HistoryAuthor,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::Intent,
     query,
+    response::{self, ApiError},
 };
 use crate::{
     model::{
@@ -125,8 +124,8 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
             let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
             let origin = ResourceOrigin::of(&app.store, entry, &app.site.base_url)?;
-            let rendered = answer::rendered(json::bytes(&origin, Secrets::Masked)?);
-            Ok(answer::conditional(request.headers(), &rendered))
+            let rendered = response::rendered(json::bytes(&origin, Secrets::Masked)?);
+            Ok(response::conditional(request.headers(), &rendered))
         })
         .await
 }

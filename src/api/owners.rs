@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::{self, ApiError},
-    auth,
+    App, auth,
     body::{self, Limits},
-    handle::not_found,
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     page::{self, DEFAULT_LIMIT, Page},
     permission::Intent,
     precondition::Precondition,
     query,
+    resource_handlers::not_found,
+    response::{self, ApiError},
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
     model::{
         Kind,
+        base_urls::Site,
         code::Code,
         decode::decode,
         id::Id,
@@ -35,7 +35,6 @@ use crate::{
         kind::owner::{Owner, Role},
         operation::Operation,
         secret::Secrets,
-        site::Site,
         snapshot::{Entry, Rendered},
     },
     store::{Attempt, Declined},
@@ -108,8 +107,8 @@ pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
         uri: format!("{}{PATH}", app.site.base_url),
         next_page_uri,
     };
-    let rendered = answer::rendered(json::bytes(&list, Secrets::Masked)?);
-    Ok(answer::conditional(request.headers(), &rendered))
+    let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
+    Ok(response::conditional(request.headers(), &rendered))
 }
 
 /// Returns an owner.
@@ -119,7 +118,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Re
     query::check(request.uri().query(), &[])?;
     let key = Key::new(Kind::Owner, Id::new(&id));
     let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-    Ok(answer::conditional(request.headers(), &render(entry, &app.site)?))
+    Ok(response::conditional(request.headers(), &render(entry, &app.site)?))
 }
 
 /// Sets the role of an owner.
@@ -155,7 +154,7 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
             Err(Declined::Commit(error)) => return Err(error.into()),
         };
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        let mut response = answer::resource(StatusCode::OK, &render(entry, &app.site)?);
+        let mut response = response::resource(StatusCode::OK, &render(entry, &app.site)?);
         response.extensions_mut().insert(note);
         Ok(response)
     };
@@ -165,7 +164,7 @@ pub(super) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
 }
 
 fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {
-    Ok(answer::rendered(json::bytes(&OwnerView::of(entry, site), Secrets::Masked)?))
+    Ok(response::rendered(json::bytes(&OwnerView::of(entry, site), Secrets::Masked)?))
 }
 
 /// The paths with their operations.

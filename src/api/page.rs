@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{answer::ApiError, past::AT, query};
+use super::{at_revision::AT, query, response::ApiError};
 use crate::model::{
+    base_urls::Site,
     id::Id,
     key::{Key, segment},
-    site::Site,
     snapshot::{Entry, Snapshot},
 };
 

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use axum::{extract::ConnectInfo, http::Extensions};
 
 use super::{
-    answer::ApiError,
     auth::Caller,
     connections::OverTls,
+    response::ApiError,
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{code::Code, fault::Fault};

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::{
     App,
     admission::{Lane, WorkPlace},
-    answer::ApiError,
     auth::{self, Caller},
     body::{self, Limits},
     permission::{self, Intent},
     query,
     reconciliation::json_response,
+    response::ApiError,
 };
 use crate::{
     model::{

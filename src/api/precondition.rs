@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::answer::ApiError;
+use super::response::ApiError;
 use crate::model::{code::Code, snapshot::Rendered};
 
 /// The ETags of which a client expects one; none if it expects nothing.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use percent_encoding::percent_decode_str;
 
-use super::answer::ApiError;
+use super::response::ApiError;
 use crate::{
     model::{
         code::Code,

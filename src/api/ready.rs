@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use axum::response::{IntoResponse, Response};
 
-use super::{App, answer::ApiError};
+use super::{App, response::ApiError};
 use crate::{model::code::Code, reconcile::health::Verdict, text::escaped};
 
 /// Responds to a probe. It may try a write, which can block.

@@ -15,7 +15,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     App,
-    answer::{ApiError, REQUEST_ID},
     auth::{self, Caller},
     body::{self, Limits},
     guard::RequestOrigin,
@@ -23,6 +22,7 @@ use super::{
     permission::Intent,
     query,
     reconciliation::json_response,
+    response::{ApiError, REQUEST_ID},
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::{

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::{
     App,
-    answer::{self, ApiError},
     permission::Sight,
+    response::{self, ApiError},
 };
 use crate::model::{
     key::Key,
@@ -26,7 +26,7 @@ pub(super) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entr
         return Ok(Rendered::clone(rendered));
     }
     let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
-    let rendered = answer::rendered(view_json(snapshot, entry, &app.site, secrets)?);
+    let rendered = response::rendered(view_json(snapshot, entry, &app.site, secrets)?);
     // Most resources have no secret, so both forms can share their bytes.
     let forms = [&entry.rendered.revealed, &entry.rendered.masked];
     let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();
@@ -43,7 +43,7 @@ pub(super) fn render_module(
 ) -> Result<Option<Rendered>, ApiError> {
     let Some(entry) = snapshot.get(host) else { return Ok(None) };
     let Some(module) = entry.spec().module(slot) else { return Ok(None) };
-    Ok(Some(answer::rendered(module.view_json(host, &app.site, sight.secrets(snapshot, entry, slot))?)))
+    Ok(Some(response::rendered(module.view_json(host, &app.site, sight.secrets(snapshot, entry, slot))?)))
 }
 
 /// The place of the form that is shown: with secrets or without.

@@ -12,14 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::ApiError,
+    App, at_revision,
     auth::{self, Caller},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
-    past,
     permission::{self, Intent, Manner, Sight},
     planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused},
     reconciliation::{differs_in_secrets_only, tell_unreviewed},
+    response::ApiError,
 };
 use crate::{
     model::{
@@ -111,7 +110,7 @@ impl RollbackJob<'_> {
 
     fn attempt(&self, store: &Store, rollback: &Rollback, caller: &(Id, Id)) -> Result<Response, ApiError> {
         let target = store.snapshot_at(rollback.to);
-        let target = target.map_err(|error| past::refused(error, "to"))?;
+        let target = target.map_err(|error| at_revision::refused(error, "to"))?;
         if self.request.dry_run {
             let current = store.snapshot();
             let caller = self.admit(&current)?;

@@ -14,12 +14,11 @@ use axum::{
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
-    App,
-    answer::{ApiError, REQUEST_ID},
-    backup, export, feed,
-    front::Front,
-    history, hooks, metrics, openapi, origin, owners, query, ready, reconciliation, rekey, rollback, saml, sources,
-    trace, transfer, watch, whoami,
+    App, backup, export, feed, history, hooks, metrics, openapi, origin, owners, query, ready, reconciliation, rekey,
+    response::{ApiError, REQUEST_ID},
+    rollback, saml,
+    service::Front,
+    sources, trace, transfer, watch, whoami,
 };
 use crate::model::code::Code;
 

@@ -18,7 +18,7 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,
 };
 
-use super::{App, answer::ApiError};
+use super::{App, response::ApiError};
 use crate::model::{Kind, code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module, secret::Secret};
 
 /// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.

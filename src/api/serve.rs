@@ -18,7 +18,7 @@ use tower::ServiceExt;
 
 use super::{
     connections::{self, Answer, ConnectionLimits},
-    front::Front,
+    service::Front,
     tls::Tls,
 };
 use crate::reconcile::{

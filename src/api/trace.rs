@@ -13,14 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::ApiError,
-    auth,
+    App, auth,
     body::{self, Limits},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::Intent,
     query,
     reconciliation::json_response,
+    response::ApiError,
     whoami::TAG,
 };
 use crate::{

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::{
     App,
-    answer::ApiError,
     auth::{self, Caller},
     openapi::{extension::ExtensionOperation, schemas::Schemas},
     permission::{self, Intent, Manner},
     planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused},
+    response::ApiError,
 };
 use crate::{
     model::{

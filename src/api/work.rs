@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::{admission::WorkPlace, answer::ApiError};
+use super::{admission::WorkPlace, response::ApiError};
 use crate::{background::lower_priority, model::code::Code, reconcile::cancel::Cancel};
 
 /// The largest body that is handled without another thread.

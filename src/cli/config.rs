@@ -20,10 +20,10 @@ use super::{
 use crate::{
     api::{
         client_certificates::{CertificateOwner, ClientCertificates},
+        managed_resources::{WritePolicies, WritePolicy},
         notify::config::{NotificationConfig, NotificationTarget},
-        protection::{WritePolicies, WritePolicy},
     },
-    manifest::{ManifestFile, bounds, syntax},
+    manifest::{ManifestFile, limits, syntax},
     model::{
         code::Code,
         decode::decode,
@@ -247,7 +247,7 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: &Fault| unusable_at(path, text, fault);
-        if let Some(fault) = bounds::fault_of_yaml(text) {
+        if let Some(fault) = limits::fault_of_yaml(text) {
             return Err(fail(&fault));
         }
         let mut content: Tape = serde_yaml::from_str(text)

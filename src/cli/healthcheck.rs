@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{CommandResult, Exit, Failure, followed::duration, output::print};
 use crate::{
-    api::outgoing,
+    api::http_client,
     model::{code::Code, diagnostic::Diagnostic},
     text::escaped,
 };
@@ -36,9 +36,9 @@ impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
         let url = self.url();
-        let response = outgoing::probe_agent(self.timeout).get(&url).call();
+        let response = http_client::probe_agent(self.timeout).get(&url).call();
         let response = response.map_err(|error| {
-            let reason = outgoing::reason_with_url(&error);
+            let reason = http_client::reason_with_url(&error);
             Failure::from(
                 Diagnostic::error(Code::Unreadable, format!("cannot reach {}: {}", escaped(&url), escaped(&reason)))
                     .help("check that the server is running, and that --listen is its address"),

@@ -14,7 +14,7 @@ use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::Sd
 use ureq::Agent;
 
 use crate::{
-    api::outgoing,
+    api::http_client,
     model::{code::Code, diagnostic::Diagnostic},
     reconcile::spans,
 };
@@ -80,7 +80,7 @@ struct CollectorClient {
 
 impl CollectorClient {
     fn new() -> Self {
-        Self { agent: outgoing::agent(CONNECT, RESPONSE), is_failing: AtomicBool::new(false) }
+        Self { agent: http_client::agent(CONNECT, RESPONSE), is_failing: AtomicBool::new(false) }
     }
 
     /// Sends a request, and returns the response of any status.
@@ -88,7 +88,7 @@ impl CollectorClient {
         let (parts, body) = request.into_parts();
         let bytes: &[u8] = &body;
         let response = self.agent.run(Request::from_parts(parts, bytes));
-        let response = response.map_err(|error| outgoing::reason_without_url(&error))?;
+        let response = response.map_err(|error| http_client::reason_without_url(&error))?;
         let (parts, mut body) = response.into_parts();
         let body = body.with_config().limit(LONGEST_RESPONSE).read_to_vec().unwrap_or_default();
         Ok(Response::from_parts(parts, Bytes::from(body)))

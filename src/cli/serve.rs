@@ -28,7 +28,7 @@ use super::{
 use crate::{
     api::{
         App, Front, Settings, VERSION_HEADER, client_certificates::ClientCertificates, hooks::read_secret,
-        install_metrics, notify::Notifier, protection::RestWrites, reconciliation::files::DEFAULT_MIB,
+        install_metrics, managed_resources::RestWrites, notify::Notifier, reconciliation::files::DEFAULT_MIB,
         security::log_sources, watch::DEFAULT_WATCHERS,
     },
     background::lower_priority_of_pool,

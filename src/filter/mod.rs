@@ -11,12 +11,12 @@ use crate::{
     cel::{CelError, CelExpression, CelMeter, OBJ},
     model::{
         Kind,
+        base_urls::Site,
         code::Code,
         decode::list,
         fault::{Fault, Path, nearest},
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         secret::Secrets,
-        site::Site,
         snapshot::{Entry, Snapshot},
         unbounded,
         view::{childless_json, view_json},

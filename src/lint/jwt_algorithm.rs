@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, near::Suggestions};
-use crate::text::printable;
+use crate::{
+    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, suggestions::Suggestions},
+    text::printable,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -11,21 +11,20 @@ use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-pub(crate) use memo::LintMemo;
-use memo::{Numbered, SharedInputs};
-use parts::LintPart;
-use view::{EdgeView, EstateView, HostView, ManifestsView};
-
 use crate::{
     background::give_way,
     model::{
         desired::Desired,
         fault::{Aim, Path, Segment},
         key::Key,
-        near::Suggestions,
         snapshot::Entry,
+        suggestions::Suggestions,
     },
 };
+pub(crate) use memo::LintMemo;
+use memo::{Numbered, SharedInputs};
+use parts::LintPart;
+use view::{EdgeView, EstateView, HostView, ManifestsView};
 
 pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;

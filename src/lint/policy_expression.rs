@@ -6,7 +6,7 @@ use crate::{
     model::{
         fault::Path,
         kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
-        near::Suggestions,
+        suggestions::Suggestions,
     },
     text::printable,
 };

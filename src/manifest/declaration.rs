@@ -14,8 +14,8 @@ use rayon::{
 };
 
 use super::{
-    merged::Merged,
     origin::{DocumentKey, DocumentPart, Origin},
+    resolved_specs::Merged,
     transfer::TransferMarkers,
 };
 use crate::{

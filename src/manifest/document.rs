@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
 use super::{
-    bounds,
     findings::FileFindings,
-    foreign::or_left_out,
+    foreign_files::or_left_out,
+    limits,
     origin::{ManifestFile, Origin},
     syntax,
 };
@@ -94,8 +94,8 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
     let plain = if is_json { None } else { plain(text) };
     let excess = match &plain {
         Some(_) => None,
-        None if is_json => bounds::of_json(text),
-        None => bounds::of_yaml(text),
+        None if is_json => limits::of_json(text),
+        None => limits::of_yaml(text),
     };
     if let Some(found) = excess {
         findings.error(|| over(file, found));
@@ -131,7 +131,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
         }
         None
     } else {
-        let allowance = Allowance::new(bounds::allowance(text));
+        let allowance = Allowance::new(limits::allowance(text));
         let mut broken = None;
         for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
             match Counted(&allowance).deserialize(document) {
@@ -149,7 +149,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
             }
         }
         if allowance.is_exceeded()
-            && let Some(found) = bounds::of_aliases(text)
+            && let Some(found) = limits::of_aliases(text)
         {
             findings.error(|| over(file, found));
             return documents;
@@ -159,7 +159,7 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
     if let Some((rest, offset)) = broken {
         let end = text.get(offset..).and_then(|rest| rest.chars().next()).map_or(offset, |c| offset + c.len_utf8());
         match rest {
-            UnreadRest::TooDeep => findings.error(|| over(file, bounds::too_deep(offset..end))),
+            UnreadRest::TooDeep => findings.error(|| over(file, limits::too_deep(offset..end))),
             UnreadRest::Syntax(message) => {
                 let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
                 findings.error(|| diagnostic().help(or_left_out(hint(text, offset), text)));
@@ -172,12 +172,12 @@ pub(super) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec
 /// The documents of a text in plain YAML (D76) within the limits. What nests deep is not plain, and only a long text can have
 /// too many values.
 fn plain(text: &str) -> Option<Vec<Tape>> {
-    let is_within_limits = bounds::is_short(text) || bounds::of_yaml(text).is_none();
-    if is_within_limits { plain_documents(text, bounds::allowance(text)) } else { None }
+    let is_within_limits = limits::is_short(text) || limits::of_yaml(text).is_none();
+    if is_within_limits { plain_documents(text, limits::allowance(text)) } else { None }
 }
 
 /// The diagnostic for an exceeded limit.
-fn over(file: &ManifestFile, found: bounds::Overrun) -> Diagnostic {
+fn over(file: &ManifestFile, found: limits::Overrun) -> Diagnostic {
     Diagnostic::error(found.code, found.message).at(file.place(found.span)).help(found.help)
 }
 

@@ -1,8 +1,8 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
-mod alone;
+mod fast_path;
 mod fixed;
-mod moved;
+mod former_names;
 mod names;
 
 use std::{
@@ -12,12 +12,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use self::{alone::alone, fixed::unfit, moved::FormerNames, names::NameIndex};
-pub(super) use self::{
-    alone::{Special, choose},
-    fixed::fixed_content,
-};
-use super::{Loaded, circles::circles, declaration::Declaration, resolve::ResolveOptions};
+use super::{Loaded, cycles::circles, declaration::Declaration, resolve::ResolveOptions};
 use crate::model::{
     Kind,
     code::Code,
@@ -30,6 +25,12 @@ use crate::model::{
     resource::AnyResource,
     snapshot::{Entry, Snapshot},
 };
+use fast_path::alone;
+pub(super) use fast_path::{Special, choose};
+pub(super) use fixed::fixed_content;
+use fixed::unfit;
+use former_names::FormerNames;
+use names::NameIndex;
 
 /// The names in a store, as one source sees them.
 pub(super) struct Known<'a> {

@@ -3,31 +3,31 @@
 //! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
-mod assumed;
-pub(crate) mod bounds;
-mod circles;
 mod context;
+mod cycles;
 mod declaration;
 mod document;
 pub(crate) mod export;
 mod findings;
-mod foreign;
+mod foreign_files;
 pub(crate) mod format;
 mod identity;
 mod kinds;
-mod known_names;
-mod locate;
-mod merged;
+pub(crate) mod limits;
+mod module_set_origin;
 mod origin;
 mod reader;
 pub(crate) mod resolve;
+mod resolved_specs;
 pub(crate) mod schema;
-mod shared;
+mod scope;
+mod source_map;
 pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
 mod transfer;
 pub(crate) mod tree;
+mod unknown_values;
 mod values;
 
 pub(crate) use context::with_source;
@@ -51,13 +51,13 @@ use crate::{
         diagnostic::{Cause, Diagnostic, Name, sort},
     },
 };
-use assumed::AssumedNames;
 use context::SourceContext;
 use declaration::{Declared, ModuleSet};
 use findings::FileFindings;
-use foreign::foreign_file;
+use foreign_files::foreign_file;
 use reader::declare;
 use tree::{NotedFile, Tree, changed_while_read, in_context};
+use unknown_values::AssumedNames;
 use values::{Taken, Values};
 
 /// The loaded manifests.

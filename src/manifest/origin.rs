@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{locate::SourceMap, schema::fields};
+use super::{schema::fields, source_map::SourceMap};
 use crate::model::{
     code::Code,
     diagnostic::{Diagnostic, Place, Severity, SourceFile},

@@ -6,16 +6,13 @@ mod module_set;
 
 use std::{path::PathBuf, sync::Arc};
 
-use adopted_id::id_fault;
-use serde::{Serialize, de::DeserializeOwned};
-
 use super::{
     declaration::{Declaration, Declared, Facts},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
-    merged::Merged,
     origin::{DocumentPart, Origin},
+    resolved_specs::Merged,
     transfer::{self, TransferMarkers},
     values::Values,
 };
@@ -35,6 +32,8 @@ use crate::{
     },
     text::printable,
 };
+use adopted_id::id_fault;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// The prefix of annotations that set a lint's level (D27).
 pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";

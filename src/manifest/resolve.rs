@@ -3,7 +3,7 @@
 mod checks;
 pub(crate) mod memo;
 mod order;
-mod turns;
+mod transfer_order;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,15 +17,15 @@ use rayon::iter::{
     IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelExtend, ParallelIterator,
 };
 
-use self::order::{Succession, by_kind, in_order, repeated};
 use super::{
-    Loaded, assumed,
+    Loaded,
     declaration::{Declaration, ModuleSet, Origins},
     identity::{Known, Special, Wanted, choose},
     kinds::MODULE_SET,
-    known_names::{KnownNames, Missing},
     origin::DocumentKey,
+    scope::{KnownNames, Missing},
     transfer::Standing,
+    unknown_values,
 };
 use crate::{
     background::give_way,
@@ -39,13 +39,14 @@ use crate::{
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        near::Suggestions,
         operation::Claim,
         snapshot::{Entry, Snapshot},
+        suggestions::Suggestions,
     },
     tenancy::delegation::has_routes_elsewhere,
     text::printable,
 };
+use order::{Succession, by_kind, in_order, repeated};
 
 /// The most places that the diagnostic of an unknown name lists beside the first.
 const MOST_PLACES: usize = 10;
@@ -136,7 +137,7 @@ fn resolve_known(known: Known<'_>) -> Resolved {
     }
     resolver.make_maps();
     resolver.note_sets();
-    assumed::settle(loaded, snapshot, &mut resolver.out);
+    unknown_values::settle(loaded, snapshot, &mut resolver.out);
     resolver.check_edges();
     resolver.count_unknown();
     resolver.warn_of_kept();

@@ -23,10 +23,10 @@ use super::{
     json::JsonError,
     key::Key,
     module::{AnyModule, SharedModule, Slot},
-    places::SecretPlaces,
     reference::Reference,
     resource::{AccessList, AnyResource, ViewContext},
     secret::Secrets,
+    secret_spans::SecretPlaces,
 };
 
 /// A blake3 hash of a Spec's stored form.

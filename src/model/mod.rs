@@ -1,5 +1,6 @@
 //! The domain model: resources, operations on them, and validation. Pure: no IO, no clock, no randomness.
 
+pub(crate) mod base_urls;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod code;
@@ -19,20 +20,19 @@ pub(crate) mod kind;
 pub(crate) mod lazy_spec;
 pub(crate) mod long_integer;
 pub(crate) mod module;
-pub(crate) mod near;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod operation;
-pub(crate) mod places;
 pub(crate) mod redact;
 pub(crate) mod reference;
 pub(crate) mod resource;
 pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod secret;
-pub(crate) mod session;
-pub(crate) mod site;
+pub(crate) mod secret_spans;
+pub(crate) mod session_fields;
 pub(crate) mod snapshot;
+pub(crate) mod suggestions;
 pub(crate) mod traffic;
 pub(crate) mod unbounded;
 pub(crate) mod view;

@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::{
+    base_urls::Site,
     check,
     decode::{Decoded, ValueSource, decode_request, decode_with},
     fault::{Check, Faults, Path},
@@ -19,7 +20,6 @@ use super::{
     reference::Reference,
     schema::Constraint,
     secret::Secrets,
-    site::Site,
     unbounded,
 };
 

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-use super::places::SecretPlaces;
+use super::secret_spans::SecretPlaces;
 use crate::text::url_passwords;
 
 /// The replacement for a secret.

@@ -1,10 +1,10 @@
 //! The response form of a resource in a snapshot.
 
 use super::{
+    base_urls::Site,
     json::JsonError,
     resource::{ViewChild, ViewContext},
     secret::Secrets,
-    site::Site,
     snapshot::{Entry, Snapshot},
 };
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
-use super::{Planned, judged::about, stages::try_on, unseen::Sees};
+use super::{Planned, judged::about, secret_visibility::Sees, stages::try_on};
 use crate::{
     background::give_way,
     model::{

@@ -10,23 +10,24 @@ pub(crate) mod drift;
 pub(crate) mod fetch_schedule;
 mod fight;
 mod folders;
+pub(crate) mod freshness;
 pub(crate) mod health;
 mod judged;
-mod judging;
 mod known_condition;
-#[cfg(test)]
-mod laws;
+mod lint_stage;
 mod open_writes;
 mod options;
+pub(crate) mod plan_cache;
 mod planned;
-pub(crate) mod remembered;
+#[cfg(test)]
+mod properties;
 pub(crate) mod report;
 mod report_dedup;
 mod reverted_drift;
 pub(crate) mod rollback;
 mod run;
 mod schedule;
-pub(crate) mod settled;
+mod secret_visibility;
 mod source_entries;
 pub(crate) mod source_handle;
 pub(crate) mod source_registry;
@@ -39,7 +40,6 @@ pub(crate) mod sync_log;
 mod tests;
 pub(crate) mod token;
 pub(crate) mod transfer;
-mod unseen;
 pub(crate) mod watch;
 mod write_quiescence;
 

@@ -1,6 +1,6 @@
 //! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
 
-use super::{ApplyError, Planned, apply_current, token::TokenFiles, unseen::with_secrets_of_state};
+use super::{ApplyError, Planned, apply_current, secret_visibility::with_secrets_of_state, token::TokenFiles};
 use crate::{
     model::{id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
     plan::{revert, safety::Budget},

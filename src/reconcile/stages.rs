@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use super::{
     LintLevels, Options, Planned,
     clock::Clock,
+    freshness::SettledRun,
     judged::Judged,
-    judging::{Surroundings, findings},
-    settled::SettledRun,
+    lint_stage::{Surroundings, findings},
+    secret_visibility::{Sees, uncompared, without_unseen},
     spans::stage,
-    unseen::{Sees, uncompared, without_unseen},
 };
 use crate::{
     lint::LintMemo,

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{
     Planned,
     drift::{drifted, is_drift_alone},
-    remembered::Recalled,
+    plan_cache::Recalled,
 };
 use crate::{
     model::{

@@ -23,12 +23,12 @@ use super::{
         encoding::{StateChange, written},
         entries::CommitEntries,
         header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
-        unchained::{MadeRevision, Unchained, header, scrub_header},
+        unpositioned::{MadeRevision, Unchained, header, scrub_header},
     },
     engine::{Batch, Tip},
-    history::recent::{bytes_of, changed_resources},
+    history::change_window::{bytes_of, changed_resources},
     metrics,
-    tried::NextState,
+    speculative::NextState,
 };
 use crate::{
     model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},

@@ -18,7 +18,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod seal;
 mod shares;
-mod tried;
+mod speculative;
 mod trusted_time;
 
 use std::{
@@ -42,14 +42,14 @@ pub(crate) use disk::{
     sidecar_files::{read_beside, set_aside, write_beside},
 };
 pub use error::{CommitError, Declined, StoreError};
+pub(crate) use history::change_description::OWNED_BY;
 pub(crate) use history::external_writes::Provenance;
 pub use history::past::PastError;
-pub(crate) use history::touched::OWNED_BY;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use log::frame::fuzzed as fuzzed_frame;
 pub(crate) use maintenance::rekey::{MasterChange, Rekeyed};
 pub(crate) use maintenance::scrub::RecordedTokens;
-pub(crate) use tried::{NextState, Tried};
+pub(crate) use speculative::{NextState, Tried};
 
 use crate::model::{
     code::Code,
@@ -66,9 +66,9 @@ use folder::{FolderEngine, FolderReader};
 pub(crate) use group::Entered;
 use group::Queue;
 use history::{
-    declared::DeclaredPlaces,
+    change_window::{ChangedResource, NextRevision, Recent},
+    declared_places::DeclaredPlaces,
     past::PastStates,
-    recent::{ChangedResource, NextRevision, Recent},
 };
 use seal::{Keyring, MasterKeySource, NewMaster};
 use shares::Shares;

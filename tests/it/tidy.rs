@@ -55,7 +55,7 @@ const NAMES_MODULES: [(&str, &[&str]); 8] = [
     ("src/api/feed/edges.rs", &["mutual_tls", "saml", "tls_termination"]),
     ("src/api/feed/view.rs", &["tls_termination"]),
     // Other products have other names for these.
-    ("src/model/near.rs", &["backend", "mutual_tls", "tls_termination"]),
+    ("src/model/suggestions.rs", &["backend", "mutual_tls", "tls_termination"]),
     // Where TLS terminates decides what an edge can read.
     ("src/model/rules.rs", &["tls_termination"]),
     ("src/routing/mod.rs", &["tls_termination"]),
@@ -67,7 +67,7 @@ const MOST_MODULES_OF_A_LINT: usize = 3;
 /// It exports every module.
 const FACADE: &str = "src/facade.rs";
 /// They generate every module.
-const LAWS: &str = "src/reconcile/laws/";
+const LAWS: &str = "src/reconcile/properties/";
 
 struct Source {
     /// Its path in the repository.

@@ -14,7 +14,7 @@ use std::sync::{
 use axum::http::{HeaderValue, header};
 use tokio::sync::oneshot;
 
-use super::answer::ApiError;
+use super::response::ApiError;
 use crate::model::{code::Code, id::Id};
 use queue::{NoPlace, Party, PlaceQueue};
 

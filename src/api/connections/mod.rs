@@ -40,7 +40,7 @@ use tokio::{
 };
 
 use super::{
-    front::Answering,
+    service::Answering,
     tls::{PeerCertificate, Tls},
 };
 use activity::Activity;

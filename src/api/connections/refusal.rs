@@ -1,8 +1,10 @@
 //! Refusals of requests that reach no handler, with the common error body (D9): the HTTP parser refuses a head, or there
 //! is no place for another connection.
 
-use super::super::answer::{ApiError, REQUEST_ID};
-use crate::model::code::Code;
+use crate::{
+    api::response::{ApiError, REQUEST_ID},
+    model::code::Code,
+};
 
 /// The most bytes of a bare refusal of the HTTP parser.
 const MOST_BYTES: usize = 256;

@@ -18,13 +18,12 @@ use axum::{
 };
 
 use super::{
-    App,
-    answer::{self, ApiError},
+    App, at_revision,
     auth::{self, Caller},
-    past,
     peer::safe_peer,
     permission::Intent,
     query,
+    response::{self, ApiError},
     security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
@@ -61,7 +60,7 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
 
 fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
     let feed = app.feeds.get(app, snapshot)?;
-    let mut response = match answer::not_modified(&reader.headers, &feed.etag) {
+    let mut response = match response::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
             let former = match reader.since.filter(|since| *since <= feed.revision) {
@@ -84,7 +83,7 @@ fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Respons
                 edges = configuration.edges.len() + configuration.changed.len(),
                 "a gateway reads its configuration, with private keys and secrets"
             );
-            let mut response = answer::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
+            let mut response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
             let actor = (&reader.caller.key, &reader.caller.owner);
             response.extensions_mut().insert(SecurityNote::of(SecurityEvent::GatewayRead, "", Some(actor)));
             response
@@ -97,7 +96,7 @@ fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Respons
 fn since(text: Option<&str>) -> Result<Option<u64>, ApiError> {
     let mut parameters = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
     let Some((_, value)) = parameters.find(|(name, _)| name == SINCE) else { return Ok(None) };
-    let revision = past::number(&value).ok_or_else(|| {
+    let revision = at_revision::number(&value).ok_or_else(|| {
         let message = format!("`{SINCE}` must be the number of a revision, such as `17`");
         ApiError::new(query::at(SINCE, message))
     })?;

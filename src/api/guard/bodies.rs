@@ -19,7 +19,7 @@ use super::{
     rates,
 };
 use crate::{
-    api::answer::ApiError,
+    api::response::ApiError,
     model::{code::Code, id::Id},
 };
 

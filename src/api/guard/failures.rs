@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use tokio::sync::Semaphore;
 
 use super::{proxy::site_of, rates::too_many};
-use crate::api::answer::ApiError;
+use crate::api::response::ApiError;
 
 /// The time in which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);

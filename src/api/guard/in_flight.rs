@@ -22,7 +22,7 @@ use super::{
     rates,
 };
 use crate::{
-    api::answer::ApiError,
+    api::response::ApiError,
     model::{code::Code, id::Id},
 };
 

@@ -21,7 +21,7 @@ use axum::{
 };
 
 use super::{
-    answer::{ApiError, REQUEST_ID},
+    response::{ApiError, REQUEST_ID},
     security::{
         SecurityLog,
         event::{SecurityEvent, SecurityRecord},

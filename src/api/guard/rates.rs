@@ -12,7 +12,10 @@ use std::{
 use axum::http::{HeaderValue, header};
 use foldhash::{HashMap, HashMapExt as _, fast::RandomState};
 
-use crate::{api::answer::ApiError, model::code::Code, model::id::Id};
+use crate::{
+    api::response::ApiError,
+    model::{code::Code, id::Id},
+};
 
 /// The seconds whose requests a key may send at once.
 const BURST_SECONDS: u64 = 2;

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{
-        answer::ApiError,
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        response::ApiError,
     },
     model::{
         id::Id,
@@ -22,7 +22,7 @@ use crate::{
     store::{
         Store,
         commit::header::{CommitHeader, Outcome, Record, Touched},
-        history::{blame::Blame, masked, records::CommitDetails},
+        history::{blame::Blame, masking, records::CommitDetails},
     },
 };
 
@@ -310,7 +310,7 @@ impl HistoryEntry {
 
 impl HistoryResource {
     fn of(mut touched: Touched) -> Self {
-        masked::hide_change(touched.before.as_mut(), touched.after.as_mut());
+        masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),
             path: touched.path,

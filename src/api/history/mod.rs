@@ -8,14 +8,13 @@ use axum::{body::Body, http::Request as HttpRequest, response::Response};
 use serde_json::json;
 
 use super::{
-    App,
-    answer::{self, ApiError},
+    App, at_revision,
     auth::{self, Caller},
     page::{self, DEFAULT_LIMIT, Page},
-    past,
     permission::Intent,
     query,
     reconciliation::json_response,
+    response::{self, ApiError},
 };
 use crate::{
     model::{
@@ -61,7 +60,7 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
     let before = match &page.before_id {
         None => u64::MAX,
         Some(id) => {
-            let position = past::number(id).filter(|position| *position <= app.store.statistics().position);
+            let position = at_revision::number(id).filter(|position| *position <= app.store.statistics().position);
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
@@ -101,7 +100,7 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
                 ApiError::of(Code::RevisionNotFound, message)
             };
-            let revision = past::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
+            let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
             let Some(found) = app.store.details(revision)? else {
                 if revision > current {
                     return Err(unknown());
@@ -110,8 +109,8 @@ pub(super) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let rendered = answer::rendered(HistoryEntry::body_of(&found, &app.site.base_url, &app.store, &state)?);
-            Ok(answer::conditional(request.headers(), &rendered))
+            let rendered = response::rendered(HistoryEntry::body_of(&found, &app.site.base_url, &app.store, &state)?);
+            Ok(response::conditional(request.headers(), &rendered))
         })
         .await
 }
@@ -154,7 +153,7 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
 fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
     let revision = |name: &str| match parameter(query, name) {
         None => Ok(None),
-        Some(value) => match past::number(&value) {
+        Some(value) => match at_revision::number(&value) {
             Some(revision) => Ok(Some(revision)),
             None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
         },

@@ -26,9 +26,8 @@ use axum::{
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::{
-    App, access,
-    answer::ApiError,
-    connections, guard, notify,
+    App, access, connections, guard, notify,
+    response::ApiError,
     security::{self, event::SecurityEvent, note::SecurityNote},
 };
 use crate::{

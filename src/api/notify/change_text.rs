@@ -5,8 +5,8 @@ use crate::{
     store::{
         OWNED_BY,
         history::{
-            recent::ChangeEvent,
-            touched::{OwnerOutline, TouchedOutline},
+            change_description::{OwnerOutline, TouchedOutline},
+            change_window::ChangeEvent,
         },
     },
 };

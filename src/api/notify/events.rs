@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::transitions::Transition;
-use crate::{api::change::ChangeFilter, model::Kind, store::history::recent::ChangeEvent};
+use crate::{api::change::ChangeFilter, model::Kind, store::history::change_window::ChangeEvent};
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

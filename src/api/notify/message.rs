@@ -21,7 +21,7 @@ use crate::{
     store::{
         Store, StoreError,
         engine::Hash,
-        history::{recent::ChangeEvent, records::CommitDetails, touched::TouchedOutline},
+        history::{change_description::TouchedOutline, change_window::ChangeEvent, records::CommitDetails},
     },
     text::{escaped, without_tokens},
 };

@@ -21,7 +21,7 @@ use super::{
     message::Notification,
 };
 use crate::{
-    api::outgoing,
+    api::http_client,
     model::{id::Id, json::JsonError},
 };
 
@@ -39,7 +39,7 @@ const MOST_SECRET_FILE: u64 = 4096;
 
 /// Creates the client for webhooks.
 pub(super) fn agent() -> Agent {
-    outgoing::agent(CONNECT, RESPONSE)
+    http_client::agent(CONNECT, RESPONSE)
 }
 
 impl NotificationSink {
@@ -101,7 +101,7 @@ fn send(agent: &Agent, url: &WebhookUrl, secret_file: Option<&Path>, id: &Id, bo
             .header("webhook-timestamp", seconds.to_string())
             .header("webhook-signature", signature(&key, id, seconds, body));
     }
-    let response = request.send(body).map_err(|error| outgoing::reason_without_url(&error))?;
+    let response = request.send(body).map_err(|error| http_client::reason_without_url(&error))?;
     match response.status().as_u16() {
         200..=299 => Ok(()),
         status => Err(format!("the webhook responded with status {status}")),

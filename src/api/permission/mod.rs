@@ -1,11 +1,11 @@
 //! Who may do what: the one place that decides (D101). [`allows`] answers for every request, with the role of the caller
 //! and the scope of its key at the revision that the request is about.
 
-mod people;
-mod sight;
+mod key_administration;
 mod single;
 #[cfg(test)]
 mod tests;
+mod visibility;
 mod writes;
 
 use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
@@ -23,8 +23,8 @@ use crate::{
     },
     text::printable,
 };
-pub(super) use sight::{Sight, has_secrets};
 pub(super) use single::allows_request;
+pub(super) use visibility::{Sight, has_secrets};
 
 /// What a request is about to do.
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ pub(super) fn allows_operations<O: Borrow<Operation>>(
     manner: Manner<'_>,
     current: &Snapshot,
 ) -> Result<(), Fault> {
-    let is_people = |operation: &O| people::concerns(Borrow::<Operation>::borrow(operation));
+    let is_people = |operation: &O| key_administration::concerns(Borrow::<Operation>::borrow(operation));
     let caller = match caller.at(current) {
         Ok(caller) => caller,
         // The request was admitted before its key was deleted.
@@ -145,7 +145,7 @@ pub(super) fn allows_operations<O: Borrow<Operation>>(
         return Err(Fault::new(Code::Unauthenticated, message));
     }
     editor(&caller, current)?;
-    people::check(&caller, current, operations)?;
+    key_administration::check(&caller, current, operations)?;
     match &caller.scope {
         Some(scope) => writes::check(&caller, scope, current, operations, manner),
         None => Ok(()),

@@ -8,8 +8,9 @@ use std::{
 use blake3::Hash;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{super::answer::ApiError, wire::RequestFile};
+use super::wire::RequestFile;
 use crate::{
+    api::response::ApiError,
     manifest::tree::SharedFile,
     model::{
         code::Code,

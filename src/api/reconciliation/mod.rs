@@ -19,13 +19,13 @@ use serde_json::json;
 
 use super::{
     App,
-    answer::{self, ApiError},
     auth::{self, Caller},
     body::{self, Limits},
     page::{self, DEFAULT_LIMIT, Page},
     permission::{self, Intent, Manner, Sight},
     planned_change::{empty_expectation, note_attempt},
     query,
+    response::{self, ApiError},
     security::note::{SecurityNote, people_changes},
 };
 use crate::{
@@ -121,8 +121,8 @@ pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
     let got = move |_| {
         let found = find(&app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
-        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(answer::conditional(request.headers(), &rendered))
+        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(response::conditional(request.headers(), &rendered))
     };
     place.run(got).await
 }

@@ -10,7 +10,7 @@ use super::{
     wire::{Request, TraceOfPlan},
 };
 use crate::{
-    api::{answer::ApiError, auth, trace::TraceReport},
+    api::{auth, response::ApiError, trace::TraceReport},
     manifest::tree::{Sent, SharedFile, Tree, TreeInContext, UnsetValues},
     model::{
         code::Code,

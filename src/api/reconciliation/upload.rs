@@ -13,17 +13,19 @@ use serde::{
     de::{IgnoredAny, MapAccess, Visitor},
 };
 
-use super::super::{
-    App,
-    admission::{Lane, WorkPlace},
-    answer::ApiError,
-    auth::Caller,
-    body::{self, Limits},
-    permission::{self, Intent},
-    planned_change,
-    work::with_body,
+use crate::{
+    api::{
+        App,
+        admission::{Lane, WorkPlace},
+        auth::Caller,
+        body::{self, Limits},
+        permission::{self, Intent},
+        planned_change,
+        response::ApiError,
+        work::with_body,
+    },
+    reconcile::DEFAULT_SOURCE,
 };
-use crate::reconcile::DEFAULT_SOURCE;
 
 /// The largest body that is received without a place of an upload.
 const SMALL: usize = 64 << 10;

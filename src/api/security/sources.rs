@@ -10,7 +10,7 @@ use crate::{
     model::{Kind, operation::Author, rules},
     store::{
         Revision, Store,
-        history::recent::{ChangeEvent, ChangedResource},
+        history::change_window::{ChangeEvent, ChangedResource},
     },
 };
 

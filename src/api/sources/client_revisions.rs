@@ -11,7 +11,9 @@ use crate::{
         operation::{Author, RejectedManifests},
         snapshot::Snapshot,
     },
-    store::{Store, StoreError, commit::header::CommitHeader, engine::Query, history::rejected::AppliedManifests},
+    store::{
+        Store, StoreError, commit::header::CommitHeader, engine::Query, history::after_rollback::AppliedManifests,
+    },
 };
 
 /// How many records are read at once.

@@ -11,20 +11,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    super::{
+use super::document::TAG;
+use crate::{
+    api::{
         App,
-        answer::ApiError,
         auth::{self, Caller},
         openapi::{extension::ExtensionOperation, schemas::Schemas},
         permission::{self, Intent, Manner},
         planned_change::{self, ChangeRun, answer, expected, fault, note_attempt, unrefused},
         reconciliation::{is_followed, wire::followed_message},
+        response::ApiError,
         security::note::{SecurityNote, people_changes},
     },
-    document::TAG,
-};
-use crate::{
     model::{
         code::Code,
         diagnostic::{Diagnostic, Name},

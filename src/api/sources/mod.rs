@@ -16,11 +16,11 @@ use jiff::Timestamp;
 
 use super::{
     App,
-    answer::{self, ApiError},
     auth::{self, Caller},
     body::{self, Limits},
     permission::Intent,
     query,
+    response::{self, ApiError},
 };
 use crate::{
     manifest::tree::whole_commit,
@@ -45,8 +45,8 @@ pub(super) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
     admit(&app, &request, &Intent::Read)?;
     blocking(app, move |app| {
         let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.site.base_url) };
-        let rendered = answer::rendered(json::bytes(&list, Secrets::Masked)?);
-        Ok(answer::conditional(request.headers(), &rendered))
+        let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
+        Ok(response::conditional(request.headers(), &rendered))
     })
     .await
 }
@@ -57,8 +57,8 @@ pub(super) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> 
     blocking(app, move |app| {
         let found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
-        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(answer::conditional(request.headers(), &rendered))
+        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(response::conditional(request.headers(), &rendered))
     })
     .await
 }
@@ -148,8 +148,8 @@ async fn change(
         let mut found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
         found.replaced_suspension = before.map(SuspensionView::of);
-        let rendered = answer::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(answer::resource(StatusCode::OK, &rendered))
+        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(response::resource(StatusCode::OK, &rendered))
     })
     .await
 }

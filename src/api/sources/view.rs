@@ -24,7 +24,7 @@ use crate::{
         status::{SourceStatus, SyncRecord},
         suspension::Suspension,
     },
-    store::history::rejected::AppliedManifests,
+    store::history::after_rollback::AppliedManifests,
 };
 
 /// A source that the server follows or that owns resources, and its status.

@@ -7,10 +7,10 @@ use serde::Serialize;
 use crate::{
     api::{
         App,
-        answer::ApiError,
         change::{ChangeFilter, actor},
         permission::Sight,
         render::render,
+        response::ApiError,
     },
     model::{
         Kind,
@@ -21,7 +21,7 @@ use crate::{
     },
     store::{
         Revision,
-        history::recent::{ChangeEvent, ChangedResource},
+        history::change_window::{ChangeEvent, ChangedResource},
     },
 };
 

@@ -25,14 +25,14 @@ use tokio::sync::{mpsc, watch};
 use super::{
     App,
     admission::{Lane, WorkPlace},
-    answer::ApiError,
     auth::{self, Caller},
     change::ChangeFilter,
     permission::{Intent, Sight},
+    response::ApiError,
 };
 use crate::{
     model::{code::Code, kind::owner::Role},
-    store::{Revision, history::recent::NextRevision},
+    store::{Revision, history::change_window::NextRevision},
 };
 use body::EventBody;
 

@@ -2,14 +2,16 @@
 
 use axum::http::HeaderMap;
 
-use super::super::{
-    answer::ApiError,
-    change::{ChangeFilter, kind_named},
-    query,
-};
-use crate::model::{
-    code::Code,
-    fault::{Fault, Path},
+use crate::{
+    api::{
+        change::{ChangeFilter, kind_named},
+        query,
+        response::ApiError,
+    },
+    model::{
+        code::Code,
+        fault::{Fault, Path},
+    },
 };
 
 /// The query parameters.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Cli, Command, Failure, config::Config, is_given, log, serve::Args, service_manager::ServiceManager};
 use crate::{
     api::{
-        protection::RestWrites,
+        managed_resources::RestWrites,
         security::{
             SecurityLog,
             event::{SecurityEvent, SecurityRecord},

@@ -14,7 +14,7 @@ use ureq::Agent;
 
 use super::credentials::{Credentials, TOKEN};
 use crate::{
-    api::outgoing,
+    api::http_client,
     cli::{Exit, Failure},
     model::{code::Code, diagnostic::Diagnostic, secret::Secret},
 };
@@ -77,7 +77,7 @@ impl ApiClient {
             );
         }
         Ok(Self {
-            agent: outgoing::agent_trusting(credentials.authorities, CONNECT, RESPONSE),
+            agent: http_client::agent_trusting(credentials.authorities, CONNECT, RESPONSE),
             url,
             version_header: version_header.to_owned(),
             token: credentials.token,
@@ -246,7 +246,7 @@ pub(crate) struct MissingResponse {
 
 impl MissingResponse {
     fn of(error: &ureq::Error) -> Self {
-        Self { reason: outgoing::reason_with_url(error), may_be_sent: !outgoing::was_not_sent(error) }
+        Self { reason: http_client::reason_with_url(error), may_be_sent: !http_client::was_not_sent(error) }
     }
 
     /// Only a part of the response came.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use ureq::tls::RootCerts;
 
 use crate::{
-    api::outgoing,
+    api::http_client,
     cli::{
         Failure,
         contexts::{ContextToken, ServerContext},
@@ -68,7 +68,7 @@ fn printed(command: &str) -> Result<Secret, Failure> {
 
 fn authorities_in(file: &Path) -> Result<RootCerts, Failure> {
     let read = fs::read(file).map_err(|error| error.to_string());
-    read.and_then(|pem| outgoing::authorities(&pem)).map_err(|reason| {
+    read.and_then(|pem| http_client::authorities(&pem)).map_err(|reason| {
         Diagnostic::error(Code::Unreadable, format!("cannot use `ca_file` {}: {reason}", file.display()))
             .help("set it to a PEM file with the certificates of the server's authorities")
             .into()

@@ -13,9 +13,10 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, drift, plan,
-        remembered::{self, Recalled, recall},
-        settled::SettledRun,
+        ApplyError, Options, Planned, apply_as_tried, drift,
+        freshness::SettledRun,
+        plan,
+        plan_cache::{self, Recalled, recall},
     },
     store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
 };
@@ -98,7 +99,7 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
     }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
     let done = SettledRun::judged_now(planned, revision, options);
-    remembered::remember(&on_disk, options, recorder, &done);
+    plan_cache::remember(&on_disk, options, recorder, &done);
 }
 
 impl From<Recalled> for Proposal {

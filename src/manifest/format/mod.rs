@@ -9,7 +9,7 @@ mod scan;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use super::{bounds, syntax};
+use super::{limits, syntax};
 use crate::model::node::{Allowance, Counted, Node, NodeShape, Tape};
 use lines::{LineKind, ManifestLine, split};
 
@@ -76,10 +76,10 @@ fn yaml(text: &str) -> Result<String, String> {
 
 /// The documents of a file.
 fn documents(text: &str) -> Result<Vec<Tape>, String> {
-    if let Some(found) = bounds::of_yaml(text) {
+    if let Some(found) = limits::of_yaml(text) {
         return Err(found.message);
     }
-    let allowance = Allowance::new(bounds::allowance(text));
+    let allowance = Allowance::new(limits::allowance(text));
     let documents = serde_yaml::Deserializer::from_str(text);
     let read = documents.map(|document| Counted(&allowance).deserialize(document));
     read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {}", syntax::reason_and_place(&error)))

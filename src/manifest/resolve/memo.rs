@@ -35,7 +35,7 @@ use crate::{
         Loaded,
         declaration::{Declaration, ModuleSet, Origins},
         identity::{Known, fixed_content},
-        known_names::KnownNames,
+        scope::KnownNames,
     },
     model::{
         Kind,

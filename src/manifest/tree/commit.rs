@@ -12,11 +12,11 @@ use git2::{ObjectType, Oid, Repository};
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree, TreeFiles,
     ignored::{IGNORE_FILE, IgnoreRules},
-    is_hidden, is_manifest, manifest_file,
-    missing::existing,
-    no_manifest,
-    opening::{commit, discover, root_of, whole},
-    outside, outside_manifest, outside_of, parent_of, plain, provenance, too_large, too_many, unreadable, value_of,
+    is_hidden, is_manifest, manifest_file, no_manifest, outside, outside_manifest, outside_of, parent_of, plain,
+    provenance,
+    ref_suggestions::existing,
+    repository::{commit, discover, root_of, whole},
+    too_large, too_many, unreadable, value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,

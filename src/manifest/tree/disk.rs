@@ -15,13 +15,15 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles, inside_git,
+    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles,
+    file_stamp::{FileStamp, NotedFile},
+    inside_git,
     jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    kept_values::{KeptValue, KeptValues},
     manifest_file, no_manifest, outside, parent_of, plain,
     provenance::{NotedRead, Reads, author_of, message_of},
-    stamp::{FileStamp, NotedFile},
-    too_large, too_many, unreadable, value_of,
+    too_large, too_many, unreadable,
+    value_cache::{KeptValue, KeptValues},
+    value_of,
 };
 use crate::{
     manifest::origin::ManifestFile,

@@ -15,11 +15,10 @@ use cap_std::{
 };
 
 use super::{
+    file_stamp::FileStamp,
     git_manifest,
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of,
-    stamp::FileStamp,
-    unreadable,
+    is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable,
 };
 use crate::model::diagnostic::Diagnostic;
 

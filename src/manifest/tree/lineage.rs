@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use git2::{Oid, Repository};
 
-use super::opening::shallow_hint;
+use super::repository::shallow_hint;
 use crate::{
     model::{
         code::Code,

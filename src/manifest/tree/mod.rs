@@ -1,25 +1,25 @@
 //! The places that manifests and their value files are read from: folders, a Git commit, or a request.
 
+mod cancellation;
 mod commit;
 mod context;
 mod disk;
+mod file_stamp;
 mod ignored;
 mod jail;
-mod kept_values;
 mod lineage;
-mod missing;
-mod opening;
 mod provenance;
 mod range;
 mod recorder;
+mod ref_suggestions;
 mod reference;
 pub(crate) mod remote;
-mod sent;
+mod repository;
+mod request;
+mod revision_spec;
 mod signed;
 mod source_values;
-mod stamp;
-mod stop;
-mod wanted;
+mod value_cache;
 
 use std::{
     fmt, io,
@@ -27,22 +27,22 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use cancellation::StopCheck;
 pub use commit::CommitTree;
 pub(crate) use context::{TreeInContext, UnsetValues, in_context};
 pub use disk::Disk;
+pub use file_stamp::{FileStamp, NotedFile};
 pub(crate) use jail::find;
 pub(crate) use lineage::{Lineage, whole_commit};
 pub(crate) use range::revisions;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
 pub(crate) use reference::{RefTree, RepositoryPlace};
-pub(crate) use sent::SharedFile;
-pub use sent::{Sent, SentFile, SentValue};
+pub(crate) use request::SharedFile;
+pub use request::{Sent, SentFile, SentValue};
+pub(crate) use revision_spec::WantedRevision;
 pub(crate) use signed::CommitVerifier;
 pub(crate) use source_values::SourceValues;
-pub use stamp::{FileStamp, NotedFile};
-pub(crate) use stop::StopCheck;
-pub(crate) use wanted::WantedRevision;
 
 use super::origin::ManifestFile;
 use crate::{

@@ -12,8 +12,8 @@ use std::{
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::{
-    opening::discover,
-    stamp::{FileStamp, NotedFile},
+    file_stamp::{FileStamp, NotedFile},
+    repository::discover,
 };
 use crate::model::operation::CommitAuthor;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::opening::{commit, discover, shallow_hint};
+use super::repository::{commit, discover, shallow_hint};
 use crate::model::{code::Code, diagnostic::Diagnostic};
 
 /// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge

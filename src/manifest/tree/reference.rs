@@ -9,7 +9,7 @@ use git2::{Oid, Repository};
 
 use super::{
     CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, UnsetValues,
-    opening::opened, remote::RemoteMirror, signed::CommitVerifier, wanted::WantedRevision,
+    remote::RemoteMirror, repository::opened, revision_spec::WantedRevision, signed::CommitVerifier,
 };
 use crate::{
     manifest::origin::ManifestFile,

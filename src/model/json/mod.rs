@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{code::Code, diagnostic::Diagnostic, places::SecretPlaces, secret::Secrets};
+use super::{code::Code, diagnostic::Diagnostic, secret::Secrets, secret_spans::SecretPlaces};
 use writer::Writer;
 
 /// A value that cannot be serialized. This is a bug: every type of this crate can be.

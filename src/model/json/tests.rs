@@ -8,8 +8,8 @@ use serde_json::{json, value::RawValue};
 
 use super::*;
 use crate::model::{
-    places::SecretPlaces,
     secret::{MASK, Reading, Review, Secret, Text},
+    secret_spans::SecretPlaces,
 };
 
 #[test]

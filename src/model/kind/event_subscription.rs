@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::event_source::{EventSource, EventSourceView};
 use crate::model::{
     Kind,
+    base_urls::Ref,
     fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
-    site::Ref,
 };
 
 /// An event subscription, which another service owns, and its event types.

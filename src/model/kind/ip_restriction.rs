@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{
-    Kind, check,
+    Kind,
+    base_urls::Ref,
+    check,
     code::Code,
     external_id,
     fault::{Check, Fault, Faults},
     resource::{AccessList, Beside, KindInfo, Resource, ViewContext},
-    site::Ref,
 };
 
 /// An IP restriction, which attaches IP policies to one type of traffic.

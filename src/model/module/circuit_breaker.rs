@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     fault::{Check, Faults},
     key::Key,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 

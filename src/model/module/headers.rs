@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     check,
     fault::{Check, Faults},
     key::Key,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
 };
 

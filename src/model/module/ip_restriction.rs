@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::{Ref, Site},
     external_id,
     fault::{Check, Faults},
     key::Key,
-    site::{Ref, Site},
     traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 

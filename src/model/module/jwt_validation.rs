@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     code::Code,
     fault::{Check, Fault, Faults},
     key::Key,
     schema::Constraint,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 

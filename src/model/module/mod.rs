@@ -10,6 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
+    base_urls::Site,
     check,
     decode::{Decoded, ValueSource, decode_field, decode_request},
     fault::{Check, Faults},
@@ -20,7 +21,6 @@ use super::{
     reference::Reference,
     schema::Constraint,
     secret::Secrets,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -30,15 +30,15 @@ pub(crate) mod compression;
 pub(crate) mod headers;
 pub(crate) mod ip_restriction;
 pub(crate) mod jwt_validation;
-#[cfg(test)]
-#[allow(unreachable_pub)] // The macro writes `pub` for the hosts of the library.
-pub(crate) mod made_up;
 pub(crate) mod mutual_tls;
 pub(crate) mod oauth;
 pub(crate) mod oidc;
 pub(crate) mod policies;
 pub(crate) mod saml;
 pub(crate) mod switch;
+#[cfg(test)]
+#[allow(unreachable_pub)] // The macro writes `pub` for the hosts of the library.
+pub(crate) mod test_module;
 pub(crate) mod tls_termination;
 pub(crate) mod user_agent_filter;
 pub(crate) mod webhook_verification;
@@ -312,7 +312,7 @@ macro_rules! slots {
             pub(crate) fn module_views(
                 &self,
                 host: &$crate::model::key::Key,
-                site: &$crate::model::site::Site,
+                site: &$crate::model::base_urls::Site,
             ) -> $views {
                 use $crate::model::module::Module as _;
                 $views { $($slot: self.$slot.as_ref().map(|module| module.view(host, site)),)* }
@@ -325,10 +325,10 @@ pub(crate) use slots;
 #[cfg(test)]
 mod tests {
     use super::{
-        made_up::{Host, MadeUp},
+        test_module::{Host, MadeUp},
         *,
     };
-    use crate::model::{Kind, node::Tape, schema::refine, site::Site};
+    use crate::model::{Kind, base_urls::Site, node::Tape, schema::refine};
 
     #[test]
     fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {

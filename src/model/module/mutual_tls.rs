@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     Kind,
+    base_urls::{Ref, Site},
     fault::{Check, Faults, Path},
     id::Id,
     key::Key,
     reference::Reference,
-    site::{Ref, Site},
     traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
 };
 

@@ -5,17 +5,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Module;
-use crate::model::{
-    code::Code,
-    fault::{Check, Fault, Faults},
-    key::Key,
-    schema::{Constraint, condition, filled_secret},
-    secret::Secret,
-    session,
-    site::Site,
-    traffic::{Step, TracedRequest},
+use crate::{
+    model::{
+        base_urls::Site,
+        code::Code,
+        fault::{Check, Fault, Faults},
+        key::Key,
+        schema::{Constraint, condition, filled_secret},
+        secret::Secret,
+        session_fields,
+        traffic::{Step, TracedRequest},
+    },
+    text::printable,
 };
-use crate::text::printable;
 
 /// Requires a login with an OAuth identity provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,8 +30,8 @@ pub struct Oauth {
     /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
-    #[serde(deserialize_with = "session::cookie_prefix")]
-    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
+    #[serde(deserialize_with = "session_fields::cookie_prefix")]
+    #[schemars(extend("pattern" = session_fields::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -45,7 +47,7 @@ impl Default for Oauth {
             enabled: true,
             provider: Provider::default(),
             options_passthrough: false,
-            cookie_prefix: session::COOKIE_PREFIX.into(),
+            cookie_prefix: session_fields::COOKIE_PREFIX.into(),
             inactivity_timeout: 0,
             maximum_duration: 0,
             auth_check_interval: 0,
@@ -166,7 +168,7 @@ impl Provider {
 
 impl Check for Oauth {
     fn check(&self, faults: &mut Faults) {
-        session::check_cookie_prefix(faults, &self.cookie_prefix);
+        session_fields::check_cookie_prefix(faults, &self.cookie_prefix);
         faults.within("provider", |faults| {
             let apps = self.provider.apps();
             match apps.as_slice() {

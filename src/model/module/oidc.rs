@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     fault::{Check, Faults},
     key::Key,
     secret::{Secret, Secrets},
-    session,
-    site::Site,
+    session_fields,
     traffic::{Step, TracedRequest},
 };
 
@@ -23,8 +23,8 @@ pub struct Oidc {
     /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
-    #[serde(deserialize_with = "session::cookie_prefix")]
-    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
+    #[serde(deserialize_with = "session_fields::cookie_prefix")]
+    #[schemars(extend("pattern" = session_fields::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -45,7 +45,7 @@ impl Default for Oidc {
         Self {
             enabled: true,
             options_passthrough: false,
-            cookie_prefix: session::COOKIE_PREFIX.into(),
+            cookie_prefix: session_fields::COOKIE_PREFIX.into(),
             inactivity_timeout: 0,
             maximum_duration: 0,
             issuer: String::new(),
@@ -58,7 +58,7 @@ impl Default for Oidc {
 
 impl Check for Oidc {
     fn check(&self, faults: &mut Faults) {
-        session::check_cookie_prefix(faults, &self.cookie_prefix);
+        session_fields::check_cookie_prefix(faults, &self.cookie_prefix);
     }
 }
 

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     code::Code,
     decode::FREE_FORM,
     fault::{Check, Fault, Faults},
     key::Key,
     schema::Constraint,
-    site::Site,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::{
     model::{
+        base_urls::Site,
         code::Code,
         fault::{Check, Fault, Faults},
         key::Key,
         secret::{Reading, Text},
-        session,
-        site::Site,
+        session_fields,
         traffic::{Step, TracedRequest},
     },
     text::printable,
@@ -53,8 +53,8 @@ pub struct Saml {
     /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
     pub options_passthrough: bool,
     /// The prefix of session cookie names; defaults to `edgewright.`.
-    #[serde(deserialize_with = "session::cookie_prefix")]
-    #[schemars(extend("pattern" = session::COOKIE_PREFIX_PATTERN))]
+    #[serde(deserialize_with = "session_fields::cookie_prefix")]
+    #[schemars(extend("pattern" = session_fields::COOKIE_PREFIX_PATTERN))]
     pub cookie_prefix: String,
     /// Seconds of inactivity after which users must log in again.
     pub inactivity_timeout: u32,
@@ -80,7 +80,7 @@ impl Default for Saml {
         Self {
             enabled: true,
             options_passthrough: false,
-            cookie_prefix: session::COOKIE_PREFIX.into(),
+            cookie_prefix: session_fields::COOKIE_PREFIX.into(),
             inactivity_timeout: 0,
             maximum_duration: 0,
             idp_metadata: Text::default(),
@@ -118,7 +118,7 @@ pub struct SamlView {
 
 impl Check for Saml {
     fn check(&self, faults: &mut Faults) {
-        session::check_cookie_prefix(faults, &self.cookie_prefix);
+        session_fields::check_cookie_prefix(faults, &self.cookie_prefix);
         faults.within("idp_metadata", |faults| {
             if self.idp_metadata.as_str().trim().is_empty() {
                 faults.report(

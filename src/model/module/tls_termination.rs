@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::Module;
 use crate::model::{
+    base_urls::Site,
     code::Code,
     decode::variant_or_blank,
     fault::{Check, Fault, Faults},
     key::Key,
     schema::{Constraint, condition},
-    site::Site,
     traffic::{Step, TracedRequest},
 };
 

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::{
     model::{
+        base_urls::Site,
         fault::{Check, Faults},
         key::Key,
-        site::Site,
         traffic::{Stage, Step, StepEffect, TracedRequest},
     },
     text::printable,

@@ -1,20 +1,21 @@
 //! The `webhook_verification` module: admits only requests with the webhook provider's signature.
 
-use crate::text::printable;
+use super::Module;
+use crate::{
+    model::{
+        base_urls::Site,
+        code::Code,
+        fault::{Check, Fault, Faults, nearest},
+        key::Key,
+        schema::{Constraint, condition, filled_secret},
+        secret::Secret,
+        traffic::{Stage, Step, StepEffect, TracedRequest},
+    },
+    text::printable,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use super::Module;
-use crate::model::{
-    code::Code,
-    fault::{Check, Fault, Faults, nearest},
-    key::Key,
-    schema::{Constraint, condition, filled_secret},
-    secret::Secret,
-    site::Site,
-    traffic::{Stage, Step, StepEffect, TracedRequest},
-};
 
 /// The supported webhook providers (D16).
 pub const PROVIDERS: &[&str] = &[

@@ -15,4 +15,4 @@ pub(crate) mod entries;
 pub(crate) mod header;
 pub(crate) mod record;
 pub(crate) mod record_arena;
-pub(crate) mod unchained;
+pub(crate) mod unpositioned;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::ControlFlow};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{masked, touched::fields};
+use super::{change_description::fields, masking};
 use crate::{
     model::{code::Code, key::Key, operation::Author},
     store::{Store, StoreError, commit::header::Touched, engine::Query},
@@ -136,7 +136,7 @@ impl FieldSearch {
         let rest = self.open.into_iter().map(unknown);
         let mut fields: Vec<BlamedField> = self.found.into_iter().chain(rest).collect();
         fields.sort_by(|one, other| one.pointer.cmp(&other.pointer));
-        fields.iter_mut().for_each(|field| masked::hide(&mut field.value));
+        fields.iter_mut().for_each(|field| masking::hide(&mut field.value));
         fields
     }
 }

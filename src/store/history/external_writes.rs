@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{blame::SetBy, touched::OWNED_BY};
+use super::{blame::SetBy, change_description::OWNED_BY};
 use crate::{
     model::{
         code::Code,

@@ -4,15 +4,15 @@
 //! Each is answered from headers and the few entries that it needs, through [`Engine`](super::engine::Engine); only the
 //! newest revisions are in memory (`recent`).
 
+pub(crate) mod after_rollback;
 pub(crate) mod blame;
+pub(crate) mod change_description;
+pub(crate) mod change_window;
 pub(crate) mod commits;
-pub(crate) mod declared;
+pub(crate) mod declared_places;
 pub(crate) mod external_writes;
-pub(crate) mod masked;
+pub(crate) mod masking;
 pub(crate) mod past;
-pub(crate) mod recent;
 pub(crate) mod records;
-pub(crate) mod rejected;
 pub(crate) mod select;
 pub(crate) mod stories;
-pub(crate) mod touched;

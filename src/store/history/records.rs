@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::touched::{EntryReader, TouchedOutline};
+use super::change_description::{EntryReader, TouchedOutline};
 use crate::store::{
     Store, StoreError,
     commit::{

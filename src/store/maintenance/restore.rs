@@ -25,7 +25,7 @@ use crate::{
             codec,
             entries::CommitEntries,
             header::{CommitHeader, Retention, ScrubbedRecord, ScrubbedRecords, chain_commit},
-            unchained::scrub_header,
+            unpositioned::scrub_header,
         },
         database::{
             open,

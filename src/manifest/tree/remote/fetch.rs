@@ -21,7 +21,7 @@ use super::{
     url::RemoteUrl,
 };
 use crate::{
-    manifest::tree::wanted::WantedRevision,
+    manifest::tree::revision_spec::WantedRevision,
     model::{code::Code, diagnostic::Diagnostic},
     text::printable_path,
 };

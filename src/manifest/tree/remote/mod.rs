@@ -19,15 +19,14 @@ use std::{
 
 use git2::{Oid, Repository};
 
+use super::revision_spec::WantedRevision;
+use crate::model::{code::Code, diagnostic::Diagnostic};
 pub(crate) use access::{PasswordPlace, RemoteAccess};
 use fetch::{FetchJob, FetchState};
 pub(super) use known_hosts::{fingerprint, matches_list};
 pub(crate) use mirrors::Mirrors;
 pub(crate) use process::{FETCH_ARGUMENT, fetch_for_server};
 pub(crate) use url::{GitTransport, RemoteUrl};
-
-use super::wanted::WantedRevision;
-use crate::model::{code::Code, diagnostic::Diagnostic};
 
 /// How often those who wait for a fetch are asked whether to go on.
 const POLL: Duration = Duration::from_millis(100);

@@ -27,7 +27,7 @@ use super::{
     url::RemoteUrl,
 };
 use crate::{
-    manifest::tree::wanted::WantedRevision,
+    manifest::tree::revision_spec::WantedRevision,
     model::{code::Code, diagnostic::Diagnostic},
 };
 

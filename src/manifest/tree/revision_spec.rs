@@ -6,8 +6,8 @@ use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
 use super::{
-    missing::{existing, ref_names, short_name},
-    opening::commit,
+    ref_suggestions::{existing, ref_names, short_name},
+    repository::commit,
 };
 use crate::model::{code::Code, diagnostic::Diagnostic};
 

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use super::again::{options, said, shown};
 use crate::{
     model::snapshot::Snapshot,
-    reconcile::{Prepared, settled::SettledRun},
+    reconcile::{Prepared, freshness::SettledRun},
     store::ids_and_clock,
 };
 

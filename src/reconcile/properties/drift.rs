@@ -1,10 +1,12 @@
 //! Laws of drift, on generated worlds that others have changed.
 
 use super::*;
-use crate::model::drift::DriftState;
-use crate::reconcile::{
-    Planned,
-    drift::{find_drift, hold},
+use crate::{
+    model::drift::DriftState,
+    reconcile::{
+        Planned,
+        drift::{find_drift, hold},
+    },
 };
 
 /// Plans a world, and tells drift.

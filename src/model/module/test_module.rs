@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Module, slots};
 use crate::model::{
+    base_urls::Site,
     fault::{Check, Faults},
     key::Key,
-    site::Site,
 };
 
 /// Limits nothing.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, Oid, Repository};
 
 use super::{
-    missing::{existing, ref_names, short_name},
     plain,
+    ref_suggestions::{existing, ref_names, short_name},
 };
 use crate::model::{code::Code, diagnostic::Diagnostic};
 

@@ -10,17 +10,18 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    App,
-    answer::{self, ApiError},
+    App, at_revision,
     auth::{self, Caller},
     body::{self, Limits},
+    body_fields,
     endpoint::{Action, Endpoint},
-    given, guard, list, past,
+    guard, list,
+    managed_resources::WriteCheck,
     permission::{self, Intent, Sight},
     precondition::Precondition,
-    protection::WriteCheck,
     query,
     render::{self, render, render_module},
+    response::{self, ApiError},
     security::note::{SecurityNote, people_changes},
     work::{SMALL, with_body},
 };
@@ -79,7 +80,7 @@ impl Served {
     pub(super) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
         let known = match endpoint.action {
             Action::List => list::parameters(endpoint.kind),
-            Action::Get | Action::GetModule(_) => vec![past::AT],
+            Action::Get | Action::GetModule(_) => vec![at_revision::AT],
             _ => Vec::new(),
         };
         Self { app, endpoint, known }
@@ -133,12 +134,12 @@ pub(super) async fn handle(
     // Who may read is decided now, also for an earlier state.
     let (current, sight) = (snapshot.revision, Sight::of(&caller));
     // The place of an earlier state is held until the response is made.
-    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&past::AT)) {
-        Some(query) => Box::pin(past::state(app, &caller.owner, snapshot, query)).await?,
+    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&at_revision::AT)) {
+        Some(query) => Box::pin(at_revision::state(app, &caller.owner, snapshot, query)).await?,
         None => (snapshot, None, None),
     };
     let sight = sight.of_revision(snapshot.revision, current);
-    let repeated = given::take_parameters(&mut content, endpoint, &parameters);
+    let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
     let (people, owned) = (OnceLock::new(), OnceLock::new());
     let (kind, headers) = (endpoint.kind, parts.headers);
     let call =
@@ -148,7 +149,7 @@ pub(super) async fn handle(
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
     let key = Key { kind: endpoint.kind, parent, id };
     let answered = match endpoint.action {
-        Action::Create => Box::pin(call.create(key, given::body(content)?)).await,
+        Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
         Action::List => {
             let ApiRequest { caller, sight, snapshot, headers, .. } = call;
             let reader = list::ListReader { owner: caller.owner, sight };
@@ -159,12 +160,12 @@ pub(super) async fn handle(
         Action::Patch if content.root().is_null() && endpoint.kind == Kind::EventSource => {
             Box::pin(call.patch(key, Tape::empty_mapping())).await
         }
-        Action::Patch => Box::pin(call.patch(key, given::body(content)?)).await,
+        Action::Patch => Box::pin(call.patch(key, body_fields::body(content)?)).await,
         Action::Delete => {
             let operations = vec![Operation::Delete { key: key.clone(), with_children: true }];
             Box::pin(call.commit(&key, None, operations)).await.map(|_| no_content())
         }
-        Action::PutModule(slot) => Box::pin(call.put_module(key, slot, given::module_body(slot, content)?)).await,
+        Action::PutModule(slot) => Box::pin(call.put_module(key, slot, body_fields::module_body(slot, content)?)).await,
         Action::GetModule(slot) => call.get_module(&key, slot),
         Action::DeleteModule(slot) => {
             let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
@@ -175,7 +176,7 @@ pub(super) async fn handle(
     if let Some(note) = people.into_inner() {
         response.extensions_mut().insert(note);
     }
-    answer::warn(&mut response, &owned.into_inner().unwrap_or_default());
+    response::warn(&mut response, &owned.into_inner().unwrap_or_default());
     Ok(response)
 }
 
@@ -190,8 +191,8 @@ pub(super) fn not_found(what: &str) -> ApiError {
 impl ApiRequest<'_> {
     async fn create(&self, mut key: Key, content: Tape) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
-        let (spec, faults) = with_body(self.size, move || given::decode(kind, content.root(), None)).await?;
-        let mut spec = given::without_faults(spec, self.with_faults(faults))?;
+        let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
+        let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
         let mut operations = Vec::new();
         let mut token = None;
         if info.prefix.is_empty() {
@@ -215,7 +216,7 @@ impl ApiRequest<'_> {
             Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
             None => self.render(&snapshot, entry)?,
         };
-        let mut response = answer::resource(StatusCode::CREATED, &rendered);
+        let mut response = response::resource(StatusCode::CREATED, &rendered);
         if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
             response.headers_mut().insert(header::LOCATION, location);
         }
@@ -254,9 +255,10 @@ impl ApiRequest<'_> {
 
     async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let patch = given::patch_fields(info, content.root(), self.app.blanks_count);
+        let patch = body_fields::patch_fields(info, content.root(), self.app.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
-        let (spec, found) = with_body(self.size, move || given::decode(kind, content.root(), Some(&named))).await?;
+        let (spec, found) =
+            with_body(self.size, move || body_fields::decode(kind, content.root(), Some(&named))).await?;
         let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
         let mut fields = patch.changed.clone();
         if let Some(spec) = &spec {
@@ -266,29 +268,32 @@ impl ApiRequest<'_> {
             permission::allows_request(&self.caller, address, &[operation], &self.snapshot)
                 .map_err(|fault| self.caller.refused(fault))?;
         }
-        let mut faults = given::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
+        let mut faults = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
         faults.extend(found);
-        let spec = given::without_faults(spec, self.with_faults(faults))?;
+        let spec = body_fields::without_faults(spec, self.with_faults(faults))?;
         let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(&spec), fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
         let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
-        let mut response = answer::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
+        let mut response = response::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
         if let Some(before) = &before {
             let after = entry.spec().as_ref();
-            answer::warn(&mut response, &given::blank_fields(info, &patch, before.as_ref(), spec.as_ref(), after));
+            response::warn(
+                &mut response,
+                &body_fields::blank_fields(info, &patch, before.as_ref(), spec.as_ref(), after),
+            );
         }
         Ok(response)
     }
 
     async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> Result<Response, ApiError> {
         check_id(&self.snapshot, Some(host.kind), &host.id)?;
-        let (module, faults) = with_body(self.size, move || given::decode_module(slot, content.root())).await?;
-        let module = given::without_faults(module, self.with_faults(faults))?;
+        let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
+        let module = body_fields::without_faults(module, self.with_faults(faults))?;
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
         let rendered = self.render_module(&snapshot, &host, slot)?.ok_or_else(|| not_found(&host.to_string()))?;
-        Ok(answer::resource(StatusCode::OK, &rendered))
+        Ok(response::resource(StatusCode::OK, &rendered))
     }
 
     fn get_module(&self, host: &Key, slot: &Slot) -> Result<Response, ApiError> {
@@ -374,7 +379,7 @@ impl ApiRequest<'_> {
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
-        answer::conditional(&self.headers, rendered)
+        response::conditional(&self.headers, rendered)
     }
 }
 

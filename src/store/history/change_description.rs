@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::recent::ChangeEvent;
+use super::change_window::ChangeEvent;
 use crate::{
     model::{
         Kind,

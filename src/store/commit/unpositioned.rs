@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{code::Code, operation::Author},
-    store::{Attempt, StoreError, engine::Hash, history::recent::ChangedResource},
+    store::{Attempt, StoreError, engine::Hash, history::change_window::ChangedResource},
 };
 
 /// A batch that is complete except for its place in the chain of hashes.

@@ -14,11 +14,12 @@ use tower::ServiceExt;
 use super::{
     App,
     access::{self, note_client},
-    access_floods::AccessFloods,
-    answer::REQUEST_ID,
+    access_log_limit::AccessFloods,
     drain,
     endpoint_paths::EndpointPaths,
-    guard, metrics, router,
+    guard, metrics,
+    response::REQUEST_ID,
+    router,
     security::note::SecurityNote,
 };
 use crate::store::ids_and_clock;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{answer::ApiError, endpoint::Endpoint};
+use super::{endpoint::Endpoint, response::ApiError};
 use crate::{
     model::{
         Kind,

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use super::super::auth::Caller;
-use crate::model::{
-    key_scope::KeyScope,
-    kind::https_edge::HttpsEdge,
-    module::{AnyModule, Slot},
-    resource::AnyResource,
-    secret::Secrets,
-    snapshot::{Entry, Snapshot},
+use crate::{
+    api::auth::Caller,
+    model::{
+        key_scope::KeyScope,
+        kind::https_edge::HttpsEdge,
+        module::{AnyModule, Slot},
+        resource::AnyResource,
+        secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
 };
 
 /// The resources whose secrets a caller sees.

@@ -10,7 +10,7 @@ use foldhash::HashMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Options, settled::SettledRun};
+use super::{Options, freshness::SettledRun};
 use crate::{
     lint,
     manifest::{

@@ -8,8 +8,8 @@ use crate::{
     model::{diagnostic::Diagnostic, digest_key::DigestKey, operation::Operation, snapshot::Snapshot},
     reconcile::{
         Options, Planned, Prepared,
-        remembered::{recall, remember},
-        settled::SettledRun,
+        freshness::SettledRun,
+        plan_cache::{recall, remember},
     },
     store::{engine::OnDisk, ids_and_clock},
 };

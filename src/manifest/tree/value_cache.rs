@@ -7,7 +7,7 @@ use std::{
 
 use foldhash::HashMap;
 
-use super::stamp::FileStamp;
+use super::file_stamp::FileStamp;
 use crate::model::secret::Secret;
 
 /// The most bytes of a value that is kept. Keys and certificates are smaller.

@@ -246,7 +246,7 @@ fn saved_calls(document: &str) -> Vec<String> {
 
 /// Counterexamples are kept beside the laws, and tried first.
 fn cases(cases: u32) -> ProptestConfig {
-    let kept = FileFailurePersistence::Direct("src/reconcile/laws/regressions.txt");
+    let kept = FileFailurePersistence::Direct("src/reconcile/properties/regressions.txt");
     ProptestConfig { failure_persistence: Some(Box::new(kept)), ..ProptestConfig::with_cases(cases) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{App, admission::WorkPlace, answer::ApiError, query};
+use super::{App, admission::WorkPlace, query, response::ApiError};
 use crate::{
     model::{
         code::Code,

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::recent::ChangedResource;
+use super::change_window::ChangedResource;
 use crate::{
     model::key::Key,
     store::{Store, StoreError},
