@@ -269,7 +269,8 @@ impl LastResolved {
         standing.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
     }
 
-    /// Whether edges consent to the same routes of others as before, and have no hostport that others had first (D103).
+    /// Whether edges consent to the same routes and certificates of others as before, and have no other hosts that these
+    /// concern: hostports that they had first (D103), or hosts that only their certificates cover (D112).
     fn concerns_nobody_else(
         &self,
         resources: &[(Desired, Arc<Declaration>)],
@@ -277,16 +278,24 @@ impl LastResolved {
         snapshot: &Snapshot,
         source: &str,
     ) -> bool {
-        let consents_alike = |wanted: &Desired| {
-            let earlier = self.desired.get(&wanted.key).and_then(edge_of);
-            edge_of(wanted).map(|edge| &edge.delegates_to) == earlier.map(|edge| &edge.delegates_to)
+        let meets_alike = |wanted: &Desired| {
+            let met = |edge: &HttpsEdge| {
+                (edge.delegates_to.clone(), edge.certificates_from.clone(), rules::passes_through(edge))
+            };
+            edge_of(wanted).map(met) == self.desired.get(&wanted.key).and_then(edge_of).map(met)
+        };
+        let has_others_certificates = || {
+            let mut certificates = snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX);
+            certificates.any(|entry| !entry.is_owned_by(source))
         };
         // Who had a hostport first also depends on what the store has.
         let touched = may_differ.iter().filter_map(|key| self.desired.get(key));
         let edges = resources.iter().map(|(wanted, _)| wanted).chain(touched);
-        resources.iter().all(|(wanted, _)| consents_alike(wanted))
+        resources.iter().all(|(wanted, _)| meets_alike(wanted))
             && (!tenancy::add_hostports(edges.clone(), snapshot)
-                || tenancy::hostport_faults(edges, snapshot, source, &|key| self.desired.contains_key(key)).is_empty())
+                || (!has_others_certificates()
+                    && tenancy::hostport_faults(edges, snapshot, source, &|key| self.desired.contains_key(key))
+                        .is_empty()))
     }
 
     /// Whether no edge that passes TLS through has a module that it cannot apply (D15), itself or in a route.

@@ -378,3 +378,34 @@ fn a_change_of_what_an_edge_requires_reaches_its_routes() {
     let kinds: Vec<Kind> = changes.iter().map(|change| change.key.kind).collect();
     assert_eq!(kinds, [Kind::HttpsEdge, Kind::HttpsEdgeRoute]);
 }
+
+#[test]
+fn a_certificate_of_another_source_that_is_no_longer_presented_is_told() {
+    let (theirs, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data");
+    for name in ["wildcard.pem", "wildcard.key.pem"] {
+        fs::copy(data.join(name), theirs.path().join(name)).unwrap();
+    }
+    let certificate = "apiVersion: edgewright/v1\nkind: TlsCertificate\nmetadata: {name: all}\n\
+                       spec: {certificate_pem: {from_file: wildcard.pem}, private_key_pem: {from_file: wildcard.key.pem}}\n";
+    fs::write(theirs.path().join("a.yaml"), certificate).unwrap();
+    let of_theirs = Options { source: "theirs".into(), ..options(theirs.path(), false) };
+    let planned = Prepared::load(of_theirs).plan(&Snapshot::default());
+    let operations = planned.plan.as_ref().map(|plan| plan.operations()).unwrap_or_default();
+    let snapshot = Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0;
+    let edge = |fields: &str| {
+        format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec: {{{fields}}}\n")
+    };
+    let other_host = "hostports: ['shop.example.org:443']";
+    for (before, after) in [
+        ("hostports: ['shop.example.com:443'], certificates_from: [theirs]", "hostports: ['shop.example.com:443']"),
+        (other_host, "hostports: ['shop.example.com:443']"),
+    ] {
+        fs::write(folder.path().join("a.yaml"), edge(before)).unwrap();
+        let first = Prepared::load_again(options(folder.path(), false), None);
+        assert!(!said(&first.plan(&snapshot)).contains("no certificate"), "{before}");
+        fs::write(folder.path().join("a.yaml"), edge(after)).unwrap();
+        let again = Prepared::load_again(options(folder.path(), false), Some(first)).plan(&snapshot);
+        assert!(said(&again).contains("no certificate of this source covers"), "{before}: {}", said(&again));
+    }
+}
