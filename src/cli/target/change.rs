@@ -50,7 +50,7 @@ pub(crate) enum ChangeTarget<C: StoreChange> {
         /// The store.
         store: Box<Store>,
         /// The last proposal.
-        proposed: Option<(Planned, C::Basis)>,
+        proposed: Option<Box<(Planned, C::Basis)>>,
     },
     /// A server.
     Server {
@@ -79,7 +79,7 @@ impl<C: StoreChange> ChangeTarget<C> {
             ChangeTarget::Store { store, proposed } => {
                 let (planned, basis) = change.plan(store)?;
                 let report = planned.report_with(C::COMMAND, detail);
-                *proposed = Some((planned, basis));
+                *proposed = Some(Box::new((planned, basis)));
                 Ok(report)
             }
             ChangeTarget::Server { client, outcome } => {
@@ -103,7 +103,7 @@ impl<C: StoreChange> ChangeTarget<C> {
     /// Returns the plan of the last proposal if it was made by this process.
     pub(crate) fn plan(&self) -> Option<&Plan> {
         match self {
-            ChangeTarget::Store { proposed: Some((planned, _)), .. } => planned.plan.as_ref(),
+            ChangeTarget::Store { proposed: Some(proposed), .. } => proposed.0.plan.as_ref(),
             _ => None,
         }
     }
@@ -113,9 +113,9 @@ impl<C: StoreChange> ChangeTarget<C> {
         match self {
             ChangeTarget::Store { store, proposed } => {
                 let current = store.snapshot().revision;
-                let Some((_, basis)) = proposed.take() else { return Ok(current) };
+                let Some(proposed) = proposed.take() else { return Ok(current) };
                 // No other process can have changed the store since.
-                let applied = during("Applying", || change.apply(store, &basis));
+                let applied = during("Applying", || change.apply(store, &proposed.1));
                 applied.map(|revision| revision.unwrap_or(current)).map_err(|error| {
                     let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
                     Failure {
