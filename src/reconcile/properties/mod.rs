@@ -244,7 +244,7 @@ fn saved_calls(document: &str) -> Vec<String> {
     operations.iter().map(|operation| operation["call"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Counterexamples are kept beside the laws, and tried first.
+/// Counterexamples are kept beside the properties, and tried first.
 fn cases(cases: u32) -> ProptestConfig {
     let kept = FileFailurePersistence::Direct("src/reconcile/properties/regressions.txt");
     ProptestConfig { failure_persistence: Some(Box::new(kept)), ..ProptestConfig::with_cases(cases) }
