@@ -137,7 +137,7 @@ pub(super) fn run(
     };
     let report = match done {
         Ok((planned, revision)) => run.report(planned, revision, in_sync),
-        Err(stop) => run.report_stop(stop),
+        Err(why) => run.report_not_applied(why),
     };
     let result = run.result(report);
     if !result.is_cut_short(&prepared.options) {
@@ -304,8 +304,8 @@ impl PlannedRun<'_> {
     }
 
     /// The report of a plan that is not applied.
-    fn report_stop(&self, stop: NotApplied) -> RunReport {
-        match stop {
+    fn report_not_applied(&self, why: NotApplied) -> RunReport {
+        match why {
             NotApplied::Invalid(planned) => RunReport::invalid(*planned),
             NotApplied::RolledBack => RunReport::RolledBack { commit: commit_of(&self.author) },
             NotApplied::Suspended(planned) => RunReport::Suspended(*planned),

@@ -42,13 +42,14 @@ pub(crate) use disk::{
     sidecar_files::{read_beside, set_aside, write_beside},
 };
 pub use error::{CommitError, Declined, StoreError};
-pub(crate) use history::change_description::OWNED_BY;
-pub(crate) use history::external_writes::Provenance;
 pub use history::past::PastError;
+pub(crate) use history::{change_description::OWNED_BY, external_writes::Provenance};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use log::frame::fuzzed as fuzzed_frame;
-pub(crate) use maintenance::rekey::{MasterChange, Rekeyed};
-pub(crate) use maintenance::scrub::RecordedTokens;
+pub(crate) use maintenance::{
+    rekey::{MasterChange, Rekeyed},
+    scrub::RecordedTokens,
+};
 pub(crate) use speculative::{NextState, Tried};
 
 use crate::model::{
