@@ -57,13 +57,15 @@ pub mod resources {
         module::{AnyModule, Slot},
         reference::Reference,
         resource::{AccessList, AnyResource, ViewContext},
-        secret::{MASK, Reading, Review, Secret, Secrets, Text},
-        secret_spans::SecretPlaces,
+        secrets::{
+            secret::{MASK, Reading, Review, Secret, Secrets, Text},
+            secret_spans::SecretPlaces,
+        },
         traffic::{Stage, Step},
     };
 
     // Rules.
-    pub use crate::model::fault::{Aim, Check, Fault, Faults, Path as FieldPath, Segment};
+    pub use crate::model::diagnostics::fault::{Aim, Check, Fault, Faults, Path as FieldPath, Segment};
 
     // Change.
     pub use crate::model::{
@@ -122,8 +124,10 @@ pub mod report {
     pub use crate::{
         lint::{LINTS, Level, Lint},
         model::{
-            code::{CodeInfo, REGISTRY as CODES},
-            diagnostic::{Cause, Name, Place, Severity, SourceFile},
+            diagnostics::{
+                code::{CodeInfo, REGISTRY as CODES},
+                diagnostic::{Cause, Name, Place, Severity, SourceFile},
+            },
             drift::{Drift, DriftState, FieldDrift},
         },
     };
@@ -201,45 +205,4 @@ pub mod storage {
 
     // Secrets at rest.
     pub use crate::store::seal::{Keyring, MasterKeySource};
-}
-
-pub mod server {
-    //! The management API over HTTP, and the loop that keeps a store in sync with a folder.
-    //!
-    //! [`router()`] returns an [`axum::Router`] that can be part of a larger application. [`bind()`] returns a server with
-    //! graceful shutdown.
-    //!
-    //! ```
-    //! use std::sync::Arc;
-    //!
-    //! use edgewright::{
-    //!     Store,
-    //!     server::{App, Settings, VERSION_HEADER, bind, router},
-    //! };
-    //!
-    //! let store = Arc::new(Store::open("memory:")?);
-    //! let server = bind("127.0.0.1:0")?;
-    //! let base_url = format!("http://{}", server.address()?);
-    //! let settings =
-    //!     Settings { base_url: base_url.clone(), saml_base_url: base_url, version_header: VERSION_HEADER.into() };
-    //! let router = router(App::new(store, settings).stopped_by(&server));
-    //! // Until Ctrl-C: `server.run(router, None)`.
-    //! server.run_until(router, async {})?;
-    //! # Ok::<(), Box<dyn std::error::Error>>(())
-    //! ```
-
-    // The API.
-    pub use crate::api::{
-        App, Server, Settings, VERSION_HEADER, bind,
-        endpoint::{Action, Endpoint, endpoints},
-        router,
-    };
-
-    // The loop.
-    pub use crate::reconcile::{
-        health::{Condition, Health, Reason, Status, Verdict},
-        report::RunReport,
-        source_handle::{LoopGuard, SourceHandle},
-        watch::follow,
-    };
 }

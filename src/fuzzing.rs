@@ -7,21 +7,26 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
-    LintLevels, Sent, SentFile,
-    api::{
-        body::{self, Limits},
-        hooks,
-    },
-    cel, cli,
+    LintLevels, Sent, SentFile, cli,
     filter::{self, Filter},
-    manifest::{format, schema},
-    model::{Kind, fault::Faults, node, redact::Redacted, secret::Secrets},
+    manifest::{format, load::schema},
+    model::{
+        Kind,
+        diagnostics::fault::Faults,
+        node,
+        secrets::{redact::Redacted, secret::Secrets},
+    },
     plan::{
         format::{Format, render},
         saved::SavedPlan,
     },
+    server::{
+        http::body::{self, Limits},
+        operations::hooks,
+    },
     store::fuzzed_frame,
-    validate, x509, xml,
+    syntax::{cel, x509, xml},
+    validate,
 };
 
 /// A property of any bytes.

@@ -128,18 +128,15 @@
 //!
 //! ## Layers
 //!
-//! `cli → api → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → {cel, x509, xml} →
-//! {background, text}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
-//! enforces this. All modules are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
+//! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
+//! background`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
+//! enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
-//! | `text` | Quoting of external text in messages | knows what the text is about |
-//! | `x509` | PEM, certificates and keys: parsing, and matching keys to certificates | knows resources |
-//! | `cel` | The syntax of CEL expressions, and their evaluation within bounds | knows resources |
-//! | `xml` | A streaming check for SAML metadata, within bounds | builds a tree, recurses |
+//! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
@@ -148,7 +145,7 @@
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
 //! | `reconcile` | A single run, a rollback, a transfer, the end of a source, and the loop of each followed source with its status, drift and suspension | prints |
-//! | `api` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
+//! | `server` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
 //! | `cli` | One file per command | has logic that another command needs |
 //!
 //! ## Core types
@@ -188,41 +185,39 @@
 //!
 //! ## Main flows
 //!
-//! The stages of a run are values in `src/reconcile/stages.rs`: load, resolve, judge, isolate, diff, try.
+//! The stages of a run are values in `src/reconcile/run/stages.rs`: load, resolve, judge, isolate, diff, try.
 //!
 //! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot →
 //!   `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one revision
-//!   with one history record. With `--server` the files go to `api::reconciliation`, which does the same on its own
+//!   with one history record. With `--server` the files go to `server::operations::reconciliation`, which does the same on its own
 //!   store, and also answers reviews of a folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain
 //!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`api::service`) → `api::endpoint_paths` →
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) → `server::http::endpoint_paths` →
 //!   the handler of the action → typed body (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
-//!   (`api::commit_executor`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
+//!   (`server::resources::commit_executor`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
 //!   are cached with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all
 //!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has changed
 //!   (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change nothing
-//!   (`reconcile::watch`). A remote repository is fetched into a mirror before the sync (`reconcile::fetch_schedule`, D88).
+//!   (`reconcile::sync_loop`). A remote repository is fetched into a mirror before the sync (`reconcile::sources::fetch_schedule`, D88).
 //! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
-//!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::drift`, D85).
+//!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::sync_loop::drift`, D85).
 //! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
 //!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::change_description`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
 //!   walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
-//! - **a request changes something**: `api::auth` finds the caller → `api::permission` decides with its role and scope (D101),
-//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `api::managed_resources` asks the sources that own what changes (D103).
+//! - **a request changes something**: `server::auth::authentication` finds the caller → `server::auth::permission` decides with its role and scope (D101),
+//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `server::resources::managed_resources` asks the sources that own what changes (D103).
 //! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges
 //!   consent to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
-//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
-//!   owned (`manifest::context`, D107).
-//! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::plan_cache`, D73).
+//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
+//!   owned (`manifest::resolve::context`, D107).
+//! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::run::plan_cache`, D73).
 
-mod api;
 mod background;
-mod cel;
 mod cli;
 mod facade;
 mod filter;
@@ -235,11 +230,10 @@ mod model;
 mod plan;
 mod reconcile;
 mod routing;
+pub mod server;
 mod store;
+mod syntax;
 mod tenancy;
-mod text;
-mod x509;
-mod xml;
 
 // The program.
 pub use cli::main;
@@ -251,9 +245,9 @@ pub use manifest::{
 };
 
 // Validation, planning and application.
-pub use model::{code::Code, diagnostic::Diagnostic};
+pub use model::diagnostics::{code::Code, diagnostic::Diagnostic};
 pub use plan::{Plan, safety::Budget};
-pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, cancel::Cancel, plan, validate};
+pub use reconcile::{ApplyError, LintLevels, Options, Planned, apply, plan, run::cancel::Cancel, validate};
 pub use tenancy::{Adoption, SourceScope};
 
 // State.
@@ -264,4 +258,4 @@ pub use store::Store;
 pub use routing::{Trace, TracedRequest, trace};
 
 // Everything else, by subject.
-pub use facade::{report, resources, server, storage};
+pub use facade::{report, resources, storage};

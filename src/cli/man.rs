@@ -9,7 +9,10 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::{Cli, CommandResult, Exit, Failure};
-use crate::model::{build, code::Code, diagnostic::Diagnostic};
+use crate::model::{
+    build,
+    diagnostics::{code::Code, diagnostic::Diagnostic},
+};
 
 /// Write the manual pages of all commands to a folder.
 #[derive(Debug, clap::Args)]

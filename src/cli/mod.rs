@@ -1,101 +1,53 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
-mod activation;
-mod age;
-mod backup;
-mod base;
-mod blame;
-mod check;
+pub(crate) mod access;
 mod completions;
 mod config;
-mod config_options;
-mod config_part;
-mod config_text;
-mod context;
-mod contexts;
-mod core_dumps;
-mod destination;
-mod destroy;
-mod diff;
-mod excerpt;
-mod explain;
-mod export;
-mod files_only;
-mod fmt;
-mod followed;
-mod found_file;
-mod get;
-mod given;
-mod guards;
-mod healthcheck;
-mod history;
-mod huge_pages;
-mod key_scope;
-mod keys;
-mod listen;
-mod local_log;
-mod log;
-mod login;
-mod logout;
+pub(crate) mod input;
+pub(crate) mod inspect;
 mod man;
-mod master_key;
-#[cfg(feature = "otlp")]
-mod otlp;
+pub(crate) mod manifests;
+pub(crate) mod operate;
 mod output;
-mod owners;
-mod progress;
-mod prompt;
-mod reconcile;
-mod reload;
-mod restore;
-mod resume;
-mod review;
-mod revision;
-mod rollback;
-mod schema;
-mod scrub;
-mod secret_days;
-mod security_log;
 mod serve;
-mod service_manager;
-mod show;
-mod source;
-mod status;
 mod store;
-mod store_args;
-mod store_change;
-mod store_or_server;
-mod suspend;
 mod target;
-mod trace;
-mod transfer;
-mod unset;
-mod usage;
-mod validate;
 
 use std::process::ExitCode;
-
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
-use config::Config;
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use config::fuzzed as fuzzed_configuration;
-use config_part::ConfigPart;
-use files_only::without_server;
-use found_file::CheckedOptions;
-use given::{CurrentContext, Given};
-use output::Output;
-use store_args::{StoreArgs, snapshot_of};
 
 use crate::{
     manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
     model::{
         build,
-        code::Code,
-        diagnostic::{Diagnostic, Name},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name},
+        },
         json::JsonError,
     },
     plan::report::Report,
     store::{StoreError, fault::faults},
+};
+use access::{context, keys, login, logout, owners, security_log};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
+use config::Config;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use config::fuzzed as fuzzed_configuration;
+pub(crate) use config::{found_file::CheckedOptions, part::ConfigPart};
+use input::{
+    empty_variables,
+    files_only::without_server,
+    option_origin::{CurrentContext, Given},
+    usage,
+};
+use inspect::{blame, export, get, history, status, trace};
+use manifests::{diff, explain, fmt, reconcile, schema, source_args, validate};
+use operate::{destroy, healthcheck, resume, rollback, suspend, transfer};
+use output::{Output, diagnostics};
+use serve::core_dumps;
+use store::{
+    backup, restore,
+    store_args::{StoreArgs, snapshot_of},
 };
 
 /// Reconciles an edge gateway with manifests in Git.
@@ -148,7 +100,7 @@ enum Command {
 
 /// An exit code (D31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exit {
+pub(crate) enum Exit {
     /// Done, or nothing to do.
     Done = 0,
     /// An error.
@@ -166,7 +118,7 @@ enum Exit {
 
 /// An error that ends a command, with its exit code.
 #[derive(Debug)]
-struct Failure {
+pub(crate) struct Failure {
     diagnostics: Vec<Diagnostic>,
     exit: Exit,
 }
@@ -215,7 +167,7 @@ pub fn main() -> ExitCode {
         return if has_outcome { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let exit = run().unwrap_or_else(|failure| {
-        show::diagnostics(&failure.diagnostics);
+        diagnostics::diagnostics(&failure.diagnostics);
         failure.exit
     });
     ExitCode::from(exit as u8)
@@ -224,7 +176,7 @@ pub fn main() -> ExitCode {
 fn run() -> CommandResult {
     let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
-    let command = of_one_program(unset::without_empty_variables(command));
+    let command = of_one_program(empty_variables::without_empty_variables(command));
     let matches = command.clone().try_get_matches();
     let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
@@ -337,7 +289,7 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 /// Writes the report of a command that cannot run because the configuration file is invalid. A program that reads the
 /// report must find the error, rather than nothing.
 fn report_unconfigured(failure: &Failure) {
-    let Ok(matches) = unset::without_empty_variables(Cli::command()).try_get_matches() else { return };
+    let Ok(matches) = empty_variables::without_empty_variables(Cli::command()).try_get_matches() else { return };
     let Some((name, arguments)) = matches.subcommand() else { return };
     let command = ["destroy", "diff", "plan", "reconcile", "rollback", "transfer", "validate"]
         .into_iter()
@@ -345,12 +297,12 @@ fn report_unconfigured(failure: &Failure) {
     let (Some(command), Some(output)) = (command, Output::for_programs(arguments)) else { return };
     let report = Report {
         command,
-        source: source::source_among(arguments),
+        source: source_args::source_among(arguments),
         diagnostics: failure.diagnostics.clone(),
         first_file: Some(Config::path().display().to_string()),
         ..Report::default()
     };
     if let Err(unwritten) = output.conclude(&report) {
-        show::diagnostics(&unwritten.diagnostics);
+        diagnostics::diagnostics(&unwritten.diagnostics);
     }
 }

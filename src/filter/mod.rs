@@ -8,19 +8,21 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    cel::{CelError, CelExpression, CelMeter, OBJ},
     model::{
         Kind,
         base_urls::Site,
-        code::Code,
         decode::list,
-        fault::{Fault, Path, nearest},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path, nearest},
+        },
+        json::unbounded,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::{Entry, Snapshot},
-        unbounded,
         view::{childless_json, view_json},
     },
+    syntax::cel::{CelError, CelExpression, CelMeter, OBJ},
 };
 
 /// The longest list of known words in a help.

@@ -9,8 +9,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::{
-    cel::CelShape,
     model::{Kind, resource::KindInfo, schema::definition_name},
+    syntax::cel::CelShape,
 };
 
 /// The most definitions inside each other; the response forms do not contain themselves.

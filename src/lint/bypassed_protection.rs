@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::{
-        fault::{Aim, Path},
+        diagnostics::fault::{Aim, Path},
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         resource::AnyResource,
@@ -26,7 +26,7 @@ use crate::{
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -15,12 +15,11 @@ use super::{
 };
 use crate::{
     model::{
-        fault::Path,
+        diagnostics::fault::Path,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
         rules,
     },
-    text::printable,
-    x509::SubjectAlternativeNames,
+    syntax::{text::printable, x509::SubjectAlternativeNames},
 };
 
 /// The lint.

@@ -5,8 +5,8 @@ use super::{
     duplicate_hostport::host_name,
 };
 use crate::{
-    model::{check::parse_hostport, kind::tls_certificate::TlsCertificate},
-    text::printable,
+    model::{diagnostics::check::parse_hostport, kind::tls_certificate::TlsCertificate},
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -1,7 +1,7 @@
 //! `cors-credentials`: CORS headers that browsers reject together.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -2,8 +2,8 @@
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
-    model::{fault::Path, kind::https_edge::HttpsEdge},
-    text::printable,
+    model::{diagnostics::fault::Path, kind::https_edge::HttpsEdge},
+    syntax::text::printable,
 };
 
 /// The lint.

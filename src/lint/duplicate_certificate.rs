@@ -4,7 +4,7 @@ use foldhash::HashMap;
 
 use super::{EstateView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
-    fault::Path,
+    diagnostics::fault::Path,
     key::Key,
     kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
 };

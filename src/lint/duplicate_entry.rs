@@ -15,13 +15,13 @@ use super::{
 use crate::{
     model::{
         Kind,
-        fault::Path,
+        diagnostics::fault::Path,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction},
         module::Slot,
-        secret::Secrets,
+        secrets::secret::Secrets,
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{
-    fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-    module::{
-        Module,
-        headers::{RequestHeaders, ResponseHeaders},
+use crate::{
+    model::{
+        diagnostics::fault::{Aim, Path},
+        kind::https_edge_route::HttpsEdgeRoute,
+        module::{
+            Module,
+            headers::{RequestHeaders, ResponseHeaders},
+        },
     },
+    syntax::text::printable,
 };
-use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -1,12 +1,13 @@
 //! `duplicate-hostport`: the same hostport on two edges.
 
-use crate::text::printable;
+use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
+use crate::{
+    model::{diagnostics::fault::Path, key::Key, kind::https_edge::HttpsEdge},
+    syntax::text::printable,
+};
 use std::{collections::hash_map::Entry, net::IpAddr};
 
 use foldhash::HashMap;
-
-use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
-use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
 
 pub(super) use crate::model::traffic::{host_name, host_port};
 

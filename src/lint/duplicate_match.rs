@@ -4,21 +4,20 @@
 //! count if it is the only one of the edge. A host alone matches every path, as the prefix `/` does, with either type.
 //! Everything else compares literally.
 
-use crate::text::printable;
-use std::collections::hash_map::Entry;
-
-use foldhash::{HashMap, HashMapExt as _};
-
 use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
 use crate::{
     model::{
-        fault::Path,
+        diagnostics::fault::Path,
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     },
     routing::selector::Selector,
+    syntax::text::printable,
 };
+use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -4,7 +4,7 @@
 
 use super::{EstateView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
-    fault::Path,
+    diagnostics::fault::Path,
     key::Key,
     kind::ip_restriction::{IpRestriction, Traffic},
 };

@@ -1,13 +1,14 @@
 //! `email-not-lowercase`: an email address or domain that matches no user.
 
-use crate::text::printable;
-use std::collections::HashMap;
-
 use super::{
     EdgeView, Findings, Level, Lint, LintCheck, Subject,
     email_format::{is_address, is_domain},
 };
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::{
+    model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute},
+    syntax::text::printable,
+};
+use std::collections::HashMap;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

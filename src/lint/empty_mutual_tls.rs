@@ -1,7 +1,7 @@
 //! `empty-mutual-tls`: client certificates that no authority can have issued.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{fault::Path, kind::https_edge::HttpsEdge};
+use crate::model::{diagnostics::fault::Path, kind::https_edge::HttpsEdge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

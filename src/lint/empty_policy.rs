@@ -1,13 +1,15 @@
 //! `empty-policy`: a policy without actions.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{
-    fault::Path,
-    key::Key,
-    kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
-    module::policies::{EndpointPolicy, Policies},
+use crate::{
+    model::{
+        diagnostics::fault::Path,
+        key::Key,
+        kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
+        module::policies::{EndpointPolicy, Policies},
+    },
+    syntax::text::printable,
 };
-use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

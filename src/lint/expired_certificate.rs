@@ -12,7 +12,7 @@ use crate::{
         key::Key,
         kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
     },
-    x509::Link,
+    syntax::x509::Link,
 };
 
 /// The lint.

@@ -1,7 +1,7 @@
 //! `hop-by-hop-header`: a header that the gateway controls.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_header::headers};
-use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{diagnostics::fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -4,7 +4,7 @@
 //! signature algorithm cannot be verified, matching issuer and subject names are enough.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{model::kind::tls_certificate::TlsCertificate, x509};
+use crate::{model::kind::tls_certificate::TlsCertificate, syntax::x509};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

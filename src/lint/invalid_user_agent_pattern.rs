@@ -5,8 +5,10 @@ use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
-    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN},
-    text::printable,
+    model::{
+        diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN,
+    },
+    syntax::text::printable,
 };
 
 /// The lint.

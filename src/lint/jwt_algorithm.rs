@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::{
-    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, suggestions::Suggestions},
-    text::printable,
+    model::{
+        diagnostics::{fault::Path, suggestions::Suggestions},
+        kind::https_edge_route::HttpsEdgeRoute,
+    },
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -5,14 +5,15 @@
 use std::collections::HashMap;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject, faultless::FaultlessModules};
-use crate::model::{
-    check::is_token,
-    fault::Path,
-    key::Key,
-    kind::https_edge_route::HttpsEdgeRoute,
-    module::jwt_validation::{JwtValidation, Token, TokenMethod},
+use crate::{
+    model::{
+        diagnostics::{check::is_token, fault::Path},
+        key::Key,
+        kind::https_edge_route::HttpsEdgeRoute,
+        module::jwt_validation::{JwtValidation, Token, TokenMethod},
+    },
+    syntax::text::printable,
 };
-use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

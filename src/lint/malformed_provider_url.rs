@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, faultless::FaultlessModules};
 use crate::model::{
-    fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
+    diagnostics::fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
 };
 
 /// The lint.

@@ -15,10 +15,12 @@ use crate::{
     background::give_way,
     model::{
         desired::Desired,
-        fault::{Aim, Path, Segment},
+        diagnostics::{
+            fault::{Aim, Path, Segment},
+            suggestions::Suggestions,
+        },
         key::Key,
         snapshot::Entry,
-        suggestions::Suggestions,
     },
 };
 pub(crate) use memo::LintMemo;

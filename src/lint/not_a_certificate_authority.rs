@@ -4,7 +4,7 @@
 use super::{EdgeView, Findings, Level, Lint, LintCheck, expired_certificate::chains};
 use crate::{
     model::kind::tls_certificate::TlsCertificate,
-    x509::{self, Link},
+    syntax::x509::{self, Link},
 };
 
 /// The lint.

@@ -6,7 +6,7 @@ use super::{
     EdgeView, Findings, Level, Lint, LintCheck, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished,
 };
 use crate::model::{
-    fault::{Aim, Path},
+    diagnostics::fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
 };
 

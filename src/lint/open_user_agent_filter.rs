@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
-    fault::{Aim, Path},
+    diagnostics::fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
 };
 

@@ -10,14 +10,14 @@ use foldhash::{HashMap, HashMapExt as _};
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::{
     model::{
-        fault::Path,
+        diagnostics::fault::Path,
         id::Id,
         key::Key,
         kind::https_edge_route::{HttpsEdgeRoute, MatchType},
         rules,
     },
     routing::selector::Selector,
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_hostport::host_port};
 use crate::{
     model::{
-        fault::Path,
+        diagnostics::fault::Path,
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -15,7 +15,7 @@ use crate::{
         rules,
     },
     routing::table::{KnownRoute, RouteTable},
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -7,7 +7,7 @@ use super::{
     oidc_incomplete::is_https_url,
 };
 use crate::model::{
-    fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
+    diagnostics::fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
 };
 
 /// The lint.

@@ -12,11 +12,13 @@ use super::{
     empty_policy::placed_policies,
     policy_condition::{cidr_fault, is_range, pattern_fault},
 };
-use crate::model::{
-    fault::{Aim, Path},
-    key::Key,
+use crate::{
+    model::{
+        diagnostics::fault::{Aim, Path},
+        key::Key,
+    },
+    syntax::text::printable,
 };
-use crate::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

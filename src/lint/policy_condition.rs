@@ -14,9 +14,9 @@ use std::{
 
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
-use self::infer::{ConditionFault, ConditionJudge};
 use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
-use crate::{cel, model::module::user_agent_filter::LONGEST_PATTERN};
+use crate::{model::module::user_agent_filter::LONGEST_PATTERN, syntax::cel};
+use infer::{ConditionFault, ConditionJudge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -259,7 +259,7 @@ mod tests {
             x == 1 ? 'a' == y : false
             1 == 1.0 || [] == a"#;
         for good in good.lines() {
-            assert!(crate::cel::check(good).is_ok(), "{good}");
+            assert!(crate::syntax::cel::check(good).is_ok(), "{good}");
             assert!(faults_of(good).is_empty(), "{good}: {:?}", faults_of(good));
         }
     }

@@ -4,7 +4,7 @@
 use super::{
     EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies, policy_condition::uses_variable,
 };
-use crate::text::printable;
+use crate::syntax::text::printable;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

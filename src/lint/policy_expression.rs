@@ -2,13 +2,11 @@
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
-    cel,
     model::{
-        fault::Path,
+        diagnostics::{fault::Path, suggestions::Suggestions},
         kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
-        suggestions::Suggestions,
     },
-    text::printable,
+    syntax::{cel, text::printable},
 };
 
 /// The lint.

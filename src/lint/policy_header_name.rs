@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
-use crate::model::{check::is_token, fault::Aim};
-use crate::text::printable;
+use crate::{
+    model::diagnostics::{check::is_token, fault::Aim},
+    syntax::text::printable,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -3,8 +3,10 @@
 use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
-use crate::text::printable;
+use crate::{
+    model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute},
+    syntax::text::printable,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -4,8 +4,7 @@
 //! are routes with an inbound policy whose action is not `log`, because any other action may respond by itself.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
-use crate::text::printable;
+use crate::{model::kind::https_edge_route::HttpsEdgeRoute, syntax::text::printable};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

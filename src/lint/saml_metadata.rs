@@ -3,7 +3,7 @@
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{key::Key, kind::https_edge_route::HttpsEdgeRoute},
-    xml::MetadataFacts,
+    syntax::xml::MetadataFacts,
 };
 
 /// The lint.

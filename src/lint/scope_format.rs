@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
-    model::{fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute},
-    text::printable,
+    model::{diagnostics::fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute},
+    syntax::text::printable,
 };
 
 /// The lint.

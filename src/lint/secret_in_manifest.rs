@@ -1,7 +1,7 @@
 //! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
 use super::{Findings, Level, Lint, LintCheck, ManifestsView};
-use crate::model::fault::{Path, Segment};
+use crate::model::diagnostics::fault::{Path, Segment};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -3,7 +3,7 @@
 //! Final line breaks of a file do not count: they are removed when the file is read (D28).
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -2,7 +2,7 @@
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
 use crate::model::{
-    fault::Path,
+    diagnostics::fault::Path,
     kind::https_edge_route::HttpsEdgeRoute,
     module::{Module, oauth::Oauth, oidc::Oidc, saml::Saml},
 };

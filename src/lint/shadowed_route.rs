@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     model::{
-        fault::Path,
+        diagnostics::fault::Path,
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -27,7 +27,7 @@ use crate::{
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
-    model::{fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::oauth::is_github_slug},
-    text::printable,
+    model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::oauth::is_github_slug},
+    syntax::text::printable,
 };
 
 /// The lint.

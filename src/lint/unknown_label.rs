@@ -1,8 +1,10 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
 use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
-use crate::model::fault::{Aim, Path};
-use crate::text::printable;
+use crate::{
+    model::diagnostics::fault::{Aim, Path},
+    syntax::text::printable,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

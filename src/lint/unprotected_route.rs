@@ -3,8 +3,10 @@
 //! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{fault::Aim, kind::https_edge_route::HttpsEdgeRoute, resource::AnyResource};
-use crate::text::printable;
+use crate::{
+    model::{diagnostics::fault::Aim, kind::https_edge_route::HttpsEdgeRoute, resource::AnyResource},
+    syntax::text::printable,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

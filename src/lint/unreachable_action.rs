@@ -5,8 +5,8 @@ use super::{
     policy_condition::is_always_true, policy_direction::is_misplaced,
 };
 use crate::{
-    model::{fault::Path, key::Key, module::policies::EndpointAction},
-    text::printable,
+    model::{diagnostics::fault::Path, key::Key, module::policies::EndpointAction},
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -3,7 +3,7 @@
 use super::{EdgeView, Findings, Level, Lint, LintCheck, unserved_host::is_regex};
 use crate::{
     model::kind::https_edge_route::{HttpsEdgeRoute, MatchType},
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     model::{Kind, key::Key, rules},
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -13,13 +13,12 @@ use super::{
 };
 use crate::{
     model::{
-        check::parse_hostport,
-        fault::Path,
+        diagnostics::{check::parse_hostport, fault::Path},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

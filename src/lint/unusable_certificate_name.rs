@@ -1,7 +1,7 @@
 //! `unusable-certificate-name`: a wildcard name in a certificate that no client accepts.
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{model::kind::tls_certificate::TlsCertificate, text::printable};
+use crate::{model::kind::tls_certificate::TlsCertificate, syntax::text::printable};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -4,7 +4,7 @@ use foldhash::HashSet;
 
 use super::{EstateView, Findings, Level, Lint, LintCheck};
 use crate::model::{
-    fault::{Aim, Path},
+    diagnostics::fault::{Aim, Path},
     kind::{certificate_authority::CertificateAuthority, https_edge::HttpsEdge},
 };
 

@@ -2,7 +2,7 @@
 
 use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::model::{
-    fault::{Aim, Path},
+    diagnostics::fault::{Aim, Path},
     kind::https_edge_route::HttpsEdgeRoute,
 };
 

@@ -1,7 +1,7 @@
 //! `unused-module-set`: a module set that no route uses.
 
 use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
-use crate::model::fault::{Aim, Path};
+use crate::model::diagnostics::fault::{Aim, Path};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -8,7 +8,7 @@ use crate::{
         kind::https_edge_route::HttpsEdgeRoute,
         module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET},
     },
-    x509::is_ecdsa_public_key,
+    syntax::x509::is_ecdsa_public_key,
 };
 
 /// The lint.

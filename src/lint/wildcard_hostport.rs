@@ -1,13 +1,14 @@
 //! `wildcard-hostport`: a hostport that another edge's wildcard covers.
 
-use crate::text::printable;
-use foldhash::HashMap;
-
 use super::{
     Findings, HostView, Level, Lint, LintCheck, Subject,
     duplicate_hostport::{host_port, wildcard_over},
 };
-use crate::model::{fault::Path, key::Key, kind::https_edge::HttpsEdge};
+use crate::{
+    model::{diagnostics::fault::Path, key::Key, kind::https_edge::HttpsEdge},
+    syntax::text::printable,
+};
+use foldhash::HashMap;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -8,14 +8,14 @@ use super::{EdgeView, Findings, Level, Lint, LintCheck};
 use crate::{
     model::{
         Kind,
+        diagnostics::fault::Path,
         external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
-        fault::Path,
         id::Id,
         key::Key,
         kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge},
         module::{backend::Backend, ip_restriction::EndpointIpRestriction},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The lint.

@@ -3,37 +3,18 @@
 //! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
 //! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
 
-mod context;
-mod cycles;
-mod declaration;
-mod document;
 pub(crate) mod export;
-mod findings;
-mod foreign_files;
 pub(crate) mod format;
-mod identity;
-mod kinds;
-pub(crate) mod limits;
-mod module_set_origin;
-mod origin;
-mod reader;
+pub(crate) mod load;
 pub(crate) mod resolve;
-mod resolved_specs;
-pub(crate) mod schema;
-mod scope;
-mod source_map;
-pub(crate) mod syntax;
 #[cfg(test)]
 mod tests;
-mod transfer;
 pub(crate) mod tree;
-mod unknown_values;
-mod values;
 
-pub(crate) use context::with_source;
-pub(crate) use declaration::Origins;
-pub use origin::ManifestFile;
-pub(crate) use origin::Origin;
+pub(crate) use load::declaration::Origins;
+pub(crate) use resolve::context::with_source;
+pub use resolve::origin::ManifestFile;
+pub(crate) use resolve::origin::Origin;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,19 +27,20 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 
 use crate::{
     background::give_way,
-    model::{
+    model::diagnostics::{
         code::Code,
         diagnostic::{Cause, Diagnostic, Name, sort},
     },
 };
-use context::SourceContext;
-use declaration::{Declared, ModuleSet};
-use findings::FileFindings;
-use foreign_files::foreign_file;
-use reader::declare;
+use load::{
+    declaration::{Declared, ModuleSet},
+    document,
+    findings::FileFindings,
+    reader::declare,
+    values::{Taken, Values},
+};
+use resolve::{context::SourceContext, foreign_files::foreign_file, unknown_values::AssumedNames};
 use tree::{NotedFile, Tree, changed_while_read, in_context};
-use unknown_values::AssumedNames;
-use values::{Taken, Values};
 
 /// The loaded manifests.
 #[derive(Debug, Default)]

@@ -14,18 +14,20 @@ use std::{
 
 use super::{
     ManifestFile, load,
+    load::schema::fields,
     resolve::{ResolveOptions, resolve},
-    schema::fields,
     tree::{Disk, NotedFile, Tree},
 };
 use crate::{
     lint::{self, World},
     model::{
         Kind,
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-        fault::Fault,
-        redact::Redacted,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name},
+            fault::Fault,
+        },
+        secrets::redact::Redacted,
         snapshot::Snapshot,
     },
 };

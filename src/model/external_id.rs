@@ -3,13 +3,15 @@
 //! certainly none.
 
 use super::{
-    check::is_address,
-    code::Code,
-    fault::{Fault, Faults},
+    diagnostics::{
+        check::is_address,
+        code::Code,
+        fault::{Fault, Faults},
+    },
     id::is_opaque_id,
     kind::Kind,
 };
-use crate::text::{has_token, printable};
+use crate::syntax::text::{has_token, printable};
 
 /// A kind of resource that another service owns (D20).
 pub(crate) struct ExternalKind {

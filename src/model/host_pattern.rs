@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 
-use super::{check::parse_hostport, code::Code, fault::Fault, traffic::host_name};
-use crate::text::printable;
+use super::{
+    diagnostics::{check::parse_hostport, code::Code, fault::Fault},
+    traffic::host_name,
+};
+use crate::syntax::text::printable;
 
 /// Checks a pattern: a DNS name, also with `*.` before it, or an IP address.
 pub(crate) fn check_host_pattern(text: &str) -> Result<(), Fault> {

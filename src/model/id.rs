@@ -14,7 +14,7 @@ use arcstr::ArcStr;
 use blake3::hazmat::{ContextKey, HasherExt as _, hash_derive_key_context};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::has_token;
+use crate::syntax::text::has_token;
 use head::IdHead;
 
 /// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.

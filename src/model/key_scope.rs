@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Kind,
-    code::Code,
-    fault::{Check, Fault, Faults, nearest},
+    diagnostics::{
+        code::Code,
+        fault::{Check, Fault, Faults, nearest},
+    },
     host_pattern::{check_host_pattern, covers_hosts},
     kind::owner::Role,
     network::Network,
 };
-use crate::text::printable;
+use crate::syntax::text::printable;
 
 /// What stands for every source or kind.
 const ALL: &str = "*";

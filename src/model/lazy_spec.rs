@@ -18,15 +18,16 @@ use zeroize::Zeroizing;
 
 use super::{
     Kind,
-    code::Code,
-    fault::{Fault, Faults},
+    diagnostics::{
+        code::Code,
+        fault::{Fault, Faults},
+    },
     json::JsonError,
     key::Key,
     module::{AnyModule, SharedModule, Slot},
     reference::Reference,
     resource::{AccessList, AnyResource, ViewContext},
-    secret::Secrets,
-    secret_spans::SecretPlaces,
+    secrets::{secret::Secrets, secret_spans::SecretPlaces},
 };
 
 /// A blake3 hash of a Spec's stored form.

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::{
     Kind,
-    fault::hidden_tokens,
+    diagnostics::fault::hidden_tokens,
     id::Id,
     json::JsonError,
     key::Key,
     module::{AnyModule, Slot},
     resource::AnyResource,
-    secret::{Secret, Secrets},
+    secrets::secret::{Secret, Secrets},
 };
-use crate::text::escaped;
+use crate::syntax::text::escaped;
 
 /// The source of resources that a run uses as context, in a state without a store (D107). No source can have this name.
 pub(crate) const CONTEXT_OWNER: &str = "(context)";

@@ -9,18 +9,19 @@ use serde_json::{Map, Value, json};
 
 use super::{
     base_urls::Site,
-    check,
     decode::{Decoded, ValueSource, decode_request, decode_with},
-    fault::{Check, Faults, Path},
-    json::{self, JsonError},
+    diagnostics::{
+        check,
+        fault::{Check, Faults, Path},
+    },
+    json::{self, JsonError, unbounded},
     key::Key,
     kind::{Kind, KindFacts},
     module::{AnyModule, SharedModule, Slot, switch::advised},
     node::Node,
     reference::Reference,
     schema::Constraint,
-    secret::Secrets,
-    unbounded,
+    secrets::secret::Secrets,
 };
 
 /// The room for a response form from the start. Most fit: every field is in it, also those that are not set.
@@ -430,7 +431,7 @@ mod tests {
         kind::{https_edge_route::HttpsEdgeRoute, tls_certificate::TlsCertificate},
         module::saml::Saml,
         node::Tape,
-        secret::Text,
+        secrets::secret::Text,
     };
 
     fn described<R: Resource>(before: &R, description: &str) -> R {

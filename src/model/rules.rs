@@ -6,8 +6,10 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 
 use super::{
     Kind,
-    code::Code,
-    fault::{Aim, Fault, Path},
+    diagnostics::{
+        code::Code,
+        fault::{Aim, Fault, Path},
+    },
     key::Key,
     key_scope::KeyScope,
     kind::{

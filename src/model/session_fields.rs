@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::{
+use super::diagnostics::{
     check::is_token,
     code::Code,
     fault::{Fault, Faults},
 };
-use crate::text::printable;
+use crate::syntax::text::printable;
 
 /// The default prefix of session cookie names (D14).
 pub(crate) const COOKIE_PREFIX: &str = "edgewright.";

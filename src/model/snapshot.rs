@@ -20,14 +20,14 @@ use jiff::Timestamp;
 
 use super::{
     Kind,
-    fault::Fault,
+    diagnostics::fault::Fault,
     id::Id,
     key::Key,
     kind::api_key::ApiKey,
     lazy_spec::LazySpec,
     operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
-    secret::Secret,
+    secrets::secret::Secret,
 };
 pub(crate) use restore::Restoring;
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use http::Uri;
 
-use super::check::parse_hostport;
+use super::diagnostics::check::parse_hostport;
 
 /// A client's request.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use super::{
     base_urls::Site,
     json::JsonError,
     resource::{ViewChild, ViewContext},
-    secret::Secrets,
+    secrets::secret::Secrets,
     snapshot::{Entry, Snapshot},
 };
 

@@ -9,13 +9,11 @@ use super::{
 };
 use crate::{
     model::{
-        code::Code,
-        diagnostic::Diagnostic,
-        fault::nearest,
+        diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
         key::Key,
         snapshot::{Entry, Snapshot},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the name of the source" };

@@ -23,9 +23,8 @@ use crate::{
     background::give_way,
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        diagnostic::Diagnostic,
+        diagnostics::{code::Code, diagnostic::Diagnostic},
         id::Id,
         key::Key,
         kind::{api_key::ApiKey, owner::Owner},

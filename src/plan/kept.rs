@@ -16,8 +16,8 @@ use crate::{
         operation::Claim,
         snapshot::{Entry, Snapshot},
     },
+    syntax::text::{printable, printable_path},
     tenancy::certificates::depends_on,
-    text::{printable, printable_path},
 };
 
 /// The most users that a warning names.
@@ -148,7 +148,7 @@ mod tests {
             module::mutual_tls::MutualTls,
             operation::Operation,
             resource::AnyResource,
-            secret::{Secret, Text},
+            secrets::secret::{Secret, Text},
         },
         plan::{Plan, diff, safety::Budget},
     };

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{
         Kind,
-        diagnostic::Diagnostic,
+        diagnostics::diagnostic::Diagnostic,
         drift::{Drift, DriftState},
         id::Id,
         key::Key,

@@ -17,7 +17,7 @@ use crate::{
         resource::AnyResource,
         snapshot::Snapshot,
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// What restricts access, by its sort: a login that takes the place of another one opens nothing.

@@ -16,7 +16,7 @@ use crate::{
         json::JsonError,
         operation::Operation,
         resource::AnyResource,
-        secret::{Review, Secrets},
+        secrets::secret::{Review, Secrets},
     },
 };
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     model::{drift::Drift, json::JsonError},
-    text::escaped,
+    syntax::text::escaped,
 };
 
 /// How many changes one thread renders at once.

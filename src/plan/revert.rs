@@ -4,8 +4,6 @@ mod owners;
 
 use std::sync::Arc;
 
-use self::owners::FormerOwners;
-
 use super::{
     Change, Effect, Plan,
     calls::{changes, deletion},
@@ -14,12 +12,12 @@ use super::{
 };
 use crate::model::{
     Kind,
-    code::Code,
-    diagnostic::Diagnostic,
+    diagnostics::{code::Code, diagnostic::Diagnostic},
     key::Key,
     operation::{Claim, Operation},
     snapshot::{Entry, Snapshot},
 };
+use owners::FormerOwners;
 
 const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the revision" };
 const OF_STORE: CountedResources = CountedResources { of: "the store", check: "check the revision" };

@@ -12,7 +12,7 @@ use super::Plan;
 use crate::model::{
     desired::Desired,
     json::{self, JsonError},
-    secret::Secrets,
+    secrets::secret::Secrets,
 };
 
 /// The format that this version writes and reads.

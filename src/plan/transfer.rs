@@ -9,15 +9,13 @@ use super::{Change, Effect, Plan, diff::transfer_notes};
 use crate::{
     model::{
         Kind,
-        code::Code,
-        diagnostic::Diagnostic,
-        fault::nearest,
+        diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
         id::Id,
         key::Key,
         operation::{Claim, Operation},
         snapshot::{Entry, Snapshot},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// Resources that move to another source.

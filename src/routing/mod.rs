@@ -9,12 +9,9 @@ pub(crate) mod table;
 use std::{cmp::Reverse, fmt, net::Ipv6Addr, sync::Arc};
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
-pub use passage::Passage;
-use selector::{Rank, Selector};
-
 use crate::model::{
     Kind,
-    check::parse_hostport,
+    diagnostics::check::parse_hostport,
     key::Key,
     kind::{
         https_edge::HttpsEdge,
@@ -25,6 +22,8 @@ use crate::model::{
     snapshot::{Entry, Snapshot},
     traffic::bare_host,
 };
+pub use passage::Passage;
+use selector::{Rank, Selector};
 
 /// A resource in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]

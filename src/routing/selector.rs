@@ -2,7 +2,7 @@
 
 use super::{HostRank, RouteDecision, rank_host};
 use crate::model::{
-    check::parse_hostport,
+    diagnostics::check::parse_hostport,
     kind::https_edge_route::{HttpsEdgeRoute, MatchType},
     traffic::host_name,
 };

@@ -31,8 +31,8 @@ use super::{
     speculative::NextState,
 };
 use crate::{
-    model::{code::Code, key::Key, operation::Author, snapshot::Snapshot},
-    text::without_tokens,
+    model::{diagnostics::code::Code, key::Key, operation::Author, snapshot::Snapshot},
+    syntax::text::without_tokens,
 };
 
 /// The changes of a revision from which on freeing the one before it, and writing the revision, take long.

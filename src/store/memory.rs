@@ -13,7 +13,7 @@ use super::{
     history::stories::OpenStories,
     ids_and_clock,
 };
-use crate::model::code::Code;
+use crate::model::diagnostics::code::Code;
 
 /// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {

@@ -53,7 +53,7 @@ pub(crate) use maintenance::{
 pub(crate) use speculative::{NextState, Tried};
 
 use crate::model::{
-    code::Code,
+    diagnostics::code::Code,
     operation::{Author, Operation},
     snapshot::Snapshot,
 };
@@ -222,8 +222,10 @@ impl Store {
         match address.to_str() {
             Some(MEMORY) => Self::over(Arc::new(memory::MemoryEngine::default()), retention, stay),
             Some(url) if url.contains("://") => {
-                let message =
-                    format!("no engine can open `{}`: the address of a store is a folder", crate::text::printable(url));
+                let message = format!(
+                    "no engine can open `{}`: the address of a store is a folder",
+                    crate::syntax::text::printable(url)
+                );
                 Err(StoreError::new(Code::StoreFailed, message))
             }
             _ => Self::over(Arc::new(FolderEngine::open(address, stay, source)?), retention, stay),

@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use super::{Store, StoreError, commit::header::Retention, engine::Query, ids_and_clock};
 use crate::{
     background::give_way,
-    model::{code::Code, id::Id, operation::Author},
+    model::{diagnostics::code::Code, id::Id, operation::Author},
 };
 
 /// An owner can fill one of so many parts of the history within [`DAY`].

@@ -9,9 +9,11 @@ use std::{
 use crate::{
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        fault::{Fault, Path},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
@@ -20,7 +22,7 @@ use crate::{
         snapshot::{Entry, Snapshot},
         traffic::{host_name, host_port},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The port of plain HTTP, where no edge terminates TLS.

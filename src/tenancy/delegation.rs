@@ -10,9 +10,11 @@ use super::{certificates::unpresented, hostports::hostport_faults};
 use crate::{
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        fault::{Fault, Path},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
         id::Id,
         key::Key,
         kind::{
@@ -22,11 +24,11 @@ use crate::{
         module::{AnyModule, SharedModule, Slot},
         operation::CONTEXT_OWNER,
         resource::AnyResource,
-        secret::{Secrets, is_unknown},
+        secrets::secret::{Secrets, is_unknown},
         snapshot::{Entry, Snapshot},
     },
     routing::selector::Selector,
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The path prefix that stands for a whole edge, with its hostports.

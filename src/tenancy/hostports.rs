@@ -9,16 +9,18 @@ use crate::{
     background::give_way,
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        fault::{Fault, Path},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::CONTEXT_OWNER,
         snapshot::{Entry, Snapshot},
         traffic::host_port,
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// A host in its normal form, and a port.

@@ -14,9 +14,11 @@ use super::{
 use crate::{
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        fault::{Fault, Path},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
         id::Id,
         key::Key,
         key_scope::KeyScope,
@@ -25,7 +27,7 @@ use crate::{
         rules,
         snapshot::{Entry, Snapshot},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// What stands for every kind in the scope of a key.

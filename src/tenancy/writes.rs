@@ -3,7 +3,7 @@
 use super::{delegation::HostEdge, hostports};
 use crate::model::{
     Kind,
-    fault::{Fault, Path},
+    diagnostics::fault::{Fault, Path},
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     operation::Operation,
     snapshot::{Entry, Snapshot},

@@ -5,11 +5,15 @@ use std::collections::HashMap;
 
 use super::client::{ApiClient, MissingResponse, foreign_response, is_turned_away, no_response, refused};
 use crate::{
-    api::planned_change::ChangeRun,
-    cli::{Exit, Failure, StoreArgs, progress::during},
-    model::{code::Code, diagnostic::Diagnostic, json::JsonError, operation::Author},
+    cli::{Exit, Failure, StoreArgs, output::progress::during},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        json::JsonError,
+        operation::Author,
+    },
     plan::{Plan, format::json::Item, outline::Detail, report::Report},
     reconcile::{ApplyError, Planned},
+    server::operations::planned_change::ChangeRun,
     store::{Attempt, CommitError, Store, commit::header::Outcome},
 };
 

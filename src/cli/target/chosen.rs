@@ -7,13 +7,13 @@ use super::{
     credentials::Credentials,
 };
 use crate::{
-    api::VERSION_HEADER,
     cli::{
         Failure,
-        contexts::{Contexts, ServerContext, announce, context_name},
-        given::{CurrentContext, Given},
+        access::contexts::{Contexts, ServerContext, announce, context_name},
+        input::option_origin::{CurrentContext, Given},
     },
-    model::{code::Code, diagnostic::Diagnostic},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    server::VERSION_HEADER,
 };
 
 /// The server that a command works through.

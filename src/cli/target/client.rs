@@ -14,9 +14,12 @@ use ureq::Agent;
 
 use super::credentials::{Credentials, TOKEN};
 use crate::{
-    api::http_client,
     cli::{Exit, Failure},
-    model::{code::Code, diagnostic::Diagnostic, secret::Secret},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        secrets::secret::Secret,
+    },
+    server::notify::http_client,
 };
 
 /// The connect timeout.

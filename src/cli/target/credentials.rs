@@ -5,12 +5,15 @@ use std::{fs, path::Path};
 use ureq::tls::RootCerts;
 
 use crate::{
-    api::http_client,
     cli::{
         Failure,
-        contexts::{ContextToken, ServerContext},
+        access::contexts::{ContextToken, ServerContext},
     },
-    model::{code::Code, diagnostic::Diagnostic, secret::Secret},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        secrets::secret::Secret,
+    },
+    server::notify::http_client,
     store::seal::command::output_of,
 };
 

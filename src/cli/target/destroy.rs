@@ -2,17 +2,17 @@
 
 use super::change::StoreChange;
 use crate::{
-    api::sources::destroy::DestroyRequest,
-    cli::{Failure, progress::during},
+    cli::{Failure, output::progress::during},
     model::{
-        code::Code,
+        diagnostics::code::Code,
         json::{self, JsonError},
         key::segment,
         operation::Author,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::Snapshot,
     },
-    reconcile::{ApplyError, Planned, destroy::Destroy},
+    reconcile::{ApplyError, Planned, run::destroy::Destroy},
+    server::operations::sources::destroy::DestroyRequest,
     store::Store,
 };
 

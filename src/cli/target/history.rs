@@ -10,16 +10,15 @@ use super::{
     pages::Pages,
 };
 use crate::{
-    api::history::{
-        document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
-        parameters_of,
-    },
     cli::Failure,
     model::{
-        code::Code,
-        diagnostic::Name,
+        diagnostics::{code::Code, diagnostic::Name},
         id::Id,
         operation::{Author, CommitAuthor},
+    },
+    server::operations::history::{
+        document::{HistoryAuthor, HistoryEntry, HistoryItem, HistoryResource, PATH},
+        parameters_of,
     },
     store::{
         commit::header::{CommitHeader, Outcome, Record, Touched},

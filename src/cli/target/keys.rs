@@ -8,19 +8,19 @@ use super::{
     pages::Pages,
 };
 use crate::{
-    api::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
-    cli::{Failure, show::say},
+    cli::{Failure, output::diagnostics::say},
     model::{
         Kind,
-        code::Code,
+        diagnostics::code::Code,
         id::Id,
         json,
         key::{Key, segment},
         key_scope::KeyScope,
         kind::{api_key::ApiKey, owner::Role},
-        secret::{Secret, Secrets},
+        secrets::secret::{Secret, Secrets},
     },
-    text::printable,
+    server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
+    syntax::text::printable,
 };
 
 /// How to see the role of an owner.

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{Exit, Failure, StoreArgs, leave, progress::during, show::say, snapshot_of},
+    cli::{
+        Exit, Failure, StoreArgs, leave,
+        output::{diagnostics::say, progress::during},
+        snapshot_of,
+    },
     manifest::tree::{Recorder, Tree},
     plan::{
         Effect, Plan,
@@ -13,10 +17,9 @@ use crate::{
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, drift,
-        freshness::SettledRun,
-        plan,
-        plan_cache::{self, Recalled, recall},
+        ApplyError, Options, Planned, apply_as_tried, plan,
+        run::plan_cache::{self, Recalled, recall},
+        sync_loop::{drift, freshness::SettledRun},
     },
     store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
 };

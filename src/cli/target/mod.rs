@@ -1,5 +1,7 @@
 //! The targets of `reconcile`: a local store or a server.
 
+pub(crate) mod store_or_server;
+
 mod change;
 mod chosen;
 mod client;
@@ -29,7 +31,7 @@ pub(super) use server::ServerTarget;
 
 use super::Failure;
 use crate::{
-    model::diagnostic::Diagnostic,
+    model::diagnostics::diagnostic::Diagnostic,
     plan::{Plan, report::Report, saved::SavedPlan},
 };
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::client::ApiClient;
 use crate::{
     cli::Failure,
-    model::{code::Code, diagnostic::Diagnostic},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
 };
 
 /// The parameter that says where a page begins.

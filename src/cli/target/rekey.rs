@@ -2,9 +2,13 @@
 
 use super::client::{ApiClient, foreign_response, refused};
 use crate::{
-    api::rekey::{PATH, RekeyReport, RekeyRequest},
-    cli::{Failure, progress::during},
-    model::{code::Code, diagnostic::Diagnostic, json, secret::Secrets},
+    cli::{Failure, output::progress::during},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        json,
+        secrets::secret::Secrets,
+    },
+    server::operations::rekey::{PATH, RekeyReport, RekeyRequest},
 };
 
 /// Has a server encrypt its store with new keys.

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::change::{ChangeTarget, StoreChange};
 use crate::{
-    api::rollback::RollbackRequest,
     cli::{
         Failure,
-        progress::during,
-        revision::{revision_in, revision_through, unreached},
+        operate::revision::{revision_in, revision_through, unreached},
+        output::progress::during,
     },
     model::{
         json::{self, JsonError},
         operation::Author,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::Snapshot,
     },
-    reconcile::{ApplyError, Planned, rollback::Rollback},
+    reconcile::{ApplyError, Planned, run::rollback::Rollback},
+    server::operations::rollback::RollbackRequest,
     store::{Store, history::commits::RevisionName},
 };
 

@@ -15,20 +15,20 @@ use super::{
     upload::{Outgoing, Texts},
 };
 use crate::{
-    api::{
-        body::Limits,
-        reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message},
-        trace::RequestToTrace,
+    cli::{
+        Exit, Failure,
+        output::{diagnostics, progress::during},
     },
-    cli::{Exit, Failure, progress::during, show},
     manifest::{Loaded, tree::collect},
     model::{
         Kind,
-        code::Code,
-        diagnostic::{Cause, Diagnostic, Name, Severity, SourceFile, sort},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Cause, Diagnostic, Name, Severity, SourceFile, sort},
+        },
         id::Id,
         json,
-        secret::Secrets,
+        secrets::secret::Secrets,
     },
     plan::{
         Effect,
@@ -38,8 +38,15 @@ use crate::{
     },
     reconcile::{
         Options, Planned,
-        token::{TokenFiles, Tokens},
+        run::token::{TokenFiles, Tokens},
         validate_loaded,
+    },
+    server::{
+        http::body::Limits,
+        operations::{
+            reconciliation::wire::{FOLLOWED_HELP, Request, Run, TraceOfPlan, followed_message},
+            trace::RequestToTrace,
+        },
     },
 };
 
@@ -233,7 +240,7 @@ impl ServerTarget {
     fn show_difference(&self, mut proposed: Proposed) {
         let now = self.exchange(self.request(), &mut proposed.files, "Planning").ok().and_then(|run| run.saved_plan);
         if let (Some(shown), Some(now)) = (proposed.shown, now) {
-            show::difference(&shown.diff(&now));
+            diagnostics::difference(&shown.diff(&now));
         }
     }
 

@@ -2,19 +2,19 @@
 
 use super::change::StoreChange;
 use crate::{
-    api::transfer::{PATH, TransferRequest},
-    cli::{Failure, progress::during},
+    cli::{Failure, output::progress::during},
     model::{
         json::{self, JsonError},
         operation::Author,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::Snapshot,
     },
     plan::transfer::Transfer,
     reconcile::{
         ApplyError, Planned,
-        transfer::{apply_transfer, plan_transfer},
+        run::transfer::{apply_transfer, plan_transfer},
     },
+    server::operations::transfer::{PATH, TransferRequest},
     store::Store,
 };
 

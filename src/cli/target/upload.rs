@@ -8,10 +8,10 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::{
-    api::reconciliation::wire::RequestFile,
     cli::Failure,
     manifest::tree::SharedFile,
-    model::{code::Code, diagnostic::Diagnostic},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    server::operations::reconciliation::wire::RequestFile,
 };
 
 /// A source up to this size is sent as a whole: it arrives as fast as its digests, without a second request.

@@ -1,7 +1,7 @@
 //! Comparisons whose result is the same for every request.
 
 use super::infer::InferredType;
-use crate::cel::{CelExpr, CelNode, CelOperator};
+use crate::syntax::cel::{CelExpr, CelNode, CelOperator};
 
 /// The first status code (RFC 9110, section 15).
 pub(super) const LEAST_STATUS: i64 = 100;

@@ -12,7 +12,7 @@ use super::{
     names::{self, BINDERS},
     pattern_message,
 };
-use crate::{
+use crate::syntax::{
     cel::{CelExpr, CelNode, CelOperator},
     text::printable,
 };

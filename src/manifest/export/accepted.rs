@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     lint::{self, Level, ManifestFacts, Subject, World},
-    manifest::reader::LINT_ANNOTATION,
+    manifest::load::reader::LINT_ANNOTATION,
     model::{desired::Desired, key::Key, snapshot::Entry},
 };
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     format,
-    kinds::{Export, KINDS},
+    load::kinds::{Export, KINDS},
 };
 use crate::{
     model::{
@@ -30,10 +30,10 @@ use crate::{
         node::Tape,
         operation::Claim,
         resource::AnyResource,
-        secret::{MASK, Secrets},
+        secrets::secret::{MASK, Secrets},
         snapshot::{Entry, Snapshot},
     },
-    text::{printable, yaml::to_yaml},
+    syntax::text::{printable, yaml::to_yaml},
 };
 use accepted::{Accepted, accepted, annotate, explained};
 use names::{readable_name, variable_names};
@@ -98,7 +98,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
     Ok(exporter.out)
 }
 
-pub(super) struct Exporter<'a> {
+pub(crate) struct Exporter<'a> {
     snapshot: &'a Snapshot,
     source: &'a str,
     adopt: bool,

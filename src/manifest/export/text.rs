@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    manifest::{
+    manifest::load::{
         document::API_VERSION,
         kinds::{MODULE_SET, REQUIRED_MODULES},
     },

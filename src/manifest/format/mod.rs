@@ -9,7 +9,7 @@ mod scan;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use super::{limits, syntax};
+use super::load::{limits, syntax};
 use crate::model::node::{Allowance, Counted, Node, NodeShape, Tape};
 use lines::{LineKind, ManifestLine, split};
 

@@ -9,8 +9,10 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostic::{Diagnostic, Severity},
-        fault::Fault,
+        diagnostics::{
+            diagnostic::{Diagnostic, Severity},
+            fault::Fault,
+        },
         key::Key,
         kind::https_edge::HttpsEdge,
         rules,

@@ -28,19 +28,22 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::{ResolveOptions, Resolved, resolve};
+use super::{
+    ResolveOptions, Resolved,
+    identity::{Known, fixed_content},
+    resolve,
+    scope::KnownNames,
+};
 use crate::{
     lint::{ManifestFacts, Subject},
     manifest::{
         Loaded,
-        declaration::{Declaration, ModuleSet, Origins},
-        identity::{Known, fixed_content},
-        scope::KnownNames,
+        load::declaration::{Declaration, ModuleSet, Origins},
     },
     model::{
         Kind,
         desired::Desired,
-        diagnostic::Severity,
+        diagnostics::diagnostic::Severity,
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,

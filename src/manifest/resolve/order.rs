@@ -8,8 +8,9 @@ use rayon::{
     slice::{ParallelSlice, ParallelSliceMut},
 };
 
+use super::{identity::Wanted, transfer};
 use crate::{
-    manifest::{declaration::Declaration, identity::Wanted, transfer},
+    manifest::load::declaration::Declaration,
     model::{Kind, desired::Desired, key::Key, operation::Claim},
 };
 

@@ -4,13 +4,13 @@ use std::{cell::OnceCell, sync::Arc};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use super::Resolver;
+use super::{
+    Resolver,
+    transfer::{self, Standing, StoredClaim},
+};
 use crate::{
-    manifest::{
-        declaration::Declaration,
-        transfer::{self, Standing, StoredClaim},
-    },
-    model::{diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
+    manifest::load::declaration::Declaration,
+    model::{diagnostics::diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
     tenancy::delegation,
 };
 

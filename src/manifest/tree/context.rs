@@ -5,10 +5,12 @@ use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use super::{NotedFile, Tree, TreeFiles};
 use crate::{
-    manifest::origin::ManifestFile,
+    manifest::resolve::origin::ManifestFile,
     model::{
-        diagnostic::{Cause, Diagnostic, Severity},
-        fault::Fault,
+        diagnostics::{
+            diagnostic::{Cause, Diagnostic, Severity},
+            fault::Fault,
+        },
         operation::CommitAuthor,
     },
 };

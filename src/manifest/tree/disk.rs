@@ -17,21 +17,22 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use super::{
     MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles,
     file_stamp::{FileStamp, NotedFile},
+    git::provenance::{NotedRead, Reads, author_of, message_of},
     inside_git,
     jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    manifest_file, no_manifest, outside, parent_of, plain,
-    provenance::{NotedRead, Reads, author_of, message_of},
-    too_large, too_many, unreadable,
+    manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable,
     value_cache::{KeptValue, KeptValues},
     value_of,
 };
 use crate::{
-    manifest::origin::ManifestFile,
+    manifest::resolve::origin::ManifestFile,
     model::{
-        diagnostic::{Diagnostic, SourceFile},
-        fault::Fault,
+        diagnostics::{
+            diagnostic::{Diagnostic, SourceFile},
+            fault::Fault,
+        },
         operation::CommitAuthor,
-        secret::Secret,
+        secrets::secret::Secret,
     },
 };
 

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::model::{
+use crate::model::diagnostics::{
     code::Code,
     diagnostic::{Diagnostic, Place, SourceFile},
 };

@@ -20,7 +20,7 @@ use super::{
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
     is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable,
 };
-use crate::model::diagnostic::Diagnostic;
+use crate::model::diagnostics::diagnostic::Diagnostic;
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;

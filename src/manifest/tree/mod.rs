@@ -1,23 +1,15 @@
 //! The places that manifests and their value files are read from: folders, a Git commit, or a request.
 
 mod cancellation;
-mod commit;
 mod context;
 mod disk;
 mod file_stamp;
+pub(crate) mod git;
 mod ignored;
 mod jail;
-mod lineage;
-mod provenance;
-mod range;
 mod recorder;
-mod ref_suggestions;
-mod reference;
 pub(crate) mod remote;
-mod repository;
 mod request;
-mod revision_spec;
-mod signed;
 mod source_values;
 mod value_cache;
 
@@ -28,32 +20,34 @@ use std::{
 };
 
 pub(crate) use cancellation::StopCheck;
-pub use commit::CommitTree;
 pub(crate) use context::{TreeInContext, UnsetValues, in_context};
 pub use disk::Disk;
 pub use file_stamp::{FileStamp, NotedFile};
+pub use git::commit::CommitTree;
+pub(crate) use git::lineage::{Lineage, whole_commit};
+pub(crate) use git::range::revisions;
+pub(crate) use git::reference::{RefTree, RepositoryPlace};
+pub(crate) use git::revision_spec::WantedRevision;
+pub(crate) use git::signed::CommitVerifier;
 pub(crate) use jail::find;
-pub(crate) use lineage::{Lineage, whole_commit};
-pub(crate) use range::revisions;
 pub use recorder::Recorder;
 pub(crate) use recorder::{ReadDigests, collect};
-pub(crate) use reference::{RefTree, RepositoryPlace};
 pub(crate) use request::SharedFile;
 pub use request::{Sent, SentFile, SentValue};
-pub(crate) use revision_spec::WantedRevision;
-pub(crate) use signed::CommitVerifier;
 pub(crate) use source_values::SourceValues;
 
-use super::origin::ManifestFile;
+use super::resolve::origin::ManifestFile;
 use crate::{
     model::{
-        code::Code,
-        diagnostic::{Diagnostic, Place, SourceFile},
-        fault::{Fault, Path as FieldPath},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Place, SourceFile},
+            fault::{Fault, Path as FieldPath},
+        },
         operation::CommitAuthor,
-        redact::{quotable_path, quotable_variable},
+        secrets::redact::{quotable_path, quotable_variable},
     },
-    text::{printable, printable_path},
+    syntax::text::{printable, printable_path},
 };
 
 /// The size limit of a manifest file, so that a stray database dump or device cannot exhaust memory.

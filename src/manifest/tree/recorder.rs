@@ -11,8 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{NotedFile, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
-    manifest::{Loaded, load, origin::ManifestFile},
-    model::{digest_key::DigestKey, fault::Fault, operation::CommitAuthor, secret::Secret},
+    manifest::{Loaded, load, resolve::origin::ManifestFile},
+    model::{
+        diagnostics::fault::Fault,
+        operation::CommitAuthor,
+        secrets::{digest_key::DigestKey, secret::Secret},
+    },
 };
 
 /// What was read, by digests with a secret key: manifests and values can have secrets that are short enough to guess.

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, TreeFiles, in_context, text_file, too_many};
 use crate::{
-    manifest::origin::ManifestFile,
+    manifest::resolve::origin::ManifestFile,
     model::{
-        code::Code,
-        diagnostic::Diagnostic,
-        fault::Fault,
+        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
         operation::CommitAuthor,
-        redact::{quotable_path, quotable_variable},
-        secret::Secret,
+        secrets::{
+            redact::{quotable_path, quotable_variable},
+            secret::Secret,
+        },
     },
-    text::{printable, printable_path, without_tokens},
+    syntax::text::{printable, printable_path, without_tokens},
 };
 
 /// A manifest file in a request.

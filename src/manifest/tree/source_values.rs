@@ -13,7 +13,7 @@ use super::{
     jail::{AccessError, Jail},
     outside, value_of,
 };
-use crate::model::fault::Fault;
+use crate::model::diagnostics::fault::Fault;
 
 /// The values of a source that its commits do not have.
 #[derive(Debug, Default)]

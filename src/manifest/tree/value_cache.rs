@@ -8,7 +8,7 @@ use std::{
 use foldhash::HashMap;
 
 use super::file_stamp::FileStamp;
-use crate::model::secret::Secret;
+use crate::model::secrets::secret::Secret;
 
 /// The most bytes of a value that is kept. Keys and certificates are smaller.
 const MOST_BYTES: usize = 64 << 10;

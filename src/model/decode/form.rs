@@ -1,9 +1,7 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
 use crate::model::{
-    check::is_address,
-    code::Code,
-    fault::Fault,
+    diagnostics::{check::is_address, code::Code, fault::Fault},
     node::{Node, NodeShape},
 };
 

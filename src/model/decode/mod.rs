@@ -11,20 +11,21 @@ mod value;
 
 use std::{cell::RefCell, collections::HashMap, fmt, marker::PhantomData};
 
+use super::{
+    diagnostics::{
+        code::Code,
+        fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
+    },
+    node::Node,
+    secrets::redact::quotable_key,
+};
+use crate::syntax::text::{number, printable};
 pub(crate) use form::{list, not_a_list, not_an_entry};
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned, Unexpected},
 };
 use value::NodeValue;
-
-use super::{
-    code::Code,
-    fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
-    node::Node,
-    redact::quotable_key,
-};
-use crate::text::{number, printable};
 
 /// Resolves values such as `{from_file: certs/a.pem}` (D28).
 pub(crate) trait ValueSource {

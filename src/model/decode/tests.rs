@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::model::{
-    fault::{Faults, add_untold},
+    diagnostics::fault::{Faults, add_untold},
     node::Tape,
 };
 
@@ -204,8 +204,10 @@ fn the_mask_is_no_secret_whatever_it_comes_from() {
     }
     let text = r#"{"a": "********", "b": {"from_env": "MASKED"}, "c": "*********"}"#;
     let document = tape(text);
-    let (_, faults) =
-        decode::<std::collections::BTreeMap<String, crate::model::secret::Secret>>(document.root(), Some(&Masked));
+    let (_, faults) = decode::<std::collections::BTreeMap<String, crate::model::secrets::secret::Secret>>(
+        document.root(),
+        Some(&Masked),
+    );
     let faults: Vec<_> = faults.into_iter().map(|fault| (fault.code, fault.path.to_string())).collect();
     assert_eq!(faults, [(Code::InvalidFormat, "/a".to_owned()), (Code::InvalidFormat, "/b".to_owned())]);
 }
@@ -216,7 +218,7 @@ fn what_may_be_a_secret_is_not_quoted() {
     #[serde(default, deny_unknown_fields)]
     #[allow(dead_code)]
     struct Login {
-        client_secret: crate::model::secret::Secret,
+        client_secret: crate::model::secrets::secret::Secret,
     }
     struct Nowhere;
     impl ValueSource for Nowhere {

@@ -9,13 +9,17 @@ use super::{
 };
 use crate::{
     model::{
-        code::Code,
-        fault::{Aim, Fault, Path, nearest},
+        diagnostics::{
+            code::Code,
+            fault::{Aim, Fault, Path, nearest},
+        },
         node::{Node, NodeEntries, NodeItems, NodeShape},
-        redact::quotable_key,
-        secret::{MASK, SOURCED_SECRET, SOURCED_TEXT, is_unknown},
+        secrets::{
+            redact::quotable_key,
+            secret::{MASK, SOURCED_SECRET, SOURCED_TEXT, is_unknown},
+        },
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 #[derive(Clone, Copy)]

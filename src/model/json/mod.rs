@@ -1,6 +1,9 @@
 //! Serialization to JSON. Each call says with [`Secrets`] how secrets are written; no other serializer can reveal one.
 //! A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
 
+pub(crate) mod long_integer;
+pub(crate) mod unbounded;
+
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -10,7 +13,10 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{code::Code, diagnostic::Diagnostic, secret::Secrets, secret_spans::SecretPlaces};
+use super::{
+    diagnostics::{code::Code, diagnostic::Diagnostic},
+    secrets::{secret::Secrets, secret_spans::SecretPlaces},
+};
 use writer::Writer;
 
 /// A value that cannot be serialized. This is a bug: every type of this crate can be.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::*;
-use crate::model::{
+use crate::model::secrets::{
     secret::{MASK, Reading, Review, Secret, Text},
     secret_spans::SecretPlaces,
 };

@@ -1,14 +1,14 @@
 //! A serializer around another one that writes secrets, URLs and long texts as [`Secrets`] says. Every other serializer masks
 //! secrets, so the mode travels with the serialization and not with the thread that runs it.
 
-use std::fmt::Display;
+pub(crate) use std::fmt::Display;
 
 use serde::{
     Serialize, Serializer,
     ser::{self, Error as _},
 };
 
-use crate::model::secret::{Exposed, SOURCED_SECRET, SOURCED_TEXT, Secrets};
+use crate::model::secrets::secret::{Exposed, SOURCED_SECRET, SOURCED_TEXT, Secrets};
 
 /// A serializer that passes everything on, except secrets, passwords of URLs and long texts.
 pub(super) struct Writer<'a, S> {

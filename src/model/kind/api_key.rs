@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{
-    Kind, check,
-    code::Code,
-    fault::{Check, Fault, Faults, Path},
+    Kind,
+    diagnostics::{
+        check,
+        code::Code,
+        fault::{Check, Fault, Faults, Path},
+    },
     id::{Id, is_opaque_id},
     key::Key,
     key_scope::KeyScope,
@@ -114,7 +117,7 @@ impl Resource for ApiKey {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{resource::AnyResource, secret::Secrets};
+    use crate::model::{resource::AnyResource, secrets::secret::Secrets};
 
     fn stored(key: &ApiKey) -> String {
         String::from_utf8(key.to_bytes(Secrets::Revealed).unwrap()).unwrap()

@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{
-        Kind, check,
-        code::Code,
-        fault::{Check, Fault, Faults},
+        Kind,
+        diagnostics::{
+            check,
+            code::Code,
+            fault::{Check, Fault, Faults},
+        },
         resource::{KindInfo, Resource, ViewContext},
-        secret::{Reading, Text},
+        secrets::secret::{Reading, Text},
     },
-    x509::{self, AuthorityFacts, Chain, Link, PemFault},
+    syntax::x509::{self, AuthorityFacts, Chain, Link, PemFault},
 };
 
 /// A parsed `ca_pem`.

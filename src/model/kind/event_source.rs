@@ -1,16 +1,19 @@
 //! Event sources: event types that trigger a subscription. The type is the ID.
 
-use crate::text::printable;
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            fault::{Check, Fault, Faults},
+        },
+        resource::{KindInfo, Resource, ViewContext},
+    },
+    syntax::text::printable,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::model::{
-    Kind,
-    code::Code,
-    fault::{Check, Fault, Faults},
-    resource::{KindInfo, Resource, ViewContext},
-};
 
 /// An event type that triggers the subscription.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

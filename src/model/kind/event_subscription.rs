@@ -7,7 +7,7 @@ use super::event_source::{EventSource, EventSourceView};
 use crate::model::{
     Kind,
     base_urls::Ref,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
 };
 

@@ -8,8 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
 use crate::model::{
-    Kind, check,
-    fault::{Check, Faults},
+    Kind,
+    diagnostics::{
+        check,
+        fault::{Check, Faults},
+    },
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
     resource::{KindInfo, Offers, Resource, ViewContext},
     schema::{Constraint, condition},

@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{
-    Kind, check,
-    code::Code,
-    fault::{Check, Fault, Faults},
+    Kind,
+    diagnostics::{
+        check,
+        code::Code,
+        fault::{Check, Fault, Faults},
+    },
     module::{self, slots},
     resource::{Beside, KindInfo, Offers, Resource, ViewContext},
 };

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use crate::model::{
     Kind,
     base_urls::Ref,
-    check,
-    code::Code,
+    diagnostics::{
+        check,
+        code::Code,
+        fault::{Check, Fault, Faults},
+    },
     external_id,
-    fault::{Check, Fault, Faults},
     resource::{AccessList, Beside, KindInfo, Resource, ViewContext},
 };
 
@@ -75,7 +77,7 @@ impl Check for IpRestriction {
             faults.within("type", |faults| {
                 faults.report(
                     Fault::new(Code::Required, "`type` is required")
-                        .help("set `dashboard`, `api`, `agent` or `endpoints`"),
+                        .help("set `dashboard`, `server`, `agent` or `endpoints`"),
                 );
             });
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Kind,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     resource::{KindInfo, Offers, Resource, ViewContext},
 };
 

@@ -8,13 +8,16 @@ use serde_json::Value;
 
 use crate::{
     model::{
-        Kind, check,
-        code::Code,
-        fault::{Check, Fault, Faults},
+        Kind,
+        diagnostics::{
+            check,
+            code::Code,
+            fault::{Check, Fault, Faults},
+        },
         resource::{KindInfo, Resource, ViewContext},
-        secret::{Reading, Secret, Text},
+        secrets::secret::{Reading, Secret, Text},
     },
-    x509::{self, CertificateFacts, Chain, Link, PemFault},
+    syntax::x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
 
 /// A parsed `certificate_pem`.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::model::{
     Kind,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     module::{self, slots},
     resource::{KindInfo, Offers, Resource, ViewContext},
 };

@@ -6,7 +6,10 @@ use std::ops::Range;
 use zeroize::Zeroize;
 
 use super::{LazySpec, Stored, StoredSecrets};
-use crate::model::{json::JsonError, secret::Secrets, secret_spans::SecretPlaces};
+use crate::model::{
+    json::JsonError,
+    secrets::{secret::Secrets, secret_spans::SecretPlaces},
+};
 
 /// The stored form of a Spec.
 pub(crate) struct SpecForm<'s>(FormSource<'s>);

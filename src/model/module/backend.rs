@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     base_urls::{Ref, Site},
+    diagnostics::fault::{Check, Faults},
     external_id,
-    fault::{Check, Faults},
     key::Key,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };

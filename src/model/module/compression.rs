@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     key::Key,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    check,
-    fault::{Check, Faults},
+    diagnostics::{
+        check,
+        fault::{Check, Faults},
+    },
     key::Key,
     traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
 };

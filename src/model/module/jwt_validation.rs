@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    code::Code,
-    fault::{Check, Fault, Faults},
+    diagnostics::{
+        code::Code,
+        fault::{Check, Fault, Faults},
+    },
     key::Key,
     schema::Constraint,
     traffic::{Stage, Step, StepEffect, TracedRequest},

@@ -11,16 +11,18 @@ use serde_json::{Value, json};
 
 use super::{
     base_urls::Site,
-    check,
     decode::{Decoded, ValueSource, decode_field, decode_request},
-    fault::{Check, Faults},
+    diagnostics::{
+        check,
+        fault::{Check, Faults},
+    },
     id::Id,
     json::{self, JsonError},
     key::Key,
     node::Node,
     reference::Reference,
     schema::Constraint,
-    secret::Secrets,
+    secrets::secret::Secrets,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 

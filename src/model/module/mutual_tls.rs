@@ -8,7 +8,7 @@ use super::Module;
 use crate::model::{
     Kind,
     base_urls::{Ref, Site},
-    fault::{Check, Faults, Path},
+    diagnostics::fault::{Check, Faults, Path},
     id::Id,
     key::Key,
     reference::Reference,

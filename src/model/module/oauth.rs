@@ -8,15 +8,17 @@ use super::Module;
 use crate::{
     model::{
         base_urls::Site,
-        code::Code,
-        fault::{Check, Fault, Faults},
+        diagnostics::{
+            code::Code,
+            fault::{Check, Fault, Faults},
+        },
         key::Key,
         schema::{Constraint, condition, filled_secret},
-        secret::Secret,
+        secrets::secret::Secret,
         session_fields,
         traffic::{Step, TracedRequest},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// Requires a login with an OAuth identity provider.

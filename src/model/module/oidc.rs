@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     key::Key,
-    secret::{Secret, Secrets},
+    secrets::secret::{Secret, Secrets},
     session_fields,
     traffic::{Step, TracedRequest},
 };

@@ -9,9 +9,11 @@ use serde_json::{Map, Value, json};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    code::Code,
     decode::FREE_FORM,
-    fault::{Check, Fault, Faults},
+    diagnostics::{
+        code::Code,
+        fault::{Check, Fault, Faults},
+    },
     key::Key,
     schema::Constraint,
     traffic::{Stage, Step, StepEffect, TracedRequest},

@@ -8,15 +8,16 @@ use super::Module;
 use crate::{
     model::{
         base_urls::Site,
-        code::Code,
-        fault::{Check, Fault, Faults},
+        diagnostics::{
+            code::Code,
+            fault::{Check, Fault, Faults},
+        },
         key::Key,
-        secret::{Reading, Text},
+        secrets::secret::{Reading, Text},
         session_fields,
         traffic::{Step, TracedRequest},
     },
-    text::printable,
-    xml,
+    syntax::{text::printable, xml},
 };
 
 /// The supported name identifier formats (D18); the first is the default.

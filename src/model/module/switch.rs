@@ -2,8 +2,10 @@
 
 use super::Slot;
 use crate::model::{
-    code::Code,
-    fault::{Fault, Path},
+    diagnostics::{
+        code::Code,
+        fault::{Fault, Path},
+    },
     node::{Node, NodeShape},
 };
 

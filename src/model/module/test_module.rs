@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Module, slots};
 use crate::model::{
     base_urls::Site,
-    fault::{Check, Faults},
+    diagnostics::fault::{Check, Faults},
     key::Key,
 };
 

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use super::Module;
 use crate::model::{
     base_urls::Site,
-    code::Code,
     decode::variant_or_blank,
-    fault::{Check, Fault, Faults},
+    diagnostics::{
+        code::Code,
+        fault::{Check, Fault, Faults},
+    },
     key::Key,
     schema::{Constraint, condition},
     traffic::{Step, TracedRequest},

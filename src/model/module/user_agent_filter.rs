@@ -9,11 +9,11 @@ use super::Module;
 use crate::{
     model::{
         base_urls::Site,
-        fault::{Check, Faults},
+        diagnostics::fault::{Check, Faults},
         key::Key,
         traffic::{Stage, Step, StepEffect, TracedRequest},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The longest pattern that is compiled, in bytes (D46). User agents are shorter.

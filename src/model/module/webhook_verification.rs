@@ -4,14 +4,16 @@ use super::Module;
 use crate::{
     model::{
         base_urls::Site,
-        code::Code,
-        fault::{Check, Fault, Faults, nearest},
+        diagnostics::{
+            code::Code,
+            fault::{Check, Fault, Faults, nearest},
+        },
         key::Key,
         schema::{Constraint, condition, filled_secret},
-        secret::Secret,
+        secrets::secret::Secret,
         traffic::{Stage, Step, StepEffect, TracedRequest},
     },
-    text::printable,
+    syntax::text::printable,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

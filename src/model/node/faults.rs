@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeContent};
 use crate::{
     model::{
-        code::Code,
-        fault::{Fault, MOST_FAULTS, Path, Segment},
-        redact::quotable_key,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, MOST_FAULTS, Path, Segment},
+        },
+        secrets::redact::quotable_key,
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The longest key of a mapping (D48): a fault holds the path to its field, so keys must be short enough to copy.

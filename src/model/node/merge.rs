@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::tape::{Node, NodeShape, Tape, TapeContent, TapeItem};
-use crate::model::{
+use crate::model::diagnostics::{
     code::Code,
     fault::{Fault, MOST_FAULTS, Path, Segment},
 };

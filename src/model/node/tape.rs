@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
-use crate::text::number;
+use crate::syntax::text::number;
 
 /// A document: its values in order, each collection before its contents, with the texts of all of them in one string.
 /// A document takes a few allocations, however many values it has. The default is a document of null.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use serde_yaml::Value as YamlValue;
 
 use super::*;
-use crate::model::{
+use crate::model::diagnostics::{
     code::Code,
     fault::{Fault, MOST_FAULTS},
 };

@@ -10,8 +10,10 @@ use crate::{
     background::give_way,
     model::{
         Kind,
-        code::Code,
-        fault::{Fault, Faults},
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Faults},
+        },
         key::Key,
         lazy_spec::LazySpec,
         operation::Operation,

@@ -1,7 +1,7 @@
 //! How messages name resources: by kind, source and name, because an ID alone means nothing to a reader.
 
 use super::{Entry, Snapshot};
-use crate::{model::key::Key, text::printable};
+use crate::{model::key::Key, syntax::text::printable};
 
 /// The most resources that a message names.
 const NAMED: usize = 10;

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     lint,
     model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
+        },
         json::{self, JsonError},
-        secret::Secrets,
+        secrets::secret::Secrets,
     },
     plan::{
         outline::{Outline, is_zero},

@@ -7,12 +7,14 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use super::{level, plural, position, store_note, summary};
 use crate::{
     model::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Severity},
+        },
         json::JsonError,
     },
     plan::report::Report,
-    text::escaped,
+    syntax::text::escaped,
 };
 
 /// The most diagnostics in the text of a case.

@@ -4,14 +4,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{everything, level, position, store_note, summary, verdict};
 use crate::{
-    model::{diagnostic::Diagnostic, drift::Drift},
+    model::{diagnostics::diagnostic::Diagnostic, drift::Drift},
     plan::{
         Effect,
         outline::{Call, OutlinedChange},
         render::{notes, sign},
         report::Report,
     },
-    text::escaped,
+    syntax::text::escaped,
 };
 
 /// What a source name has in the marker as it is. Two hyphens would end the HTML comment.

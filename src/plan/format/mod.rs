@@ -11,7 +11,7 @@ use super::{
     report::{Report, no_store_found},
 };
 use crate::model::{
-    diagnostic::{Diagnostic, Place, Severity, counted},
+    diagnostics::diagnostic::{Diagnostic, Place, Severity, counted},
     json::JsonError,
 };
 

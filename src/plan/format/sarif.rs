@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::{level, limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
-    model::diagnostic::{Diagnostic, Name, Place, Severity},
+    model::diagnostics::diagnostic::{Diagnostic, Name, Place, Severity},
     plan::report::Report,
-    text::escaped,
+    syntax::text::escaped,
 };
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";

@@ -24,7 +24,7 @@ use crate::{
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
-    text::printable,
+    syntax::text::printable,
 };
 
 /// Returns what other routes open because they take requests, from the states before and after a plan.

@@ -5,7 +5,7 @@ use crate::{
     model::drift::DriftState,
     reconcile::{
         Planned,
-        drift::{find_drift, hold},
+        sync_loop::drift::{find_drift, hold},
     },
 };
 

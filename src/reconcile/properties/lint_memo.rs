@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use super::again::{options, said, shown};
 use crate::{
     model::snapshot::Snapshot,
-    reconcile::{Prepared, freshness::SettledRun},
+    reconcile::{Prepared, sync_loop::freshness::SettledRun},
     store::ids_and_clock,
 };
 

@@ -16,14 +16,13 @@ use jiff::Timestamp;
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 use serde_json::{Value, json};
 
-use super::{Options, apply::apply_plan};
+use super::{Options, run::apply::apply_plan};
 use crate::{
     manifest::tree::Disk,
     model::{
         Kind,
-        code::Code,
         desired::Desired,
-        fault::Fault,
+        diagnostics::{code::Code, fault::Fault},
         id::Id,
         key::Key,
         kind::{
@@ -33,7 +32,7 @@ use crate::{
         node::Tape,
         operation::{Author, Claim, Operation},
         resource::AnyResource,
-        secret::{MASK, Secret, Secrets, Text},
+        secrets::secret::{MASK, Secret, Secrets, Text},
         snapshot::{Entry, Snapshot},
     },
     plan::{

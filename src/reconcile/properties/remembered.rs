@@ -5,11 +5,13 @@ use std::{fs, path::PathBuf, sync::Arc};
 use super::again::{self, Dice};
 use crate::{
     manifest::tree::{Disk, Recorder, Tree},
-    model::{diagnostic::Diagnostic, digest_key::DigestKey, operation::Operation, snapshot::Snapshot},
+    model::{
+        diagnostics::diagnostic::Diagnostic, operation::Operation, secrets::digest_key::DigestKey, snapshot::Snapshot,
+    },
     reconcile::{
         Options, Planned, Prepared,
-        freshness::SettledRun,
-        plan_cache::{recall, remember},
+        run::plan_cache::{recall, remember},
+        sync_loop::freshness::SettledRun,
     },
     store::{engine::OnDisk, ids_and_clock},
 };

@@ -1,7 +1,7 @@
 //! Laws of rollbacks and of earlier revisions, on generated worlds.
 
 use super::*;
-use crate::reconcile::{ApplyError, rollback::Rollback};
+use crate::reconcile::{ApplyError, run::rollback::Rollback};
 
 /// What a rollback brings back of a resource. Specs are compared as plans compare them: by what they mean.
 #[derive(Debug)]

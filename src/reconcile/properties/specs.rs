@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{
     Kind,
-    fault::Faults,
+    diagnostics::fault::Faults,
     key_scope::{KeyScope, WriteAction},
     kind::{
         api_key::ApiKey,
@@ -34,7 +34,7 @@ use crate::model::{
     module::{AnyModule, Module, Slot, oauth::Provider},
     resource::{AnyResource, Resource},
     rules,
-    secret::{Secret, Secrets, Text},
+    secrets::secret::{Secret, Secrets, Text},
 };
 
 /// A Spec of any kind.

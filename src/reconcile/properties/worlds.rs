@@ -16,7 +16,7 @@ use crate::model::{
     kind::{event_source::EventSource, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     operation::Claim,
     rules,
-    secret::Secrets,
+    secrets::secret::Secrets,
 };
 
 /// A whole desired state.

@@ -21,8 +21,7 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        report::RunReport,
-        run::{self, OnDrift, RunMode, RunResult},
+        run::{self, OnDrift, RunMode, RunResult, report::RunReport},
     },
     store::{
         Commit, Store, StoreError,

@@ -12,13 +12,13 @@ use std::{
 
 use jiff::Timestamp;
 
-use crate::reconcile::source_handle::Signal;
+use crate::reconcile::sources::handle::Signal;
 
 /// What happens at a time.
 type Happening = Box<dyn FnOnce() + Send>;
 
 /// A paused time, and what happens in it.
-pub(in crate::reconcile) struct PausedTime {
+pub(crate) struct PausedTime {
     began: (Instant, Timestamp),
     state: Mutex<SimulatedTime>,
 }

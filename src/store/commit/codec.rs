@@ -15,12 +15,12 @@ use super::{
 use crate::{
     model::{
         Kind,
-        code::Code,
+        diagnostics::code::Code,
         id::Id,
         json,
         key::Key,
         operation::RejectedManifests,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::{Entry, Restoring, Snapshot, Tombstone},
     },
     store::{

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     background::give_way,
-    model::{code::Code, key::Key, snapshot::Snapshot},
+    model::{diagnostics::code::Code, key::Key, snapshot::Snapshot},
     store::{StoreError, seal::Keyring},
 };
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    model::{Kind, code::Code, json, key::Key, operation::Author, secret::Secrets},
+    model::{Kind, diagnostics::code::Code, json, key::Key, operation::Author, secrets::secret::Secrets},
     store::{
         StoreError,
         engine::{Batch, Hash},

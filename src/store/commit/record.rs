@@ -14,11 +14,11 @@ use zeroize::Zeroizing;
 use super::codec::{RECORD, decode_key, encode_key};
 use crate::{
     model::{
-        code::Code,
+        diagnostics::code::Code,
         json::{self, JsonError},
         lazy_spec::{LazySpec, SpecForm, StoredSecrets, StoredText},
         operation::Claim,
-        secret::{MASK, Secret, Secrets},
+        secrets::secret::{MASK, Secret, Secrets},
         snapshot::Entry,
     },
     store::{

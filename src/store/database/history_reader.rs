@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     background::lower_priority,
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         REMOVAL, Stay, StoreError,
         commit::header::{CommitHeader, Retention},

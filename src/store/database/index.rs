@@ -18,7 +18,7 @@ use super::{
     },
 };
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         disk::files::make_private,

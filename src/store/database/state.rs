@@ -13,7 +13,7 @@ use sled::Db;
 
 use super::open::{self, guarded};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         commit::record_arena::{StateRecords, encode_record, record_length},

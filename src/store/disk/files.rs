@@ -11,7 +11,7 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::lock_wait::{MOMENT, patiently};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{StoreError, fault},
 };
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         commit::header::chain_commit,

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use super::keys;
 use crate::{
-    model::digest_key::DigestKey,
+    model::secrets::digest_key::DigestKey,
     store::{
         StoreError,
         disk::files::{self, Part},

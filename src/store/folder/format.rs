@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{StoreError, disk::files, log::head},
 };
 
@@ -20,7 +20,7 @@ const BASES: &str = "edgewright 3";
 
 /// The error of a file in another format, with what to do.
 pub(crate) fn other_format(path: &Path, format: &str) -> StoreError {
-    let format = crate::text::printable(format);
+    let format = crate::syntax::text::printable(format);
     let message = format!(
         "{} has the format `{format}`, and this version of edgewright reads only `{FORMAT}`: run `edgewright export` with the \
          version that wrote it, and `edgewright reconcile` with this one",

@@ -10,7 +10,7 @@ use std::{
 
 use super::twice::{self, Damage};
 use crate::{
-    model::{code::Code, digest_key::DigestKey},
+    model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
     store::{
         StoreError,
         disk::files,

@@ -71,7 +71,7 @@ use super::{
     },
     seal::{Keyring, MasterKeySource, StoreId},
 };
-use crate::model::code::Code;
+use crate::model::diagnostics::code::Code;
 use content::{FolderContent, read, told};
 use creation::create;
 

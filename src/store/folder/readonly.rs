@@ -12,7 +12,7 @@ use std::{
 
 use super::{FolderContent, fingerprint, format, keys, read, told, twice};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         commit::header::CommitHeader,

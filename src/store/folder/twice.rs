@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys;
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         database::state::{self, Access},

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::commits::is_dirty;
 use crate::{
     model::{
-        code::Code,
+        diagnostics::code::Code,
         id::Id,
         operation::{Author, RejectedManifests},
         snapshot::Snapshot,

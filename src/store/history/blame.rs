@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{change_description::fields, masking};
 use crate::{
-    model::{code::Code, key::Key, operation::Author},
+    model::{diagnostics::code::Code, key::Key, operation::Author},
     store::{Store, StoreError, commit::header::Touched, engine::Query},
 };
 

@@ -9,12 +9,12 @@ use super::change_window::ChangeEvent;
 use crate::{
     model::{
         Kind,
-        code::Code,
+        diagnostics::code::Code,
         json::{self, JsonError},
         module::{SharedModule, Slot},
         operation::Claim,
         resource::AnyResource,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::Entry,
     },
     store::{

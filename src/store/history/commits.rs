@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     model::operation::Author,
     store::{Store, StoreError, engine::Query},
-    text::printable,
+    syntax::text::printable,
 };
 
 /// The fewest digits of an abbreviated commit id, as Git shows it.

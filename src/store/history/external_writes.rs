@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::{blame::SetBy, change_description::OWNED_BY};
 use crate::{
     model::{
-        code::Code,
+        diagnostics::code::Code,
         drift::{DriftFields, ForeignWrite, writer},
         key::Key,
         resource::AnyResource,
-        secret::Secrets,
+        secrets::secret::Secrets,
         snapshot::Snapshot,
     },
     store::{

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::model::secret::MASK;
+use crate::model::secrets::secret::MASK;
 
 /// Hides the secrets of a value.
 pub(crate) fn hide(value: &mut Value) {

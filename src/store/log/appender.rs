@@ -9,7 +9,7 @@ use std::{
 
 use super::frame::{self, BatchFrame, hash_at, number};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         disk::files,

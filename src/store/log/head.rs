@@ -12,7 +12,7 @@ use std::{
 
 use super::frame::{hash_at, number};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{StoreError, disk::files, engine::Hash, fault, seal::StoreId},
 };
 

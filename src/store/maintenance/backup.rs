@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         Store, StoreError,
         engine::{Hash, Tip},

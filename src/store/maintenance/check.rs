@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     model::{
-        code::Code,
+        diagnostics::code::Code,
         lazy_spec::{LazySpec, StoredSecrets},
         snapshot::{Entry, Snapshot},
     },

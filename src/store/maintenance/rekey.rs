@@ -1,7 +1,7 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         Store, StoreError,
         disk::sidecar_files::forget_runs,

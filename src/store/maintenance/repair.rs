@@ -10,7 +10,7 @@ use super::{
     salvage::{self, RepairStep, Rewrite, Salvage},
 };
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         commit::header::ScrubbedRecords,

@@ -18,7 +18,7 @@ use super::{
     backup_write::{KEPT, SUSPENSIONS},
 };
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         PastError, Stay, Store, StoreError,
         commit::{

@@ -14,7 +14,7 @@ use super::{
     restore,
 };
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         commit::header::ScrubbedRecords,

@@ -16,7 +16,7 @@ use crate::{
         engine::Batch,
         seal::Keyring,
     },
-    text::{has_token, without_tokens},
+    syntax::text::{has_token, without_tokens},
 };
 
 /// What the history has of API tokens.

@@ -16,7 +16,7 @@ use super::{
     name_of,
 };
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{StoreError, trusted_time::KnownTime},
 };
 

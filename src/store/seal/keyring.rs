@@ -21,7 +21,7 @@ use super::{
     master::MasterKey,
 };
 use crate::{
-    model::{code::Code, digest_key::DigestKey},
+    model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
     store::{StoreError, ids_and_clock, trusted_time::KnownTime},
 };
 

@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{StoreError, ids_and_clock},
 };
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     model::{
-        code::Code,
+        diagnostics::code::Code,
         id::Id,
         kind::{
             event_source::EventSource,
@@ -17,7 +17,7 @@ use crate::{
         },
         module::webhook_verification::WebhookVerification,
         resource::AnyResource,
-        secret::Secret,
+        secrets::secret::Secret,
     },
     tenancy::SourceScope,
 };

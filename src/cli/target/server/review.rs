@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{
-    super::{
-        Target,
-        client::{foreign_response, rejects_field},
-        upload::Outgoing,
-    },
-    ServerTarget, report_of,
-};
+use super::{ServerTarget, report_of};
 use crate::{
-    api::{
+    cli::{
+        Failure,
+        output::progress::during,
+        target::{
+            Target,
+            client::{foreign_response, rejects_field},
+            upload::Outgoing,
+        },
+    },
+    manifest::tree::{Tree, collect},
+    plan::report::Report,
+    server::operations::{
         reconciliation::wire::{Request, TraceOfPlan},
         trace::RequestToTrace,
     },
-    cli::{Failure, progress::during},
-    manifest::tree::{Tree, collect},
-    plan::report::Report,
 };
 
 impl ServerTarget {

@@ -14,7 +14,10 @@ use super::{
     known_hosts::{HostKeyVerdict, KnownHosts, fingerprint, key_type},
     url::{GitTransport, RemoteUrl},
 };
-use crate::{model::secret::Secret, text::printable, x509};
+use crate::{
+    model::secrets::secret::Secret,
+    syntax::{text::printable, x509},
+};
 
 /// The user if neither the URL nor the configuration names one: the one of SSH at all forges, and any will do with a
 /// token.

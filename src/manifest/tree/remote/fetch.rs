@@ -21,9 +21,9 @@ use super::{
     url::RemoteUrl,
 };
 use crate::{
-    manifest::tree::revision_spec::WantedRevision,
-    model::{code::Code, diagnostic::Diagnostic},
-    text::printable_path,
+    manifest::tree::git::revision_spec::WantedRevision,
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    syntax::text::printable_path,
 };
 
 /// The most bytes that a fetch receives.

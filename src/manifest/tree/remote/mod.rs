@@ -19,8 +19,8 @@ use std::{
 
 use git2::{Oid, Repository};
 
-use super::revision_spec::WantedRevision;
-use crate::model::{code::Code, diagnostic::Diagnostic};
+pub(crate) use super::git::revision_spec::WantedRevision;
+use crate::model::diagnostics::{code::Code, diagnostic::Diagnostic};
 pub(crate) use access::{PasswordPlace, RemoteAccess};
 use fetch::{FetchJob, FetchState};
 pub(super) use known_hosts::{fingerprint, matches_list};
@@ -214,7 +214,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::model::diagnostic::Name;
+    use crate::model::diagnostics::diagnostic::Name;
 
     fn mirror(url: &str, limits: FetchLimits) -> RemoteMirror {
         let mirrors = Arc::new(Mirrors::within(None).unwrap());

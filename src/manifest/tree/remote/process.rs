@@ -27,8 +27,8 @@ use super::{
     url::RemoteUrl,
 };
 use crate::{
-    manifest::tree::revision_spec::WantedRevision,
-    model::{code::Code, diagnostic::Diagnostic},
+    manifest::tree::git::revision_spec::WantedRevision,
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
 };
 
 /// The argument that makes the program fetch for a server.

@@ -147,7 +147,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Kind, code::Code, fault::Faults, key::Key, secret::Secret},
+        model::{
+            Kind,
+            diagnostics::{code::Code, fault::Faults},
+            key::Key,
+            secrets::secret::Secret,
+        },
         store::{
             commit::{
                 codec::encode_key,

@@ -2,12 +2,12 @@
 
 use super::{EMPTY, Read, SealedSecrets, Written, append_written, secrets::places_of};
 use crate::{
-    model::code::Code,
+    model::diagnostics::code::Code,
     store::{
         StoreError,
         seal::{Keyring, NotOpened},
     },
-    text::{has_token, without_tokens},
+    syntax::text::{has_token, without_tokens},
 };
 
 /// Returns a record without the secret parts of the API tokens in it, or none if it has none. Its secrets stay, encrypted with

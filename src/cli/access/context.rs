@@ -1,0 +1,123 @@
+//! `edgewright context`: the servers that a user has logged in to (D105).
+
+use std::fmt::Write;
+
+use clap::Subcommand;
+
+use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
+use crate::{
+    cli::{
+        CommandResult, Exit,
+        inspect::trace::write_table,
+        output::{diagnostics::say, print},
+    },
+    syntax::text::escaped,
+};
+
+/// List the contexts that `edgewright login` has saved, and choose the current one.
+///
+/// Commands that only read use the server of the current context, unless --server, --store, EDGEWRIGHT_SERVER,
+/// EDGEWRIGHT_STORE or the configuration file says otherwise. A command that changes something uses a context only if it is
+/// named with --context or EDGEWRIGHT_CONTEXT.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the contexts; `*` marks the current one.
+    List,
+    /// Make a context the current one.
+    Use {
+        /// Name of the context.
+        #[arg(value_name = "NAME", value_parser = context_name, required_unless_present = "none")]
+        name: Option<String>,
+        /// Have no current context.
+        #[arg(long, conflicts_with = "name")]
+        none: bool,
+    },
+    /// Show a context, without its token.
+    Show {
+        /// Name of the context (default: the current one).
+        #[arg(value_name = "NAME", value_parser = context_name)]
+        name: Option<String>,
+    },
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        match self.command {
+            Command::List => print(list(&Contexts::read()?))?,
+            Command::Show { name } => {
+                let contexts = Contexts::read()?;
+                let (name, context) = contexts.named_or_current(name.as_deref())?;
+                print(shown(&name, context))?;
+            }
+            Command::Use { name, none } => {
+                let name = name.filter(|_| !none).unwrap_or_default();
+                let server = Contexts::change(|contexts| {
+                    let server = match name.is_empty() {
+                        true => None,
+                        false => Some(contexts.get(&name)?.server.clone()),
+                    };
+                    contexts.current.clone_from(&name);
+                    Ok(server)
+                })?;
+                say(&match server {
+                    Some(server) => format!("The current context is {name} ({server})."),
+                    None => "There is no current context.".to_owned(),
+                });
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn list(contexts: &Contexts) -> String {
+    if contexts.all.is_empty() {
+        return String::new();
+    }
+    let plain = |text: &str| escaped(text).into_owned();
+    let mut rows = vec![["", "NAME", "SERVER", "SOURCE", "TOKEN"].map(str::to_owned).to_vec()];
+    rows.extend(contexts.all.iter().map(|(name, context)| {
+        let mark = if *name == contexts.current { "*" } else { "" };
+        vec![
+            mark.to_owned(),
+            plain(name),
+            plain(&context.server),
+            plain(&context.source),
+            origin_of_token(context).to_owned(),
+        ]
+    }));
+    let mut out = String::new();
+    write_table(&mut out, "", &rows);
+    out
+}
+
+fn shown(name: &str, context: &ServerContext) -> String {
+    let ca_file = context.ca_file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+    let lines = [
+        ("name", name),
+        ("server", context.server.as_str()),
+        ("source", context.source.as_str()),
+        ("ca_file", ca_file.as_str()),
+        ("version_header", context.version_header.as_str()),
+        ("token", origin_of_token(context)),
+    ];
+    let mut out = String::new();
+    for (field, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let _ = writeln!(out, "{field}: {}", escaped(value));
+    }
+    out
+}
+
+/// Where the token comes from. The command can have credentials.
+fn origin_of_token(context: &ServerContext) -> &'static str {
+    match context.token {
+        ContextToken::Stored(_) => "saved",
+        ContextToken::Command(_) => "from a command",
+    }
+}

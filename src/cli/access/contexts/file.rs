@@ -1,0 +1,394 @@
+//! The file of contexts. It has tokens, so others can neither read nor replace it.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::fs::OFlags;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{ContextToken, Contexts, ServerContext};
+use crate::{
+    cli::Failure,
+    manifest::{ManifestFile, load::syntax},
+    model::{
+        decode::decode,
+        diagnostics::{
+            code::Code,
+            diagnostic::Diagnostic,
+            fault::{Fault, Path as FieldPath},
+        },
+        node::Tape,
+        secrets::secret::Secret,
+    },
+    store::disk::lock_wait::patiently,
+    syntax::text::yaml::to_yaml,
+};
+
+/// The name of the file.
+const FILE: &str = "contexts.yaml";
+/// The file that is renamed once it is complete.
+const TEMPORARY: &str = "contexts.yaml.tmp";
+/// The file that is locked for a change. The other one is replaced, so its lock would be of no use.
+const LOCK: &str = "contexts.lock";
+/// How long a change waits for that of another process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes that are read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// The contents of the file.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ContextsDocument {
+    /// The name of the current context.
+    current: String,
+    /// The contexts by name.
+    contexts: BTreeMap<String, ContextDocument>,
+}
+
+/// A context in the file. An empty text is unset.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ContextDocument {
+    server: String,
+    token: String,
+    token_command: String,
+    ca_file: String,
+    source: String,
+    version_header: String,
+}
+
+/// The folder of the user for the configuration of this program. A relative path does not count, as in the XDG Base
+/// Directory Specification: it would be another folder in each working folder.
+pub(super) fn folder() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let configuration = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(configuration.join("edgewright"))
+}
+
+/// Reads the contexts in a folder.
+pub(super) fn read(folder: &Path) -> Result<Contexts, Failure> {
+    let path = folder.join(FILE);
+    match read_private(folder, &path)? {
+        Some(text) => parse(&path, &text),
+        None => Ok(Contexts::default()),
+    }
+}
+
+/// Reads the file if it exists. Fails if others can read it, or put another one in its place.
+fn read_private(folder: &Path, path: &Path) -> Result<Option<String>, Failure> {
+    // A FIFO is opened without waiting for its other end.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        // The home folder of another user, such as after `sudo`, has no contexts of this user.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied) =>
+        {
+            return Ok(None);
+        }
+        opened => opened.map_err(|error| unreadable(path, &error))?,
+    };
+    let facts = file.metadata().map_err(|error| unreadable(path, &error))?;
+    if !facts.is_file() {
+        return Err(unreadable(path, &io::Error::other("not a regular file")));
+    }
+    let mode = facts.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let message = format!("{} is open to other users (mode {mode:04o})", path.display());
+        let help = format!("run `chmod 600 {}`; if others may have read it, revoke the API keys in it", path.display());
+        return Err(Diagnostic::error(Code::Unreadable, message).help(help).into());
+    }
+    check_folder(folder)?;
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text).map_err(|error| unreadable(path, &error))?;
+    Ok(Some(text))
+}
+
+/// Fails if others can replace files in a folder: tokens would go to the servers that they name.
+fn check_folder(folder: &Path) -> Result<(), Failure> {
+    let facts = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
+    let mode = facts.permissions().mode() & 0o777;
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let message = format!("other users can write to {} (mode {mode:04o})", folder.display());
+    Err(Diagnostic::error(Code::Unreadable, message).help(format!("run `chmod 700 {}`", folder.display())).into())
+}
+
+/// Changes the contexts in a folder, which is created if missing. Another process waits for a moment until the change is done.
+pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Result<T, Failure>) -> Result<T, Failure> {
+    let path = folder.join(FILE);
+    let failed = |error: io::Error| unwritable(&path, &error);
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    check_folder(folder)?;
+    let lock = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
+    let lock = lock.map_err(failed)?;
+    take(&lock, folder, PATIENCE)?;
+    let mut contexts = read(folder)?;
+    let done = change(&mut contexts)?;
+    write(folder, &path, &text_of(&contexts)).map_err(failed)?;
+    drop(lock);
+    Ok(done)
+}
+
+/// Locks the file of the lock, or fails if another process holds it for too long.
+fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
+    match patiently(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another process is changing the contexts in {}", folder.display());
+            let help = "end the other `edgewright login`, `logout` or `context use`, and run the command again";
+            Err(Diagnostic::error(Code::Timeout, message).help(help).into())
+        }
+        Err(TryLockError::Error(error)) => Err(unwritable(&folder.join(LOCK), &error)),
+    }
+}
+
+/// Replaces the file: it has the old or the new contents, whatever happens meanwhile.
+fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let temporary = folder.join(TEMPORARY);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = (|| {
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    File::open(folder)?.sync_all()
+}
+
+fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
+    let fail = |fault: &Fault| broken(path, text, fault);
+    let mut content: Tape = serde_yaml::from_str(text)
+        .map_err(|error| fail(&Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
+    if content.root().is_null() {
+        return Ok(Contexts::default());
+    }
+    let mut faults = content.take_faults();
+    let (document, found) = decode::<ContextsDocument>(content.root(), None);
+    faults.extend(found);
+    if let Some(fault) = faults.into_iter().next() {
+        return Err(fail(&without_value(fault)));
+    }
+    let ContextsDocument { current, contexts } = document.unwrap_or_default();
+    let mut all = BTreeMap::new();
+    for (name, document) in contexts {
+        let context = checked(document).map_err(|fault| {
+            let place = fault.path.under(&FieldPath::root().join("contexts").join(name.as_str()));
+            fail(&fault.at(place))
+        })?;
+        all.insert(name, context);
+    }
+    Ok(Contexts { current, all })
+}
+
+/// A fault that does not quote the value, which can be a token.
+fn without_value(mut fault: Fault) -> Fault {
+    if matches!(fault.code, Code::WrongType | Code::OutOfRange | Code::InvalidFormat) {
+        fault.message = "the value has the wrong type".to_owned();
+        fault.help = Some("fix the indentation, and quote texts such as tokens".to_owned());
+    }
+    fault
+}
+
+/// The context that a document describes.
+fn checked(document: ContextDocument) -> Result<ServerContext, Fault> {
+    let ContextDocument { server, token, token_command, ca_file, source, version_header } = document;
+    if server.is_empty() {
+        return Err(Fault::new(Code::Required, "`server` is required").help("set it to the URL of a server"));
+    }
+    let token = match (token.is_empty(), token_command.is_empty()) {
+        (false, true) => ContextToken::Stored(Secret::new(token)),
+        (true, false) => ContextToken::Command(Secret::new(token_command)),
+        _ => {
+            let fault = Fault::new(Code::NotAllowed, "a context has either `token` or `token_command`");
+            return Err(fault.help("set one of them, or run `edgewright login` again"));
+        }
+    };
+    let ca_file = Some(ca_file).filter(|file| !file.is_empty()).map(PathBuf::from);
+    Ok(ServerContext { server, token, ca_file, source, version_header })
+}
+
+/// The text of the file, with the tokens.
+fn text_of(contexts: &Contexts) -> String {
+    let one = |context: &ServerContext| {
+        let (token, command) = match &context.token {
+            ContextToken::Stored(token) => (token.expose(), ""),
+            ContextToken::Command(command) => ("", command.expose()),
+        };
+        let ca_file = context.ca_file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+        let fields = [
+            ("server", context.server.as_str()),
+            ("token", token),
+            ("token_command", command),
+            ("ca_file", ca_file.as_str()),
+            ("source", context.source.as_str()),
+            ("version_header", context.version_header.as_str()),
+        ];
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        Value::Object(fields.map(|(name, value)| (name.to_owned(), json!(value))).collect())
+    };
+    let all: Map<String, Value> = contexts.all.iter().map(|(name, context)| (name.clone(), one(context))).collect();
+    to_yaml(&json!({"current": contexts.current, "contexts": all}))
+}
+
+/// The failure for a file with an error. Only its line is named: the file has tokens.
+fn broken(path: &Path, text: &str, fault: &Fault) -> Failure {
+    let mut place = fault.path.to_string();
+    if !place.is_empty() {
+        let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
+        let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
+        place = format!(" at {place} (line {line})");
+    }
+    let message = format!("invalid contexts in {}{place}: {}", path.display(), fault.message);
+    let help = fault.help.clone().unwrap_or_else(|| "fix the file, or remove it and run `edgewright login`".to_owned());
+    Diagnostic::error(fault.code, message).help(help).into()
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot read {}: {error}", path.display());
+    Diagnostic::error(Code::Unreadable, message).help("check the path and its permissions").into()
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write {}: {error}", path.display());
+    Diagnostic::error(Code::Unreadable, message).help("check the path, its permissions and the free disk space").into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn context(token: ContextToken) -> ServerContext {
+        let (ca_file, source) = (Some("/etc/ca.pem".into()), "shop".to_owned());
+        ServerContext { server: "https://edge.example.com".into(), token, ca_file, source, version_header: "V".into() }
+    }
+
+    fn message(failure: &Failure) -> String {
+        failure.diagnostics.iter().map(|it| it.message.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("edgewright");
+        assert!(read(&home).unwrap().all.is_empty());
+        change(&home, |contexts| {
+            contexts.current = "no".to_owned();
+            contexts.all.insert("no".to_owned(), context(ContextToken::Stored(Secret::new("ew_1"))));
+            let command = "pass show 'edge: #1'\n";
+            contexts.all.insert("b:8484".to_owned(), context(ContextToken::Command(Secret::new(command))));
+            Ok(())
+        })
+        .unwrap();
+        let found = read(&home).unwrap();
+        assert_eq!(found.current, "no");
+        let (stored, command) = (found.all.get("no").unwrap(), found.all.get("b:8484").unwrap());
+        assert!(matches!(&stored.token, ContextToken::Stored(token) if token.expose() == "ew_1"));
+        assert!(matches!(&command.token, ContextToken::Command(it) if it.expose() == "pass show 'edge: #1'\n"));
+        assert_eq!((stored.source.as_str(), stored.version_header.as_str()), ("shop", "V"));
+        assert_eq!(stored.ca_file.as_deref(), Some(Path::new("/etc/ca.pem")));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&home), mode(&home.join(FILE)), mode(&home.join(LOCK))), (0o700, 0o600, 0o600));
+        assert!(!home.join(TEMPORARY).exists());
+        assert!(!format!("{found:?}").contains("ew_1"));
+    }
+
+    #[test]
+    fn a_change_that_fails_changes_nothing_and_an_interrupted_one_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let add = |name: &str| {
+            change(folder.path(), |contexts| {
+                contexts.all.insert(name.to_owned(), context(ContextToken::Stored(Secret::new("ew_1"))));
+                if name == "bad" { Err(super::super::unknown(name)) } else { Ok(()) }
+            })
+        };
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        add("a").unwrap();
+        fs::write(folder.path().join(TEMPORARY), "contexts: {torn").unwrap();
+        assert!(add("bad").is_err());
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || add(&format!("n{at}")).is_ok())).collect();
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+        });
+        let names: Vec<String> = read(folder.path()).unwrap().all.into_keys().collect();
+        assert_eq!(names, ["a", "n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7"]);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_waited_for_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || File::create(folder.path().join(LOCK)).unwrap();
+        let held = open();
+        take(&held, folder.path(), Duration::ZERO).unwrap();
+        let failure = take(&open(), folder.path(), Duration::ZERO).err().unwrap();
+        assert!(message(&failure).starts_with("another process is changing the contexts"), "{}", message(&failure));
+        drop(held);
+        take(&open(), folder.path(), PATIENCE).unwrap();
+    }
+
+    #[test]
+    fn a_current_context_that_does_not_exist_is_an_error() {
+        let found = |text: &str| parse(Path::new("c.yaml"), text).unwrap();
+        for is_allowed in [true, false] {
+            let dangling = found("current: nope\n");
+            let failure = dangling.current_for(is_allowed).err().unwrap();
+            assert_eq!(message(&failure), "the current context `nope` does not exist");
+            assert!(found("contexts: {}\n").current_for(is_allowed).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn what_others_can_read_or_replace_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        fs::write(&path, "contexts: {}\n").unwrap();
+        let refused = |file: u32, of_folder: u32| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(file)).unwrap();
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(of_folder)).unwrap();
+            read(folder.path()).err().map(|failure| message(&failure)).unwrap_or_default()
+        };
+        assert_eq!(refused(0o600, 0o700), "");
+        assert_eq!(refused(0o600, 0o755), "");
+        for mode in [0o644, 0o640, 0o604, 0o620] {
+            assert!(refused(mode, 0o700).contains("open to other users"), "{mode:o}");
+        }
+        for mode in [0o777, 0o720] {
+            assert!(refused(0o600, mode).contains("other users can write"), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_line_and_no_token() {
+        for (text, expected) in [
+            ("contexts:\n  a: {server: 'https://a', token: ew_1, tokn: ew_1}\n", "contexts/a/tokn (line 2)"),
+            ("contexts:\n  a: {server: 'https://a'}\n", "contexts/a (line 2)"),
+            ("contexts:\n  a: {server: 'https://a', token: ew_1, token_command: x}\n", "contexts/a (line 2)"),
+            ("contexts:\n  a: {token: ew_1}\n", "`server` is required"),
+            ("contexts:\n  a: ew_1\n", "contexts/a (line 2)"),
+            ("contexts:\n  a: {server: [ew_1]}\n", "contexts/a/server (line 2)"),
+            ("contexts:\n  a: {server: 'https://a', token: 8151}\n", "contexts/a/token (line 2): the value has"),
+            ("contexts:\n  a: {server: 'https://a', token: 8.151}\n", "contexts/a/token (line 2): the value has"),
+            ("contexts: {a: ew_1\n", "line"),
+            ("ew_1\n", "invalid contexts"),
+        ] {
+            let found = parse(Path::new("c.yaml"), text).err().map(|failure| message(&failure)).unwrap_or_default();
+            assert!(found.contains(expected), "{text:?}: {found}");
+            assert!(!found.contains("ew_1") && !found.contains("151"), "{found}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The options of `keys create` for the scope of a key (D101).
+
+use super::keys::role;
+use crate::{
+    model::{
+        diagnostics::fault::nearest,
+        key_scope::{KeyScope, WriteAction},
+        kind::owner::Role,
+    },
+    reconcile::check_new_source,
+    syntax::text::printable,
+};
+
+/// What the key may do. Without any of these options, it may do what its owner's role allows.
+#[derive(Debug, clap::Args)]
+pub(super) struct ScopeArgs {
+    /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.
+    #[arg(long, value_name = "ROLE", env = "EDGEWRIGHT_SCOPE_ROLE", value_parser = role)]
+    scope_role: Option<Role>,
+    /// Source that the key may plan; can be repeated. The name can end in `*`.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_PLAN", value_delimiter = ',', value_parser = sources)]
+    plan: Vec<String>,
+    /// Source that the key may plan and apply, and whose resources it may change; can be repeated. The name can end in `*`.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_SCOPE_APPLY", value_delimiter = ',', value_parser = sources)]
+    apply: Vec<String>,
+    /// Kind of resources without a source that the key may change, such as TlsCertificate, or `*`; can be repeated.
+    #[arg(long, value_name = "KIND", env = "EDGEWRIGHT_SCOPE_KINDS", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// Change that the key may make to single resources: create, update or delete; can be repeated (default: all).
+    #[arg(long, value_name = "ACTION", env = "EDGEWRIGHT_SCOPE_ACTIONS", value_delimiter = ',', value_parser = action)]
+    action: Vec<WriteAction>,
+    /// Host that the key may take for edges, such as docs.example.com or *.docs.example.com; can be repeated (default: any).
+    #[arg(long, value_name = "HOST", env = "EDGEWRIGHT_SCOPE_HOSTS", value_delimiter = ',')]
+    host: Vec<String>,
+    /// Let the key see all secrets, not only those of the sources that it may apply.
+    #[arg(long, env = "EDGEWRIGHT_SCOPE_SECRETS")]
+    secrets: bool,
+    /// Let the key change what acts on every source: IP restrictions, and certificates without a source for hosts of others.
+    #[arg(long, env = "EDGEWRIGHT_SCOPE_GLOBAL")]
+    global: bool,
+    /// Time at which the key expires, such as 2027-01-31T18:00:00Z.
+    #[arg(
+        long,
+        value_name = "TIME",
+        env = "EDGEWRIGHT_SCOPE_EXPIRES_AT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    expires_at: String,
+    /// Address or network that the key can be used from, such as 192.0.2.0/24; can be repeated (default: any).
+    #[arg(long, value_name = "NETWORK", env = "EDGEWRIGHT_SCOPE_ADDRESSES", value_delimiter = ',')]
+    address: Vec<String>,
+}
+
+impl ScopeArgs {
+    /// The scope, if any option is set.
+    pub(super) fn scope(self) -> Option<KeyScope> {
+        let scope = KeyScope {
+            role: self.scope_role,
+            plan: self.plan,
+            apply: self.apply,
+            kinds: self.kind,
+            actions: self.action,
+            hosts: self.host,
+            secrets: self.secrets,
+            global: self.global,
+            expires_at: self.expires_at,
+            addresses: self.address,
+        };
+        (scope != KeyScope::default()).then_some(scope)
+    }
+}
+
+/// Returns a warning for each name in a scope that selects none of the known sources: it may be misspelt.
+pub(super) fn unknown_sources(scope: &KeyScope, known: &[String]) -> Vec<String> {
+    let warning = |pattern: &str| {
+        let name = pattern.strip_suffix('*').unwrap_or(pattern);
+        let has = if name == pattern { "is called" } else { "begins with" };
+        let warning = format!("No source {has} `{}` yet.", printable(name));
+        match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("{warning} Did you mean `{}`?", printable(near)),
+            None => warning,
+        }
+    };
+    scope.unmatched(known).into_iter().map(warning).collect()
+}
+
+/// Parses the name of a source, or the start of several names. No new source can have another one.
+fn sources(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix('*').unwrap_or(text);
+    if name.contains('*') {
+        return Err("`*` can only end the name of a source, such as `shop-*`".to_owned());
+    }
+    if text != "*" {
+        check_new_source(name)?;
+    }
+    Ok(text.to_owned())
+}
+
+fn action(text: &str) -> Result<WriteAction, String> {
+    let known = WriteAction::EVERY.into_iter().find(|action| action.as_str() == text);
+    known.ok_or_else(|| "expected create, update or delete".to_owned())
+}

@@ -1,0 +1,121 @@
+//! `edgewright security-log`: the security log of a server (D99).
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use crate::{
+    cli::{CommandResult, Exit, Failure, output::print, serve::guards::unusable},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    server::telemetry::security::{
+        SECURITY_LOG,
+        reading::{LogError, ReadLog, read},
+    },
+    syntax::text::escaped,
+};
+
+/// Show the security log of a server, or check that nobody has changed it.
+///
+/// A server may write to the log meanwhile.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check that no line was changed, removed or inserted.
+    Verify {
+        #[command(flatten)]
+        place: LogPlace,
+    },
+    /// Print events as JSON, one per line, oldest first.
+    Show {
+        #[command(flatten)]
+        place: LogPlace,
+        /// Print only events with this name, such as `permission_refused`. Repeatable.
+        #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SECURITY_LOG_EVENT", value_delimiter = ',')]
+        event: Vec<String>,
+        /// Print only the last N events.
+        #[arg(long, value_name = "N", env = "EDGEWRIGHT_SECURITY_LOG_LAST")]
+        last: Option<usize>,
+    },
+}
+
+/// The log that a command reads.
+#[derive(Debug, clap::Args)]
+struct LogPlace {
+    /// Store folder of the server.
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
+    store: PathBuf,
+    /// Security log (default: `security.log` in the store's folder).
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG")]
+    security_log: Option<PathBuf>,
+}
+
+impl LogPlace {
+    fn path(&self) -> PathBuf {
+        self.security_log.clone().unwrap_or_else(|| self.store.join(SECURITY_LOG))
+    }
+
+    fn read(&self) -> Result<ReadLog, Failure> {
+        let path = self.path();
+        read(&path).map_err(|error| match error {
+            LogError::Io(error) => unusable(&path, &error, "set --store or --security-log"),
+            LogError::Broken(reason) => {
+                let message = format!("the security log `{}` is not as it was written: {reason}", path.display());
+                let help = "keep a copy of its files, and compare them with a backup";
+                Diagnostic::error(Code::StoreCorrupt, message).help(help).into()
+            }
+        })
+    }
+}
+
+fn without_beginning(path: &Path, log: &ReadLog) -> Failure {
+    let message = format!(
+        "the security log `{}` begins with line {}: files with lines 1 to {} were removed or moved",
+        path.display(),
+        log.first,
+        log.first.saturating_sub(1)
+    );
+    let help = "put the files back as `.1`, `.2` and so on, the newest first, or restore them from a backup";
+    Diagnostic::error(Code::StoreCorrupt, message).help(help).into()
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        match self.command {
+            Command::Verify { place } => {
+                let log = place.read()?;
+                if log.lacks_beginning() {
+                    return Err(without_beginning(&place.path(), &log));
+                }
+                let ReadLog { first, last, files, torn, hash, is_unfinished, .. } = log;
+                let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+                let mut text = format!("Lines {first} to {last} in {files} are as they were written.\nhash: {hash}\n");
+                if torn > 0 {
+                    text += &format!("lines that were cut off when a server stopped: {torn}\n");
+                }
+                if is_unfinished {
+                    text += "The last line is not whole: a server is writing it, or stopped while it did.\n";
+                }
+                print(text)?;
+            }
+            Command::Show { place, event, last } => {
+                let lines = place.read()?.lines.into_iter();
+                let wanted = lines.filter(|(name, _)| event.is_empty() || event.contains(name));
+                let wanted: Vec<String> = wanted.map(|(_, line)| line).collect();
+                let skipped = last.map_or(0, |last| wanted.len().saturating_sub(last));
+                let mut text = String::new();
+                for line in wanted.iter().skip(skipped) {
+                    text += &escaped(line);
+                    text.push('\n');
+                }
+                print(text)?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}

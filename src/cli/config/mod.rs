@@ -1,0 +1,483 @@
+//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82).
+
+pub(crate) mod found_file;
+mod options;
+pub(crate) mod part;
+mod text;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgMatches, Command};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Exit, Failure,
+    input::usage,
+    serve::followed::{self, ConfiguredSource, SourceEntry, text_of},
+};
+use crate::{
+    manifest::{
+        ManifestFile,
+        load::{limits, syntax},
+    },
+    model::{
+        decode::decode,
+        diagnostics::{
+            code::Code,
+            diagnostic::Diagnostic,
+            fault::{Fault, Path as FieldPath, Segment, add_untold, nearest},
+        },
+        node::Tape,
+    },
+    reconcile::LintLevels,
+    server::{
+        auth::client_certificates::{CertificateOwner, ClientCertificates},
+        notify::config::{NotificationConfig, NotificationTarget},
+        resources::managed_resources::{WritePolicies, WritePolicy},
+    },
+};
+use found_file::CheckedOptions;
+use part::ConfigPart;
+
+/// The file that is read by default, if it exists.
+pub(super) const DEFAULT: &str = "edgewright.config.yaml";
+/// The environment variable with the path of another file.
+pub(super) const VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+
+/// The keys that take effect while a server runs (D91); all others need a restart.
+const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "sources", "rest_writes"];
+
+/// The contents of a configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    /// Values of options by their long names: `store: /var/lib/edgewright`.
+    options: BTreeMap<String, Value>,
+    /// Levels of lints by name.
+    lints: BTreeMap<String, String>,
+    /// The label keys that manifests may use.
+    allowed_labels: Option<BTreeSet<String>>,
+    /// How many days before a certificate expires it is reported.
+    certificate_expiry_days: Option<u32>,
+    /// The sources that `serve` follows.
+    sources: Vec<SourceEntry>,
+    /// Whom `serve` tells of changes.
+    notifications: NotificationConfig,
+    /// The webhooks that `serve` accepts.
+    hooks: HooksEntry,
+    /// The owners that clients with certificates act as.
+    client_certificates: Vec<CertificateOwner>,
+    /// What happens with writes over the API to the resources of a source.
+    rest_writes: BTreeMap<String, String>,
+}
+
+/// The webhooks in the configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HooksEntry {
+    /// The webhook of forges (D90).
+    git: Option<GitHookEntry>,
+}
+
+/// The webhook of forges.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GitHookEntry {
+    /// The file with the secret that requests are signed with.
+    secret_file: PathBuf,
+}
+
+/// A parsed configuration file.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    options: BTreeMap<String, String>,
+    /// The file's path.
+    path: PathBuf,
+    /// Its text, for the lines of errors.
+    text: String,
+    /// Whether the path was set, rather than found in the working folder.
+    named: bool,
+    has_content: bool,
+    /// Its keys.
+    keys: Vec<String>,
+    fixed: BTreeMap<String, Value>,
+    /// The errors of each part. They fail only the commands that use the part: a mistake in the list of sources must not
+    /// prevent a look at the history. Those without a part fail every command.
+    errors: Vec<(Option<ConfigPart>, Failure)>,
+    /// The levels of lints.
+    pub lints: LintLevels,
+    /// The sources that `serve` follows.
+    pub sources: Vec<ConfiguredSource>,
+    /// Whom `serve` tells of changes.
+    pub notifications: Vec<NotificationTarget>,
+    /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
+    pub git_hook: Option<PathBuf>,
+    /// The owners that clients with certificates act as.
+    pub client_certificates: Vec<CertificateOwner>,
+    /// What happens with writes over the API to the resources of a source.
+    pub rest_writes: WritePolicies,
+}
+
+impl Config {
+    /// Reads the file named by the environment, or the default one if it exists.
+    pub(super) fn read() -> Result<Self, Failure> {
+        let named = named();
+        let is_named = named.is_some();
+        let path = named.unwrap_or_else(|| PathBuf::from(DEFAULT));
+        let text = match is_named {
+            true => text::read_named(&path).map(Some),
+            false => text::read_found(&path),
+        };
+        match text.map_err(|fault| unusable(&path, &fault))? {
+            Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// Keeps a server from using what only a server uses, unless the file was named: a pull request can add it to the
+    /// working folder.
+    fn trusted(mut self) -> Self {
+        let of_server = |key: &&String| ConfigPart::named(key) == Some(ConfigPart::Server);
+        if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
+            let failure = self.not_found(key, FieldPath::root().join(key.as_str()));
+            self.errors.push((Some(ConfigPart::Trust), failure));
+        }
+        self
+    }
+
+    /// The error of what a file that was found in the working folder cannot set.
+    fn not_found(&self, what: &str, place: FieldPath) -> Failure {
+        let message = format!("`{what}` cannot be set in a configuration file found in the working folder");
+        let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
+        self.placed(fault.at(place))
+    }
+
+    /// Fails if the command that runs uses an option that a file found in the working folder cannot set, and nothing else has
+    /// set it.
+    pub(super) fn check_options(
+        &self,
+        command: &Command,
+        matches: &ArgMatches,
+        checked: CheckedOptions,
+    ) -> Result<(), Failure> {
+        let refused = self.options.keys().filter(|name| self.is_refused(name));
+        match found_file::first_unset(command, matches, checked, refused) {
+            Some(name) => Err(self.not_found(name, FieldPath::root().join("options").join(name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the file was found in the working folder, and cannot set an option.
+    fn is_refused(&self, name: &str) -> bool {
+        !self.named && !self.options.get(name).is_some_and(|value| found_file::can_set(name, value))
+    }
+
+    /// Fails with the errors of the parts that a command uses.
+    pub(super) fn check(&mut self, used: &[ConfigPart]) -> Result<(), Failure> {
+        let errors = std::mem::take(&mut self.errors).into_iter();
+        let is_used = |part: Option<ConfigPart>| part.is_none_or(|part| used.contains(&part));
+        let (failing, others): (Vec<_>, Vec<_>) = errors.partition(|(part, _)| is_used(*part));
+        self.errors = others;
+        if failing.is_empty() {
+            return Ok(());
+        }
+        let diagnostics = failing.into_iter().flat_map(|(_, failure)| failure.diagnostics).collect();
+        Err(Failure { diagnostics, exit: Exit::Error })
+    }
+
+    /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
+    /// replaced must not stop all sources.
+    pub(super) fn again(&self) -> Result<Self, Failure> {
+        let mut now = Self::read()?;
+        now.check(&ConfigPart::ALL)?;
+        if self.has_content && !now.has_content {
+            let fault = Fault::new(Code::Unreadable, "the file is missing or empty");
+            return Err(unusable(&self.path, &fault.help("restore the file, or write `{}` to configure nothing")));
+        }
+        Ok(now)
+    }
+
+    /// Whether there is a file with content.
+    pub(super) fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// Whether the file sets an option.
+    pub(super) fn sets(&self, name: &str) -> bool {
+        self.options.contains_key(name) && !self.is_refused(name)
+    }
+
+    /// The values that take effect only at the start of a server, by their paths in the file.
+    pub(super) fn fixed(&self) -> &BTreeMap<String, Value> {
+        &self.fixed
+    }
+
+    /// The error of a value that an option does not accept.
+    pub(super) fn refused(&self, error: clap::Error) -> Failure {
+        let option = usage::invalid_value(&error).map(|(option, _)| option);
+        let text = usage::tamed(error).to_string();
+        let reason = text.lines().next().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        let fault = Fault::new(Code::Parameter, reason);
+        let values = text.lines().find_map(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
+        let fault = match values {
+            Some(values) => fault.help(values.to_owned()),
+            None => fault,
+        };
+        match option {
+            Some(option) if self.options.contains_key(&option) => self.of_option(&option, fault),
+            _ => unusable(&self.path, &fault),
+        }
+    }
+
+    /// Whether an error is about a value of this file.
+    pub(super) fn causes(&self, error: &clap::Error) -> bool {
+        usage::invalid_value(error).is_some_and(|(option, value)| self.options.get(&option) == Some(&value))
+    }
+
+    /// The error of an option, with its line.
+    fn of_option(&self, name: &str, fault: Fault) -> Failure {
+        self.placed(fault.at(FieldPath::root().join("options").join(name)))
+    }
+
+    /// The error of a field, with its line.
+    fn placed(&self, fault: Fault) -> Failure {
+        unusable_at(&self.path, &self.text, &fault)
+    }
+
+    /// The path of the file, whether it exists or not.
+    pub(super) fn path() -> PathBuf {
+        named().unwrap_or_else(|| PathBuf::from(DEFAULT))
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        let fail = |fault: &Fault| unusable_at(path, text, fault);
+        if let Some(fault) = limits::fault_of_yaml(text) {
+            return Err(fail(&fault));
+        }
+        let mut content: Tape = serde_yaml::from_str(text)
+            .map_err(|error| fail(&Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
+        if content.root().is_null() {
+            return Ok(Self::default());
+        }
+        let mut faults = content.take_faults();
+        let (file, found) = decode::<File>(content.root(), None);
+        faults.extend(found);
+        let is_readable = file.is_some();
+        let file = file.unwrap_or_default();
+        let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
+        let (keys, fixed) = (whole.keys().cloned().collect(), fixed(whole));
+        let mut checked = Vec::new();
+        let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
+            checked.push(beneath("lints", fault));
+            LintLevels::default()
+        });
+        let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
+        let notifications = file.notifications.targets().unwrap_or_else(|found| {
+            checked.extend(found.into_iter().map(|fault| beneath("notifications", fault)));
+            Vec::new()
+        });
+        let sources = followed::checked(file.sources, &lints).unwrap_or_else(|found| {
+            checked.extend(found);
+            Vec::new()
+        });
+        ClientCertificates::check(&file.client_certificates)
+            .unwrap_or_else(|fault| checked.push(beneath("client_certificates", fault)));
+        let rest_writes = WritePolicy::parse(&file.rest_writes).unwrap_or_else(|fault| {
+            checked.push(beneath("rest_writes", fault));
+            WritePolicies::new()
+        });
+        add_checked(&mut faults, checked);
+        let part = |fault: &Fault| ConfigPart::of(&fault.path).filter(|_| is_readable);
+        let errors = faults.iter().map(|fault| (part(fault), fail(fault))).collect();
+        let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
+        let git_hook = file.hooks.git.map(|hook| hook.secret_file);
+        Ok(Self {
+            options,
+            path: path.to_owned(),
+            text: text.to_owned(),
+            named: false,
+            has_content: true,
+            keys,
+            fixed,
+            errors,
+            lints,
+            sources,
+            notifications,
+            git_hook,
+            client_certificates: file.client_certificates,
+            rest_writes,
+        })
+    }
+
+    /// Sets the configured values as defaults of the options in every command. Flags and the environment take
+    /// precedence. Fails with all errors of the file if one fails every command.
+    pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
+        let mut unknown = Vec::new();
+        for (name, value) in &self.options {
+            let value = Some(value.as_str()).filter(|_| !self.is_refused(name));
+            let (with_default, is_known) = options::set_default(command, name, value);
+            command = with_default;
+            if !is_known {
+                unknown.push(self.unknown_option(name, &command));
+            }
+        }
+        if unknown.is_empty() && self.errors.iter().all(|(part, _)| part.is_some()) {
+            return Ok(command);
+        }
+        let of_content = self.errors.iter().filter(|(part, _)| *part != Some(ConfigPart::Trust));
+        let failures = of_content.map(|(_, failure)| failure).chain(&unknown);
+        let diagnostics = failures.flat_map(|failure| &failure.diagnostics).cloned().collect();
+        Err(Failure { diagnostics, exit: Exit::Error })
+    }
+
+    fn unknown_option(&self, name: &str, command: &Command) -> Failure {
+        let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
+        let near = nearest(name, options::names(command)).map(|near| format!("did you mean `{near}`?"));
+        self.of_option(name, Fault { help: near, ..fault })
+    }
+}
+
+/// Adds what checks found to the faults of decoding. What is wrong with an entry that was only read in part may be a
+/// consequence.
+fn add_checked(faults: &mut Vec<Fault>, checked: Vec<Fault>) {
+    let unreadable = faults.len();
+    add_untold(faults, checked);
+    let checked = faults.split_off(unreadable);
+    let decoding: Vec<FieldPath> = faults.iter().map(|fault| fault.path.clone()).collect();
+    let is_consequence = |fault: &Fault| {
+        let own = entry(&fault.path);
+        decoding.iter().map(entry).any(|other| own.starts_with(other) || other.starts_with(own))
+    };
+    faults.extend(checked.into_iter().filter(|fault| !is_consequence(fault)));
+}
+
+/// The path of the first list's entry that a field is in, or its whole path if it is in no list.
+fn entry(path: &FieldPath) -> &[Segment] {
+    path.0.split_inclusive(|step| matches!(step, Segment::Index(_))).next().unwrap_or_default()
+}
+
+/// Places a fault below a key of the file.
+fn beneath(key: &str, fault: Fault) -> Fault {
+    let path = fault.path.under(&FieldPath::root().join(key));
+    fault.at(path)
+}
+
+/// The path that the environment names. An empty variable is unset.
+fn named() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The values of a file that take effect only at the start, by their paths.
+fn fixed(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut fixed = BTreeMap::new();
+    for (key, value) in whole {
+        let place = FieldPath::root().join(key.as_str());
+        match value {
+            _ if LIVE.contains(&key.as_str()) => {}
+            Value::Object(options) if key == "options" => {
+                let options = options.into_iter().map(|(name, value)| (place.join(name.as_str()).to_string(), value));
+                fixed.extend(options);
+            }
+            value => drop(fixed.insert(place.to_string(), value)),
+        }
+    }
+    fixed
+}
+
+fn unusable(path: &Path, fault: &Fault) -> Failure {
+    refusal(path, "", fault)
+}
+
+/// The same for a fault of a field, with the line that it is in.
+fn unusable_at(path: &Path, text: &str, fault: &Fault) -> Failure {
+    let place = fault.path.to_string();
+    if place.is_empty() {
+        return unusable(path, fault);
+    }
+    let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
+    let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
+    refusal(path, &format!(" at {place} (line {line})"), fault)
+}
+
+fn refusal(path: &Path, place: &str, fault: &Fault) -> Failure {
+    let diagnostic =
+        Diagnostic::error(fault.code, format!("invalid configuration {}{place}: {}", path.display(), fault.message));
+    match &fault.help {
+        Some(help) => diagnostic.help(help.clone()).into(),
+        None => diagnostic.into(),
+    }
+}
+
+/// What holds for any text: it is a configuration, or there is an error.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn fuzzed(text: &str) {
+    if let Err(failure) = Config::parse(Path::new("fuzzed.yaml"), text) {
+        assert!(!failure.diagnostics.is_empty());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        let checked = Config::parse(Path::new("c.yaml"), text).and_then(|mut config| {
+            config.check(&ConfigPart::ALL)?;
+            Ok(config)
+        });
+        checked.map_err(|failure| failure.diagnostics.into_iter().map(|it| it.message).collect())
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_before_it_is_read() {
+        let error = parsed(&format!("lints: {{}}\noptions: {}", "[".repeat(100_000))).err().unwrap_or_default();
+        assert!(error.contains("nest more than 128 levels deep, at line 2"), "{error}");
+    }
+
+    #[test]
+    fn what_a_server_reads_only_at_its_start_is_told_apart() {
+        let text = "options: {store: a, manifests: [b]}\nlints: {team-format: deny}\nsources: [{name: a, path: a}]\n\
+                    allowed_labels: [a]\ncertificate_expiry_days: 3\n";
+        let config = parsed(text).unwrap();
+        assert_eq!(config.fixed().keys().collect::<Vec<_>>(), ["/options/manifests", "/options/store"]);
+        assert!(config.has_content() && !parsed("# nothing\n").unwrap().has_content());
+        assert!(parsed("{}").unwrap().has_content());
+    }
+
+    #[test]
+    fn an_error_of_a_field_names_its_line() {
+        let found = parsed("lints: {}\nsources:\n- {name: a, path: a}\n- name: b\n  path: b\n  interval: soon\n");
+        let expected = "invalid configuration c.yaml at /sources/1/interval (line 6): expected a duration";
+        assert!(found.as_ref().is_err_and(|message| message.starts_with(expected)), "{found:?}");
+    }
+
+    #[test]
+    fn an_error_of_a_part_fails_only_those_who_use_it() {
+        let fails = |text: &str, used: &[ConfigPart]| {
+            let config = Config::parse(Path::new("c.yaml"), text);
+            config.and_then(|mut config| config.check(used)).is_err()
+        };
+        for (text, lints, server) in [
+            ("sources: [{name: a, path: a, interval: soon}]", false, true),
+            ("sources: [{name: a, path: a, nope: 1}]", false, true),
+            ("sources: 7", false, true),
+            ("hooks: {git: {}}", false, true),
+            ("notifications: {files: [{name: a}]}", false, true),
+            ("lints: {nope: warn}", true, false),
+            ("certificate_expiry_days: soon", true, false),
+            ("allowed_labels: {a: 1}", true, false),
+        ] {
+            let found = [fails(text, &[]), fails(text, &[ConfigPart::Lints]), fails(text, &[ConfigPart::Server])];
+            assert_eq!(found, [false, lints, server], "{text}");
+        }
+        for text in ["source: []", "options: [a]", "options: {store: a, store: b}", "sources: ["] {
+            assert!(fails(text, &[]), "{text}");
+        }
+    }
+}

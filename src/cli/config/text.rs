@@ -1,0 +1,55 @@
+//! The text of the configuration file. A pull request can put anything in the place of a file that is found in the working
+//! folder, such as a link to a file of the machine (D43).
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+
+use crate::model::diagnostics::{code::Code, fault::Fault};
+
+/// The most bytes that a configuration file has.
+const MOST_BYTES: u64 = 1 << 20;
+/// A FIFO is opened without waiting for its other end, and a link is not followed.
+const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
+
+/// Reads a file that somebody named. It can also be a pipe, a link or the null device.
+pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
+    text_of(File::open(path).map_err(|error| unreadable(&error))?)
+}
+
+/// Reads a file that is found in the working folder if it exists. It must be a regular file.
+pub(super) fn read_found(path: &Path) -> Result<Option<String>, Fault> {
+    let opened = File::options().read(true).custom_flags(CAREFULLY).open(path);
+    let is_special = match &opened {
+        Ok(file) => !file.metadata().map_err(|error| unreadable(&error))?.is_file(),
+        // The error of opening a link or a socket does not say what it is.
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if is_special {
+        let fault = Fault::new(Code::Unreadable, "the file must be a regular file, not a link");
+        return Err(fault.help("replace it with a file, or name the file in EDGEWRIGHT_CONFIG"));
+    }
+    match opened {
+        Ok(file) => text_of(file).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+fn text_of(file: File) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Fault::new(Code::TooLarge, "the file is larger than 1 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| Fault::new(Code::NotUtf8, "invalid UTF-8").help("save the file as UTF-8"))
+}
+
+fn unreadable(error: &io::Error) -> Fault {
+    Fault::new(Code::Unreadable, error.to_string())
+}

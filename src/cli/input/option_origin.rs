@@ -1,0 +1,76 @@
+//! How the options of a command were given: where a command works must not depend on what somebody forgot (D105).
+
+use clap::{ArgMatches, Command, parser::ValueSource};
+
+use crate::cli::{
+    Failure,
+    config::{Config, found_file::CheckedOptions},
+    report_unconfigured,
+};
+
+/// What a command without a store or a server does with the current context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CurrentContext {
+    /// It works with the context.
+    Used,
+    /// It fails if there is one, because it changes something.
+    Refused,
+    /// It works with files.
+    Ignored,
+    /// It works with files, and with a server only if a flag names one: a hook before a commit must not depend on what is
+    /// set for other commands.
+    OnlyByFlag,
+}
+
+/// The origins of a command's options.
+pub(crate) struct Given<'a> {
+    command: &'a Command,
+    arguments: &'a ArgMatches,
+    config: &'a Config,
+    current_context: CurrentContext,
+}
+
+impl<'a> Given<'a> {
+    /// Takes the whole program and its arguments, and the configuration file.
+    pub(crate) fn new(
+        command: &'a Command,
+        arguments: &'a ArgMatches,
+        config: &'a Config,
+        current_context: CurrentContext,
+    ) -> Self {
+        Self { command, arguments, config, current_context }
+    }
+
+    /// What the command does with the current context.
+    pub(crate) fn current_context(&self) -> CurrentContext {
+        self.current_context
+    }
+
+    /// Whether an option is on the command line.
+    pub(crate) fn by_flag(&self, id: &str) -> bool {
+        self.source(id) == Some(ValueSource::CommandLine)
+    }
+
+    /// Whether an option has a value from the command line, the environment or the configuration file.
+    pub(crate) fn is_named(&self, id: &str) -> bool {
+        match self.source(id) {
+            Some(ValueSource::CommandLine | ValueSource::EnvVariable) => true,
+            // The configuration file sets defaults, by long names.
+            Some(_) => self.config.sets(&id.replace('_', "-")),
+            None => false,
+        }
+    }
+
+    /// Fails if a configuration file that was found in the working folder sets options of the store, which it cannot.
+    pub(crate) fn check_store_options(&self) -> Result<(), Failure> {
+        let checked = self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore);
+        checked.inspect_err(report_unconfigured)
+    }
+
+    fn source(&self, id: &str) -> Option<ValueSource> {
+        let (_, command) = self.arguments.subcommand()?;
+        let matches = command.subcommand().map_or(command, |(_, nested)| nested);
+        // clap panics in debug builds if the command has no such option.
+        matches.try_contains_id(id).ok().filter(|is_set| *is_set).and_then(|_| matches.value_source(id))
+    }
+}

@@ -1,0 +1,189 @@
+//! Usage errors, with tips for those who know other tools. clap quotes arguments unescaped, and a terminal would interpret
+//! control characters in them (D30).
+
+use std::ffi::OsString;
+
+use clap::{
+    Error,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::syntax::text::{escaped, has_token, steers};
+
+/// The commands of other tools, and how to do the same.
+static OTHER_WORDS: [(&[&str], &str); 13] = [
+    (&["apply", "deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
+    (
+        &["create", "add", "edit", "patch", "set", "update"],
+        "to change a resource, change its manifest and run `edgewright reconcile PATH`",
+    ),
+    (
+        &["delete", "remove", "rm"],
+        "to delete a resource, remove its manifest and run `edgewright reconcile PATH`; `edgewright destroy` deletes all \
+         resources of a source",
+    ),
+    (&["describe", "inspect", "show"], "to show a resource, run `edgewright get ID --format yaml`"),
+    (&["list", "ls"], "to list resources, run `edgewright get KIND`"),
+    (&["log", "logs"], "to show what was changed, run `edgewright history`"),
+    (&["revert", "undo"], "to go back to an earlier revision, run `edgewright rollback`"),
+    (&["check", "lint", "test", "verify"], "to check manifests, run `edgewright validate PATH`"),
+    (&["format"], "to format manifests, run `edgewright fmt PATH`"),
+    (&["import", "dump"], "to write manifests for what exists, run `edgewright export`"),
+    (&["run", "server", "start"], "to start a server, run `edgewright serve`"),
+    (&["pause", "stop"], "to keep a source from being applied, run `edgewright suspend`"),
+    (&["version"], "to show the version, run `edgewright --version`"),
+];
+
+/// The commands whose arguments are paths of manifests, and the options for them of other tools.
+const PATH_COMMANDS: [&str; 5] = ["plan", "reconcile", "validate", "fmt", "diff"];
+const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
+
+/// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
+pub(crate) fn advised(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let tip = match error.kind() {
+        ErrorKind::InvalidSubcommand => other_word(&text(ContextKind::InvalidSubcommand), arguments),
+        ErrorKind::UnknownArgument => other_option(&text(ContextKind::InvalidArg), arguments),
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+/// The tip for a command, unless it is one of a command that has others.
+fn other_word(word: &str, mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let is_first = arguments.nth(1).is_some_and(|first| first == word);
+    let (_, tip) = OTHER_WORDS.iter().find(|(words, _)| is_first && words.contains(&word))?;
+    Some((*tip).to_owned())
+}
+
+/// The tip for an option that names manifests.
+fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Option<String> {
+    let mut arguments = arguments.skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let command = arguments.next().filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
+    let path = arguments.skip_while(|argument| argument != option).nth(1);
+    let path = path.filter(|path| !path.starts_with('-')).unwrap_or_else(|| "PATH".to_owned());
+    let tip = || format!("to name manifests, run `edgewright {command} {}`", fit(&path));
+    PATH_OPTIONS.contains(&option).then(tip)
+}
+
+/// Escapes the arguments that a usage error quotes, and hides API tokens in them.
+pub(crate) fn tamed(mut error: Error) -> Error {
+    let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    if !quoted.iter().any(|(_, value)| is_unfit(value)) {
+        return error;
+    }
+    for (kind, value) in quoted {
+        let shown = match value {
+            ContextValue::String(text) => ContextValue::String(fit(&text)),
+            ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(|text| fit(text)).collect()),
+            // A tip can quote the argument between colour codes, which look like those of the argument.
+            ContextValue::StyledStrs(tips) => {
+                let plain = |tip: &StyledStr| StyledStr::from(fit(&tip.to_string()));
+                ContextValue::StyledStrs(tips.iter().map(plain).collect())
+            }
+            // The usage contains only option names.
+            _ => continue,
+        };
+        error.insert(kind, shown);
+    }
+    error
+}
+
+/// The long name of the option and the value that an error refuses, if it is such an error.
+pub(crate) fn invalid_value(error: &Error) -> Option<(String, String)> {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let option = argument.strip_prefix("--")?.split([' ', '=']).next()?;
+    Some((option.to_owned(), value.to_owned()))
+}
+
+fn fit(text: &str) -> String {
+    escaped(text).into_owned()
+}
+
+fn is_unfit(value: &ContextValue) -> bool {
+    let is_unfit = |text: &String| text.contains(steers) || has_token(text);
+    match value {
+        ContextValue::String(text) => is_unfit(text),
+        ContextValue::Strings(texts) => texts.iter().any(is_unfit),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    #[test]
+    fn a_word_of_another_tool_has_a_tip_that_works() {
+        let command = || {
+            let path = Arg::new("path").num_args(1..);
+            let keys = Command::new("keys").subcommand(Command::new("create"));
+            let names = ["plan", "login", "logout"].map(|name| Command::new(name).arg(path.clone()));
+            Command::new("edgewright").subcommands(names).subcommand(keys)
+        };
+        for (line, expected) in [
+            ("log", Some("run `edgewright history`")),
+            ("apply m", Some("run `edgewright reconcile PATH`")),
+            ("plan -f m", Some("run `edgewright plan m`")),
+            ("plan --file=m", Some("run `edgewright plan PATH`")),
+            ("plan -f", Some("run `edgewright plan PATH`")),
+            ("login -f m", None),
+            ("plan -x m", None),
+            ("keys delete", None),
+            ("lgoin", None),
+        ] {
+            let arguments = || std::iter::once("edgewright").chain(line.split(' '));
+            let error = command().try_get_matches_from(arguments()).err().unwrap();
+            let before = error.to_string();
+            let after = advised(error, arguments().map(OsString::from)).to_string();
+            match expected {
+                Some(tip) => assert!(after.matches("tip:").count() == 1 && after.contains(tip), "{line}: {after}"),
+                None => assert_eq!(after, before, "{line}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_invalid_value_has_the_name_of_its_option() {
+        let role = Arg::new("role").short('r').long("role").value_name("ROLE").value_parser(["admin", "viewer"]);
+        let number = Arg::new("limit").long("limit").value_parser(clap::value_parser!(u16));
+        let command = Command::new("test").arg(role).arg(number);
+        for (arguments, expected) in [
+            (["test", "--role=king"].as_slice(), Some(("role", "king"))),
+            (&["test", "--limit", "few"], Some(("limit", "few"))),
+            (&["test", "--nothing"], None),
+        ] {
+            let error = command.clone().try_get_matches_from(arguments).err();
+            let found = error.as_ref().and_then(invalid_value);
+            let found = found.as_ref().map(|(option, value)| (option.as_str(), value.as_str()));
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn no_argument_reaches_the_terminal_as_it_is() {
+        let command = || Command::new("test").arg(Arg::new("role").long("role").value_parser(["admin", "viewer"]));
+        for arguments in [&["--\u{1b}[31mx\u{202e}"] as &[&str], &["--role", "\u{1b}[31mx\u{202e}"]] {
+            let parsed = command().try_get_matches_from(["test"].iter().chain(arguments));
+            let text = parsed.map_err(|error| tamed(error).render().ansi().to_string()).err().unwrap_or_default();
+            assert!(text.contains("\\u{1b}[31mx\\u{202e}"), "{text:?}");
+            assert!(!text.contains("\u{1b}[31mx") && !text.contains('\u{202e}'), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `edgewright blame`: who set each field of a resource (D77).
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{get::GetOrigin, history::Form, trace::write_table};
+use crate::{
+    cli::{CommandResult, Exit, Failure, output::print, target::store_or_server::StoreOrServer},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        json,
+        key::{Key, segment},
+        secrets::secret::Secrets,
+    },
+    server::operations::history::document::{FieldBlame, PATH, ResourceBlame},
+    syntax::text::escaped,
+};
+
+/// The longest value in the table, in characters.
+const LONGEST_VALUE: usize = 60;
+
+/// Show for each field of a resource the revision, time and author that set its value.
+///
+/// KIND is a manifest kind in any spelling, as for `get`, and can be left out if no resource of another kind has the name.
+/// Numbers in brackets refer to the authors below the table. Values that are older than the history are shown with the oldest
+/// revision in it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Kind of the resource, such as `edge` or `route`; or alone, its id, its name such as `storefront/cart`, or both kind and
+    /// name such as `edge/storefront`.
+    #[arg(value_name = "KIND|ID|NAME")]
+    kind: String,
+    /// Id of the resource, or its name in the manifest; for a route also `EDGE/ROUTE`, as plans show it.
+    #[arg(value_name = "NAME|ID")]
+    wanted: Option<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+    format: Form,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        let origin = GetOrigin::open(&self.place, None)?;
+        let key = origin.key_of(&self.kind, self.wanted.as_deref())?;
+        let blame = find(&origin, &key)?;
+        let text = match self.format {
+            Form::Json => json::text(&blame, Secrets::Masked)?,
+            Form::Text => table(&blame),
+        };
+        print(text)?;
+        Ok(Exit::Done)
+    }
+}
+
+fn find(origin: &GetOrigin, key: &Key) -> Result<ResourceBlame, Failure> {
+    match origin {
+        GetOrigin::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
+        GetOrigin::Store(store, _) => match store.blame(key)? {
+            Some(blame) => Ok(ResourceBlame::of(key, blame, &store.snapshot())),
+            // Unreachable: the resource was found in the same store.
+            None => Err(Diagnostic::error(Code::NotFound, format!("{key} does not exist")).into()),
+        },
+    }
+}
+
+/// The fields as a table, and below it each author once, under the number that the table has.
+fn table(blame: &ResourceBlame) -> String {
+    let mut authors: Vec<String> = Vec::new();
+    let mut rows = vec![["FIELD", "REVISION", "TIME", "BY", "VALUE"].map(str::to_owned).to_vec()];
+    rows.extend(blame.fields.iter().map(|field| row(field, &mut authors)));
+    let mut out = String::new();
+    write_table(&mut out, "", &rows);
+    for (number, author) in (1..).zip(&authors) {
+        let break_before = if number == 1 { "\n" } else { "" };
+        let _ = writeln!(out, "{break_before}[{number}] {author}");
+    }
+    out
+}
+
+fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
+    let revision = match (field.revision, field.before_revision) {
+        (Some(revision), _) => revision.to_string(),
+        (None, Some(oldest)) => format!("before {oldest}"),
+        (None, None) => String::new(),
+    };
+    let value = match &field.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut value = escaped(&value).into_owned();
+    if let Some((at, _)) = value.char_indices().nth(LONGEST_VALUE) {
+        value.truncate(at);
+        value.push('…');
+    }
+    let by = note(escaped(&field.author_text()).into_owned(), authors);
+    vec![escaped(&field.field).into_owned(), revision, field.created_at.clone(), by, value]
+}
+
+/// The number of an author, which is added unless it is known.
+fn note(author: String, authors: &mut Vec<String>) -> String {
+    if author.is_empty() {
+        return author;
+    }
+    let at = authors.iter().position(|known| *known == author).unwrap_or_else(|| {
+        authors.push(author);
+        authors.len() - 1
+    });
+    format!("[{}]", at + 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_told_once() {
+        let field = |field: &str, by: &str, revision: Option<u64>| {
+            let before_revision = if revision.is_none() { "1" } else { "null" };
+            let revision = revision.map_or("null".to_owned(), |revision| revision.to_string());
+            format!(
+                r#"{{"field":"{field}","value":"v","revision":{revision},"before_revision":{before_revision},"created_at":"","by":"{by}","key_id":"","owner_id":"","source":"shop","commit":"","commit_author_name":"","commit_author_email":"","commit_message":"","rollback_to":null}}"#
+            )
+        };
+        let fields = [
+            field("/a", "source", Some(2)),
+            field("/b", "local", Some(3)),
+            field("/c", "source", Some(4)),
+            field("/d", "", None),
+        ];
+        let text =
+            format!(r#"{{"kind":"HttpsEdge","resource":"/edges/https/e","name":"","fields":[{}]}}"#, fields.join(","));
+        let told = table(&serde_json::from_str(&text).unwrap());
+        let words: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+        let expected = [
+            vec!["FIELD", "REVISION", "TIME", "BY", "VALUE"],
+            vec!["/a", "2", "[1]", "v"],
+            vec!["/b", "3", "[2]", "v"],
+            vec!["/c", "4", "[1]", "v"],
+            vec!["/d", "before", "1", "v"],
+            vec![],
+            vec!["[1]", "source", "`shop`"],
+            vec!["[2]", "command", "line"],
+        ];
+        assert_eq!(words, expected);
+    }
+}

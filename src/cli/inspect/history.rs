@@ -1,0 +1,363 @@
+//! `edgewright history`: shows who changed what, and verifies the chain of records (D58, D77).
+
+use std::{fmt::Write, ops::ControlFlow};
+
+use clap::{ArgAction, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::get::GetOrigin;
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure,
+        operate::revision::{commit_prefix, revision_in, revision_name, revision_through, unreached},
+        output::print,
+        target::{ApiClient, each_record, entry_of, record_of, store_or_server::StoreOrServer},
+    },
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        json,
+        operation::Author,
+        secrets::secret::Secrets,
+        snapshot::Snapshot,
+    },
+    server::operations::history::document::{HistoryAuthor, HistoryEntry},
+    store::{
+        PastError, Store,
+        commit::header::{self, Record, Touched},
+        history::{
+            commits::{CommitPrefix, RevisionName},
+            select::{HistoryFilter, HistorySearch},
+        },
+    },
+    syntax::text::escaped,
+};
+
+/// How many records are read from a store at once if a filter selects them. Without the index, each time reads the log
+/// from its beginning.
+const BATCH: usize = 500;
+
+/// Show who changed the store, when and how, newest first.
+///
+/// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
+/// begins with the revision, or `-` if the attempt made none. Use `--resource` to follow one resource, and `--changes` to
+/// see each resource before and after. Reads a local store, where secrets appear as digests, or a server with --server,
+/// which masks them.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    place: StoreOrServer,
+    /// Maximum number of records to show.
+    #[arg(long, value_name = "N", default_value_t = 20, env = "EDGEWRIGHT_LIMIT")]
+    limit: usize,
+    /// Show only records with a lower number than this, which `--format json` shows as `position`.
+    #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
+    before: Option<u64>,
+    /// Show only records about this resource: its id, its name such as `storefront/cart` if no other resource has it, its
+    /// kind and name such as `route storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
+    /// routes of an edge that was deleted.
+    #[arg(long, value_names = ["KIND|ID|NAME|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
+    resource: Vec<String>,
+    /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
+    #[arg(long, value_name = "ACTOR")]
+    actor: Option<String>,
+    /// Show only records of this source.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Show only attempts to apply this Git commit (at least 7 digits of its id).
+    #[arg(long, value_name = "COMMIT", value_parser = commit_prefix)]
+    commit: Option<CommitPrefix>,
+    /// Show only this revision and later ones.
+    #[arg(long, value_name = "REVISION")]
+    from: Option<u64>,
+    /// Show only this revision and earlier ones.
+    #[arg(long, value_name = "REVISION")]
+    to: Option<u64>,
+    /// Show each resource before and after.
+    #[arg(long, env = "EDGEWRIGHT_CHANGES")]
+    changes: bool,
+    /// Output format; `json` prints one record per line.
+    #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+    format: Form,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show a revision: who made it, from which commit, and every resource before and after.
+    Show {
+        /// Revision to show, or a Git commit for the newest revision that was applied from it.
+        #[arg(value_name = "REVISION|COMMIT", value_parser = revision_name)]
+        revision: RevisionName,
+        /// Output format; `json` is what GET `/history/REVISION` returns.
+        #[arg(long, value_enum, default_value_t = Form::Text, env = "EDGEWRIGHT_HISTORY_FORMAT")]
+        format: Form,
+        #[command(flatten)]
+        place: StoreOrServer,
+    },
+    /// Check that no record was changed or removed. Needs the files of the store: a server cannot check itself.
+    Verify {
+        #[command(flatten)]
+        place: StoreOrServer,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    Text,
+    Json,
+}
+
+impl Args {
+    /// Whether the command reads the files of a store, and so works with no server.
+    pub(crate) fn needs_files(&self) -> bool {
+        matches!(self.command, Some(Command::Verify { .. }))
+    }
+
+    /// The store or server of the command or its subcommand.
+    pub(crate) fn place(&mut self) -> &mut StoreOrServer {
+        match &mut self.command {
+            Some(Command::Show { place, .. } | Command::Verify { place }) => place,
+            None => &mut self.place,
+        }
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(mut self) -> CommandResult {
+        match self.command.take() {
+            Some(Command::Verify { place }) => return verify(&place),
+            Some(Command::Show { revision, format, place }) => return show(&place, &revision, format),
+            None => {}
+        }
+        let origin = GetOrigin::open(&self.place, None)?;
+        let filter = self.filter(self.path_of_resource(&origin)?);
+        let records = match &origin {
+            GetOrigin::Server(client, _) => self.of_server(client, &filter)?,
+            GetOrigin::Store(store, _) => self.of_store(store, filter)?,
+        };
+        let mut lines = String::new();
+        for record in records {
+            lines += &match self.format {
+                Form::Text => text(&record, self.changes),
+                Form::Json => String::from_utf8_lossy(&json::bytes(&record, Secrets::Masked)?).into_owned() + "\n",
+            };
+        }
+        print(lines)?;
+        Ok(Exit::Done)
+    }
+
+    /// The path of the resource that is asked for.
+    fn path_of_resource(&self, origin: &GetOrigin) -> Result<Option<String>, Failure> {
+        // A variable and the configuration file have one value.
+        let words: Vec<&str> = match self.resource.as_slice() {
+            [] => return Ok(None),
+            [path] if path.starts_with('/') => return Ok(Some(path.clone())),
+            [one] => one.splitn(2, ' ').collect(),
+            several => several.iter().map(String::as_str).collect(),
+        };
+        let first = words.first().copied().unwrap_or_default();
+        let second = words.get(1).copied();
+        // It need not exist any more: the history has who deleted it.
+        let by_id = if second.is_none() { origin.key_of_id(first)? } else { None };
+        let key = by_id.map_or_else(|| origin.key_of(first, second), Ok)?;
+        Ok(Some(key.path()))
+    }
+
+    fn filter(&self, resource: Option<String>) -> HistoryFilter {
+        HistoryFilter {
+            resource,
+            actor: self.actor.clone(),
+            source: self.source.clone(),
+            from: self.from,
+            to: self.to,
+            commit: self.commit.clone(),
+        }
+    }
+
+    fn of_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
+        // The query selects the records of a resource.
+        let is_sparse = HistoryFilter { resource: None, ..filter.clone() } != HistoryFilter::default();
+        let batch = if is_sparse { self.limit.max(BATCH) } else { self.limit };
+        let before = self.before.unwrap_or(u64::MAX);
+        let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
+        let (mut records, state) = (Vec::new(), store.snapshot());
+        let mut headers = Vec::new();
+        store.search(&search, &|| false, &mut |header| {
+            if headers.len() < self.limit {
+                headers.push(header);
+            }
+            self.unless_enough(headers.len())
+        })?;
+        for record in store.whole(headers)? {
+            records.push(ShownRecord::of(record, &state));
+        }
+        Ok(records)
+    }
+
+    fn of_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
+        let mut records = Vec::new();
+        each_record(client, filter, self.before, self.limit, &mut |item| {
+            if records.len() < self.limit {
+                let key_description = item.author.key_description.clone();
+                records.push(ShownRecord { record: record_of(client, item)?, key_description });
+            }
+            Ok(self.unless_enough(records.len()))
+        })?;
+        Ok(records)
+    }
+
+    fn unless_enough(&self, count: usize) -> ControlFlow<()> {
+        if count < self.limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// A record, with the present description of its API key.
+#[derive(Debug, Serialize)]
+struct ShownRecord {
+    #[serde(flatten)]
+    record: Record,
+    key_description: String,
+}
+
+impl ShownRecord {
+    fn of(record: Record, state: &Snapshot) -> Self {
+        let description = record.author.key().map(|key| state.key_description(key).to_owned());
+        Self { record, key_description: description.unwrap_or_default() }
+    }
+}
+
+/// Shows what a revision changed, as the API does.
+fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResult {
+    let shown = match place.client()? {
+        Some(client) => entry_of(&client, revision_through(&client, name)?)?,
+        None => entry_in(&place.store.read_existing()?, name)?,
+    };
+    print(match format {
+        Form::Json => json::text(&shown, Secrets::Masked)?,
+        Form::Text => entry(&shown),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
+    let revision = revision_in(store, name)?;
+    if let Some(record) = store.record(revision)? {
+        return Ok(HistoryEntry::of(record, "", &store.snapshot()));
+    }
+    let current = store.snapshot().revision;
+    if revision == 0 || revision > current {
+        return Err(unreached(PastError::Future { revision, current }));
+    }
+    let oldest = store.oldest_revision()?;
+    let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
+    Err(Diagnostic::error(Code::RevisionGone, message).help(Code::RevisionGone.info().cure).into())
+}
+
+/// A revision as a headline, the calls, and the resources.
+fn entry(entry: &HistoryEntry) -> String {
+    let head = &entry.head;
+    let revision = head.revision.unwrap_or_default();
+    let mut text = format!("revision {revision}  {}  {}\n", head.created_at, escaped(&head.author.text()));
+    if !head.message.is_empty() {
+        let _ = writeln!(text, "    {}", escaped(&head.message));
+    }
+    for call in &entry.calls {
+        let _ = writeln!(text, "    {}", escaped(call));
+    }
+    for resource in &entry.resources {
+        let name = if resource.name.is_empty() { &resource.path } else { &resource.name };
+        let place =
+            if resource.declared_at.is_empty() { String::new() } else { format!(" ({})", resource.declared_at) };
+        let _ = writeln!(text, "{}", escaped(&format!("{} {name}{place}", resource.kind)));
+        for (sign, state) in [("-", &resource.before), ("+", &resource.after)] {
+            for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
+                let _ = writeln!(text, "  {}", escaped(&format!("{sign} {field}: {value}")));
+            }
+        }
+    }
+    text
+}
+
+fn verify(place: &StoreOrServer) -> CommandResult {
+    if place.server.url().is_some() {
+        let message = "`history verify` checks the files of a store, and does not work through a server";
+        let help = "use --store on the machine of the server while the server is stopped, or with a copy of the store";
+        return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+    }
+    let verified = place.store.read_existing()?.verify()?;
+    if verified.records == 0 {
+        print("The history is empty.\n")?;
+        return Ok(Exit::Done);
+    }
+    let last = verified.oldest + verified.records - 1;
+    let hash: String = verified.hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let scrubbed = scrubbed_text(verified.scrubbed);
+    print(format!(
+        "{} records verified: {} to {last}{scrubbed}, chain hash {hash}…\n",
+        verified.records, verified.oldest
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// How many of some records were scrubbed, if any were.
+pub(crate) fn scrubbed_text(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {count} of them scrubbed of API tokens") }
+}
+
+/// A record as a headline, the calls, and the resources.
+fn text(shown: &ShownRecord, changes: bool) -> String {
+    let ShownRecord { record, key_description } = shown;
+    let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
+    let outcome = match record.outcome {
+        header::Outcome::Applied => "applied",
+        header::Outcome::Refused => "refused",
+        header::Outcome::Failed => "failed",
+        header::Outcome::Suspended => "suspended",
+        header::Outcome::Resumed => "resumed",
+        header::Outcome::Scrubbed => "scrubbed",
+    };
+    let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
+    let author = author(&record.author, key_description);
+    let mut text = format!("{revision}  {}  {outcome}{}  {}", record.at, escaped(&source), escaped(&author));
+    let mut line = |line: String| {
+        text.push('\n');
+        text.push_str(&escaped(&line));
+    };
+    if !record.message.is_empty() {
+        line(format!("    {}", record.message));
+    }
+    for call in &record.calls {
+        line(format!("    {call}"));
+    }
+    for touched in record.resources.iter().filter(|_| changes) {
+        for written in resource(touched) {
+            line(format!("      {written}"));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// The author, and the commits that a rollback left.
+fn author(author: &Author, key_description: &str) -> String {
+    let mut text = HistoryAuthor::with_key(author, key_description).text();
+    if let Author::Rollback { rejected, .. } = author {
+        for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
+            let _ = write!(text, ", leaving {commit}");
+        }
+    }
+    text
+}
+
+fn resource(touched: &Touched) -> Vec<String> {
+    let name = touched.name.as_deref().unwrap_or(&touched.path);
+    let place = touched.declared_at.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let mut lines = vec![format!("{} {name}{place}", touched.kind)];
+    for (sign, state) in [("-", &touched.before), ("+", &touched.after)] {
+        for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
+            lines.push(format!("{sign} {field}: {value}"));
+        }
+    }
+    lines
+}

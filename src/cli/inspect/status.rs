@@ -1,0 +1,305 @@
+//! `edgewright status`: the sources that a server follows, and whether the store matches their manifests (D83).
+
+mod watch;
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use owo_colors::OwoColorize;
+
+use super::trace::write_table;
+use crate::{
+    cli::{
+        CommandResult, Exit,
+        output::{age::age, print, print_coloured},
+        target::ServerArgs,
+    },
+    model::{diagnostics::diagnostic::Severity, json, operation::key_of, secrets::secret::Secrets},
+    plan::format::json::Item,
+    server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView, SuspensionView},
+    syntax::text::escaped,
+};
+
+/// The path of the list.
+const SOURCES: &str = "/sources";
+/// Where `serve` listens by default.
+const THIS_MACHINE: &str = "http://127.0.0.1:8484";
+/// The most diagnostics of a source that are shown.
+const MOST_SHOWN: usize = 10;
+/// The length of a commit in the table.
+const SHORT_COMMIT: usize = 8;
+
+/// Show the sources that a server follows, and whether the store matches their manifests.
+///
+/// Asks the server at --server, of the current context, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
+/// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was synced last.
+/// A source that clients apply is `NotFollowed`. `json` is what the API returns.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Output format.
+    #[arg(short = 'o', long = "format", value_enum, default_value_t = StatusFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
+    format: StatusFormat,
+    /// Keep running, and show the sources again whenever something changes: the table on a terminal, elsewhere one line for
+    /// each source that has changed, and with `json` one document per line. Ctrl-C ends it.
+    #[arg(long, env = "EDGEWRIGHT_STATUS_WATCH")]
+    watch: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StatusFormat {
+    Table,
+    Json,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        let url = self.server.url().unwrap_or(THIS_MACHINE);
+        let client = self.server.connect(url)?;
+        if self.watch {
+            return watch::run(&client, self.format);
+        }
+        let list: SourceList = client.get(SOURCES)?;
+        match self.format {
+            StatusFormat::Json => print(json::text(&list, Secrets::Masked)?)?,
+            StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now()))?,
+        }
+        let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
+        let is_synced = list.sources.iter().all(is_synced);
+        Ok(if is_synced { Exit::Done } else { Exit::Pending })
+    }
+}
+
+/// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
+fn text(sources: &[SourceView], now: Timestamp) -> String {
+    if sources.is_empty() {
+        return "The server follows no source.\n".to_owned();
+    }
+    let with_tags = sources.iter().any(|source| !source.semver.is_empty());
+    let columns = COLUMNS.iter().filter(|(title, _)| with_tags || *title != TAG);
+    let columns: Vec<&Column> = columns.collect();
+    let mut rows: Vec<Vec<String>> = vec![columns.iter().map(|(title, _)| (*title).to_owned()).collect()];
+    let row = |source: &SourceView| columns.iter().map(|(_, cell)| shown(cell(source))).collect::<Vec<String>>();
+    rows.extend(sources.iter().map(row));
+    let mut table = String::new();
+    write_table(&mut table, "", &rows);
+    let rows = [None].into_iter().chain(sources.iter().map(Some));
+    let mut out = String::new();
+    for (line, source) in table.lines().zip(rows) {
+        let _ = match source.and_then(|source| Some((source, line.strip_prefix(state(source))?))) {
+            Some((source, rest)) => writeln!(out, "{}{rest}", coloured(source)),
+            None => writeln!(out, "{}", line.bold()),
+        };
+    }
+    let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();
+    for source in sources.iter().filter(has_news) {
+        let listed = || source.diagnostics.iter().take(MOST_SHOWN);
+        let reasons = match source.state {
+            SourceState::Synced => counted(&source.counts),
+            // A diagnostic below has the message with its code and place, and the table has the state.
+            _ => reasons(source, Some(now), |message| listed().any(|item| item.message == message)),
+        };
+        let _ = writeln!(out, "\n{}: {}", escaped(&source.name).bold(), escaped(&reasons));
+        for item in listed() {
+            let _ = writeln!(out, "  {}", finding(item));
+            if let Some(help) = &item.help {
+                let _ = writeln!(out, "    help: {}", escaped(help));
+            }
+        }
+        let more = source.diagnostics.len().saturating_sub(MOST_SHOWN) + source.diagnostics_omitted;
+        if more > 0 {
+            let _ = writeln!(out, "  … and {more} more");
+        }
+        for resource in &source.drifted {
+            let _ = writeln!(out, "  {}", escaped(&resource.to_string()));
+        }
+    }
+    for source in sources.iter().filter(|source| !source.values.is_empty()) {
+        let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());
+        for value in &source.values {
+            let changed = age(&value.changed_at, now).map(|age| format!("{age} ago")).unwrap_or_default();
+            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), shown(changed));
+        }
+    }
+    out
+}
+
+/// Why a source is not synced, or who applies it if the server does not. With `now`, it has the age of what changes by
+/// itself.
+fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: impl Fn(&str) -> bool) -> String {
+    if !source.is_followed() {
+        return applied_by_others(source, now);
+    }
+    let suspension = source.suspension.as_ref().map(suspended);
+    let conditions = source.conditions.iter().map(|condition| match is_listed(&condition.message) {
+        true => counted(&source.counts),
+        false => condition.message.clone(),
+    });
+    suspension.into_iter().chain(conditions).collect::<Vec<_>>().join("; ")
+}
+
+/// When a source that the server does not follow was applied, and by whom.
+fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
+    let Some(applied) = &source.last_applied else { return "not followed by the server".to_owned() };
+    let age = now.and_then(|now| age(&applied.at, now)).map(|age| format!(" {age} ago")).unwrap_or_default();
+    let by = source.applied_by.as_ref();
+    let by = by.map(|by| format!(" by {}", key_of(&by.key_id, &by.key_description, &by.owner_id)));
+    format!("applied{age}{}, not followed by the server", by.unwrap_or_default())
+}
+
+/// The state in the table.
+fn state(source: &SourceView) -> &'static str {
+    if source.is_followed() { source.state.as_str() } else { SourceView::NOT_FOLLOWED }
+}
+
+/// How many findings a source has.
+fn counted(counts: &SourceCounts) -> String {
+    let counts = [(counts.errors, "error"), (counts.warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
+    let counted = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+/// Who suspended a source, why, and for how long.
+pub(crate) fn suspended(suspension: &SuspensionView) -> String {
+    let SuspensionView { reason, by, since, until } = suspension;
+    let until = if until.is_empty() { "until it is resumed".to_owned() } else { format!("until {until}") };
+    format!("suspended by {by} since {since} {until}: {reason}")
+}
+
+/// A title, and the cell of a source.
+type Column = (&'static str, fn(&SourceView) -> String);
+
+/// The column that is shown only if a source reads the highest tag of a range.
+const TAG: &str = "TAG";
+
+/// With all of them, a line has less than 120 characters, unless a name is long.
+static COLUMNS: [Column; 11] = [
+    ("STATE", |source| state(source).to_owned()),
+    ("SOURCE", |source| source.name.clone()),
+    ("SINCE", |source| source.since.clone()),
+    ("COMMIT", |source| source.last_applied.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    (TAG, |source| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
+    ("ATTEMPTED", |source| source.last_attempt.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    ("REVISION", |source| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
+    ("OWNED", |source| source.counts.owned.to_string()),
+    ("PENDING", |source| {
+        let counts = &source.counts;
+        (counts.pending_create + counts.pending_change + counts.pending_delete).to_string()
+    }),
+    ("DRIFTED", |source| source.counts.drifted.to_string()),
+    ("ERRORS", |source| source.counts.errors.to_string()),
+];
+
+fn shown(cell: String) -> String {
+    if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() }
+}
+
+/// A commit's first digits, and the suffix of uncommitted changes.
+pub(super) fn short(commit: &str) -> String {
+    match commit.split_once('-') {
+        Some((hash, suffix)) => format!("{}-{suffix}", short(hash)),
+        None => commit.chars().take(SHORT_COMMIT).collect(),
+    }
+}
+
+fn coloured(source: &SourceView) -> String {
+    let name = state(source);
+    match source.state {
+        SourceState::Synced => name.green().to_string(),
+        SourceState::OutOfSync | SourceState::Suspended | SourceState::Drifted | SourceState::Unknown => {
+            name.yellow().to_string()
+        }
+        SourceState::Invalid | SourceState::Refused | SourceState::Failed => name.red().to_string(),
+    }
+}
+
+/// A diagnostic on one line.
+fn finding(item: &Item) -> String {
+    let severity = match item.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let place = match (&item.spot.file, item.spot.line, item.spot.column) {
+        (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
+        _ => String::new(),
+    };
+    escaped(&format!("{severity} {}: {place}{}", item.code, item.message)).into_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(super) fn source(semver: &str) -> SourceView {
+        let look =
+            |commit: &str| json!({"at": "", "commit": commit.repeat(40), "tag": "v10.20.30", "revision": 12345678});
+        let since = "2026-07-01T12:05:00Z";
+        let condition = json!({
+            "type": "Synced", "status": "OutOfSync", "reason": "Invalid", "message": "1 error in the manifests",
+            "last_transition_time": since, "observed_revision": 7,
+        });
+        let counts = json!({
+            "owned": 10000, "declared": 1, "files": 1, "errors": 100, "warnings": 0, "pending_create": 1,
+            "pending_change": 2, "pending_delete": 3, "drifted": 4,
+        });
+        let view = json!({
+            "name": "storefront", "uri": "", "state": "OutOfSync", "since": since, "conditions": [condition],
+            "paths": [], "repository": "r", "ref": "", "drift": "warn", "semver": semver, "interval_seconds": 30,
+            "last_attempt": look("b"), "last_applied": look("a"), "suspension": null, "replaced_suspension": null,
+            "next_look_at": "", "counts": counts, "diagnostics": [], "diagnostics_omitted": 0, "drifted": [],
+        });
+        serde_json::from_value(view).unwrap()
+    }
+
+    #[test]
+    fn a_source_in_sync_is_shown_with_its_warnings_and_no_message_is_shown_twice() {
+        let message = "m/one.yaml is still being written";
+        let warning = json!({
+            "code": "ERR_EDGEWRIGHT_UNREADABLE", "severity": "warning", "message": message, "help": "wait for it",
+            "file": "m/one.yaml", "line": null, "column": null, "end_line": null, "end_column": null, "related": [],
+        });
+        let mut view = source("");
+        view.conditions.first_mut().unwrap().message = message.to_owned();
+        view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
+        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH);
+        let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
+        assert_eq!(
+            (shown.matches(message).count(), shown.contains("\nstorefront: 100 errors\n")),
+            (1, true),
+            "{shown}"
+        );
+        view.state = SourceState::Synced;
+        view.diagnostics.clear();
+        assert_eq!(text(std::slice::from_ref(&view)).lines().count(), 2);
+        (view.counts.errors, view.counts.warnings) = (0, 1);
+        view.diagnostics = vec![serde_json::from_value(warning).unwrap()];
+        let shown = anstream::adapter::strip_str(&text(&[view])).to_string();
+        let said =
+            format!("\nstorefront: 1 warning\n  warning ERR_EDGEWRIGHT_UNREADABLE: {message}\n    help: wait for it\n");
+        assert!(shown.ends_with(&said), "{shown}");
+    }
+
+    #[test]
+    fn the_table_has_the_failing_commit_the_tag_and_the_drift_within_120_columns() {
+        let lines = |sources: &[SourceView]| -> Vec<String> {
+            text(sources, Timestamp::UNIX_EPOCH)
+                .lines()
+                .map(|line| anstream::adapter::strip_str(line).to_string())
+                .collect()
+        };
+        let shown = lines(&[source("^10")]);
+        let words: Vec<Vec<&str>> = shown.iter().take(2).map(|line| line.split_whitespace().collect()).collect();
+        let titles = "STATE SOURCE SINCE COMMIT TAG ATTEMPTED REVISION OWNED PENDING DRIFTED ERRORS";
+        let cells = "OutOfSync storefront 2026-07-01T12:05:00Z aaaaaaaa v10.20.30 bbbbbbbb 12345678 10000 6 4 100";
+        assert_eq!(words, [titles, cells].map(|line| line.split(' ').collect::<Vec<_>>()));
+        assert!(shown.iter().all(|line| line.len() <= 120), "{shown:#?}");
+        let shown = lines(&[source("")]);
+        assert!(shown.iter().all(|line| !line.contains("TAG") && !line.contains("v10.20.30")), "{shown:#?}");
+    }
+}

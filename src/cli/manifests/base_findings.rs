@@ -1,0 +1,75 @@
+//! What a change begins from: findings that its manifests have already are counted, and not listed again.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+
+use super::{
+    review::{ComparedRevision, ReviewArgs},
+    source_args::Manifests,
+};
+use crate::{
+    cli::Failure,
+    manifest::load,
+    model::diagnostics::{
+        code::Code,
+        diagnostic::{Diagnostic, Name, Severity},
+    },
+    plan::report::Report,
+    reconcile::{LintLevels, validate_loaded},
+};
+
+/// The revision that a change begins from.
+#[derive(Debug, Clone, Args)]
+pub(super) struct BaseArgs {
+    /// Git revision that the change begins from, such as `origin/main`. Warnings that its manifests have, too, are counted and
+    /// not listed.
+    #[arg(long, value_name = "REV", env = "EDGEWRIGHT_BASE")]
+    base: Option<String>,
+}
+
+/// What makes a warning of two revisions the same: not its line, which moves.
+type WarningIdentity = (Name, String, Option<String>);
+
+impl BaseArgs {
+    /// Removes from a report the warnings that the manifests at the base have, too.
+    pub(super) fn leave_out_known(
+        &self,
+        report: &mut Report,
+        review: &ReviewArgs,
+        manifests: &Manifests,
+        lints: &LintLevels,
+        source: &str,
+    ) -> Result<(), Failure> {
+        let Some(base) = &self.base else { return Ok(()) };
+        let before = review.at(ComparedRevision::Older(base), &manifests.paths, &manifests.loading)?;
+        let before = validate_loaded(&load(before.as_ref()), lints, source);
+        let mut known: BTreeMap<WarningIdentity, usize> = BTreeMap::new();
+        for warning in before.diagnostics.iter().filter(|it| it.severity == Severity::Warning) {
+            *known.entry(identity(warning, Some(base))).or_default() += 1;
+        }
+        let all = report.diagnostics.len();
+        report.diagnostics.retain(|it| {
+            let left = known.get_mut(&identity(it, None)).filter(|left| it.severity == Severity::Warning && **left > 0);
+            left.map(|left| *left -= 1).is_none()
+        });
+        let hidden = all - report.diagnostics.len();
+        if hidden > 0 {
+            let findings = if hidden == 1 { "warning" } else { "warnings" };
+            let message = format!("{hidden} {findings} that the manifests at `{base}` have, too, are not listed");
+            let counted = Diagnostic::error(Code::KnownFindings, message).help("list all of them without `--base`");
+            report.diagnostics.push(Diagnostic { severity: Severity::Warning, ..counted });
+        }
+        Ok(())
+    }
+}
+
+/// What a warning is about. The file names of a revision begin with it.
+fn identity(warning: &Diagnostic, revision: Option<&str>) -> WarningIdentity {
+    let file = warning.place.as_ref().map(|place| place.file.name.as_str());
+    let file = file.map(|name| match revision.and_then(|revision| name.strip_prefix(revision)?.strip_prefix(':')) {
+        Some(path) => path.to_owned(),
+        None => name.to_owned(),
+    });
+    (warning.code, warning.message.clone(), file)
+}

@@ -1,0 +1,99 @@
+//! `edgewright diff`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{
+    review::{ComparedRevision, ReviewArgs},
+    source_args::{Loading, ReportedSource, reported},
+};
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure,
+        output::{Output, diagnostics, progress::during},
+        target::{ServerArgs, ServerTarget},
+    },
+    manifest::tree::{Tree, revisions},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    plan::{Plan, report::Report, safety::Budget},
+    reconcile::{LintLevels, Options, compare},
+};
+
+/// Compare two folders of manifests, or two Git revisions of the same paths, without a store.
+///
+/// With --server, names also resolve to what the server has, and the new manifests must be valid among its other sources.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Exit with code 2 if they differ.
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    /// Compare two Git revisions of the paths: `A..B`, `A...B` for the changes on B since it branched off A, or `A` to
+    /// compare A with the working tree.
+    #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
+    rev: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    reported: ReportedSource,
+    #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    loading: Loading,
+    /// The old and the new file or folder of manifests; with --rev, any number of paths (default: the working folder).
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
+        let [old, new] = self.sides()?;
+        let options = |tree: Arc<dyn Tree>| {
+            let source = self.reported.source().to_owned();
+            Options { tree, source, lints: lints.clone(), ..Options::default() }
+        };
+        if let Some(url) = self.server.url() {
+            // As without a server, the limit of deletions is for those who apply.
+            let options = Options { budget: Budget::Percent(100.0), ..options(new) };
+            let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
+            let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+            return self.conclude(&Report { source, ..compared }, None);
+        }
+        let compared = during("Comparing", || compare(&options(old), &options(new)));
+        let mut report = compared.report_with("diff", self.output.detail());
+        report.source = self.reported.name();
+        self.conclude(&report, compared.plan.as_ref())
+    }
+
+    fn conclude(&self, report: &Report, plan: Option<&Plan>) -> CommandResult {
+        self.output.announce(report, plan)?;
+        // Nothing is applied, but a reviewer should see what reconcile would refuse.
+        diagnostics::diagnostics(&report.refusals);
+        self.output.conclude(report)?;
+        Ok(match &report.plan {
+            None => Exit::Invalid,
+            Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
+            Some(_) => Exit::Done,
+        })
+    }
+
+    /// The old and the new manifests.
+    fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
+        let on_disk = |paths: &[PathBuf]| self.review.around(Arc::new(self.loading.of(paths.to_vec())), &self.loading);
+        let Some(range) = &self.rev else {
+            return match self.paths.as_slice() {
+                [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),
+                _ => Err(Diagnostic::error(Code::Parameter, "two paths are required without `--rev`").into()),
+            };
+        };
+        let here = PathBuf::from(".");
+        let paths = if self.paths.is_empty() { std::slice::from_ref(&here) } else { self.paths.as_slice() };
+        let (old, new) = revisions(range, paths.first().unwrap_or(&here))?;
+        let new = match new {
+            Some(new) => self.review.at(ComparedRevision::Newer(&new), paths, &self.loading)?,
+            None => on_disk(paths),
+        };
+        Ok([self.review.at(ComparedRevision::Older(&old), paths, &self.loading)?, new])
+    }
+}

@@ -1,0 +1,285 @@
+//! `edgewright reconcile` and `edgewright plan`.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use super::{
+    base_findings::BaseArgs,
+    review::ReviewArgs,
+    source_args::{Manifests, Ownership, reported},
+};
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure, leave,
+        output::{
+            Output, Started, destination,
+            diagnostics::{self, say},
+            unless_closed,
+        },
+        serve::huge_pages,
+        target::{Local, PlanFile, Proposal, RunMemory, ServerTarget, Target, store_or_server::StoreOrServer},
+    },
+    manifest::tree::Disk,
+    model::diagnostics::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+    },
+    plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
+    reconcile::{LintLevels, Options},
+};
+
+/// No saved plan is larger.
+const MOST_PLAN_BYTES: u64 = 1 << 30;
+
+/// Validate manifests, show the plan, and apply it as one revision.
+///
+/// An `ApiKey` without `owner_id` belongs to who applies it: with --server, to the owner of the token, and otherwise to a bot of
+/// the source.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    dry_run: bool,
+    /// Apply only if the plan still matches this saved plan.
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_PLAN", conflicts_with = "out")]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: PlanArgs,
+}
+
+/// Show what `reconcile` would do; same as `reconcile --dry-run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanArgs {
+    /// Exit with code 2 if changes are pending.
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
+    out: Option<PathBuf>,
+    /// Create resources whose `metadata.id` the store does not have under this ID: to build a lost store again from an
+    /// export. Otherwise, such an ID is an error.
+    #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
+    recreate_ids: bool,
+    /// Plan anew, even if the same run had nothing to do before.
+    #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
+    no_cache: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    ownership: Ownership,
+    #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+    #[command(flatten)]
+    manifests: Manifests,
+}
+
+impl Args {
+    /// Whether the plan is only shown.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
+        self.common.reconcile(self.dry_run, self.plan, lints)
+    }
+}
+
+impl PlanArgs {
+    /// Runs the command.
+    pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
+        self.reconcile(true, None, lints)
+    }
+
+    fn reconcile(self, dry_run: bool, reviewed: Option<PathBuf>, lints: LintLevels) -> CommandResult {
+        self.review.check(!dry_run, self.out.is_some() || reviewed.is_some())?;
+        if !dry_run {
+            // A first apply needs twice the memory of its plan.
+            huge_pages::turn_off();
+        }
+        let reviewed = reviewed.map(|file| read_plan(&file)).transpose()?;
+        let mut target = self.target(lints.clone(), dry_run, reviewed.is_some())?;
+        let document = match &reviewed {
+            Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
+            None => self.out.as_ref().map(|_| PlanFile::ToSave),
+        };
+        let proposal = target.propose(document)?;
+        let Proposal { mut report, left_out, saved, unwritable } = proposal;
+        report.command = if dry_run { "plan" } else { "reconcile" };
+        // The source that the server gets.
+        report.source = match self.place.server.source() {
+            Some(source) => reported(source),
+            None => self.ownership.reported_source(),
+        };
+        let source = self.ownership.source();
+        self.base.leave_out_known(&mut report, &self.review, &self.manifests, &lints, source)?;
+        self.output.announce(&report, target.plan()).inspect_err(|_| {
+            if !dry_run {
+                say("Nothing was applied.");
+            }
+        })?;
+        let isolated = report.plan.is_some() && report.has_errors();
+        if !dry_run && report.plan.is_none() {
+            let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
+            target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
+        }
+        let mut started = None;
+        let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
+            Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
+            Ok(()) => {
+                started = Some(self.start(&report)?);
+                match target.apply() {
+                    Ok(revision) => {
+                        report.applied = Some(revision);
+                        applied(revision)
+                    }
+                    Err(failure) => failed(&mut report, failure),
+                }
+            }
+            Err(failure) => {
+                if !dry_run {
+                    target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
+                }
+                let exit = failed(&mut report, failure);
+                if !dry_run {
+                    say("Nothing was applied.");
+                }
+                exit
+            }
+        };
+        match started {
+            Some(started) => self.output.finish(started, &report)?,
+            None => self.output.conclude(&report)?,
+        }
+        leave(report);
+        if !isolated {
+            return Ok(exit);
+        }
+        for name in &left_out {
+            say(&format!("Skipped: {name}"));
+        }
+        say("No resource is deleted until these errors are fixed.");
+        Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
+    }
+
+    /// Starts the report of a plan that is about to run.
+    fn start(&self, report: &Report) -> Result<Started, Failure> {
+        self.output.start(report).inspect_err(|_| say("Nothing was applied."))
+    }
+
+    fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
+        let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
+        options.recreate_ids = self.recreate_ids;
+        if reviewed && !self.ownership.has_budget() {
+            // Only the reviewed plan can run, and it was within the limit when it was saved.
+            options.budget = Budget::Percent(100.0);
+        }
+        let detail = self.output.detail();
+        let memory = if self.no_cache { RunMemory::Off } else { RunMemory::On };
+        Ok(match self.place.server.url() {
+            Some(url) => {
+                let target = ServerTarget::new(url, &self.place.server, options)?;
+                Box::new(if dry_run { target } else { target.applying() })
+            }
+            None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), memory, detail)),
+            None => Box::new(Local::open(options, self.place.store.clone(), memory, detail)?),
+        })
+    }
+
+    /// Checks whether a plan may run, and saves it for `--out`.
+    fn decide(
+        &self,
+        report: &Report,
+        unwritable: Vec<Diagnostic>,
+        now: Option<&SavedPlan>,
+        reviewed: Option<&SavedPlan>,
+    ) -> Result<(), Failure> {
+        if report.plan.is_none() {
+            return Ok(());
+        }
+        if now.is_none() && (reviewed.is_some() || self.out.is_some()) {
+            return Err(Diagnostic::error(Code::Internal, "the server sent no plan to save").into());
+        }
+        if let (Some(now), Some(reviewed)) = (now, reviewed) {
+            same(reviewed, now)?;
+        }
+        if !report.refusals.is_empty() {
+            return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
+        }
+        // A plan that would fail must not pass a review, nor be saved for one.
+        if !unwritable.is_empty() {
+            return Err(Failure { diagnostics: unwritable, exit: Exit::Error });
+        }
+        if let (Some(now), Some(file)) = (now, &self.out) {
+            let text = now.text()?;
+            let written = destination::create(file).and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|error| unusable(file, &error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The exit code of a run that changes nothing.
+    fn seen(&self, report: &Report) -> Exit {
+        match &report.plan {
+            None => Exit::Invalid,
+            Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
+            Some(_) => Exit::Done,
+        }
+    }
+}
+
+/// Tells which revision was made. If stderr cannot be written, at least the exit code differs from that of a success.
+pub(crate) fn applied(revision: u64) -> Exit {
+    let said = diagnostics::say_all(&format!("Applied as revision {revision}."));
+    unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+}
+
+/// Shows a failure and adds it to the report.
+pub(crate) fn failed(report: &mut Report, failure: Failure) -> Exit {
+    diagnostics::diagnostics(&failure.diagnostics);
+    // Refusals are part of the plan already.
+    if failure.exit != Exit::Refused {
+        report.diagnostics.extend(failure.diagnostics);
+    }
+    failure.exit
+}
+
+fn unusable(file: &std::path::Path, reason: &str) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("cannot use the plan {}: {reason}", file.display()))
+}
+
+fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
+    let read = fs::File::open(file).and_then(|file| {
+        let mut text = String::new();
+        file.take(MOST_PLAN_BYTES).read_to_string(&mut text).map(|_| text)
+    });
+    let saved = read.map_err(|error| error.to_string()).and_then(|text| SavedPlan::read(&text));
+    saved.map_err(|reason| {
+        let help = "name a file that `edgewright plan PATH --out FILE` has saved; manifests are the argument PATH";
+        unusable(file, &reason).help(help).into()
+    })
+}
+
+/// Fails unless the plan is the reviewed one, and shows the difference.
+fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
+    let reasons = reviewed.differences(now);
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    diagnostics::difference(&reviewed.diff(now));
+    let stale =
+        Diagnostic::error(Code::Stale, format!("the plan differs from the reviewed plan: {}", reasons.join("; ")));
+    Err(Failure {
+        diagnostics: vec![stale.help("run plan again with --out, and review the new plan")],
+        exit: Exit::Stale,
+    })
+}

@@ -1,0 +1,116 @@
+//! The options of reviews: the context of a team's folder (D107), and values that are unset (D106).
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::Args;
+
+use super::source_args::Loading;
+use crate::{
+    cli::Failure,
+    manifest::tree::{CommitTree, Tree, TreeInContext, UnsetValues},
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+};
+
+/// What manifests use without owning it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ContextArgs {
+    /// Manifest file or folder of other sources, whose names and module sets the manifests use. It is only read: nothing in
+    /// it is planned, pruned or linted. Repeatable.
+    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
+    with: Vec<PathBuf>,
+}
+
+impl ContextArgs {
+    /// Manifests on disk in their context.
+    pub(crate) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
+        TreeInContext::around(own, self.on_disk(loading), UnsetValues::Require)
+    }
+
+    fn on_disk(&self, loading: &Loading) -> Option<Arc<dyn Tree>> {
+        (!self.with.is_empty()).then(|| Arc::new(loading.of(self.with.clone())) as Arc<dyn Tree>)
+    }
+
+    /// The context at a Git revision.
+    fn at(&self, revision: ComparedRevision<'_>, loading: &Loading) -> Result<Option<Arc<dyn Tree>>, Failure> {
+        if self.with.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(revision.tree(&self.with, loading)?)))
+    }
+}
+
+/// One of two Git revisions that are compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ComparedRevision<'r> {
+    /// The one before the change.
+    Older(&'r str),
+    /// The one after it. A mistyped path is missing here, too, and not only new.
+    Newer(&'r str),
+}
+
+impl ComparedRevision<'_> {
+    /// Paths at the revision.
+    fn tree(self, paths: &[PathBuf], loading: &Loading) -> Result<CommitTree, Failure> {
+        let mut tree = match self {
+            ComparedRevision::Older(revision) => CommitTree::open(revision, paths)?.older(),
+            ComparedRevision::Newer(revision) => CommitTree::open(revision, paths)?,
+        };
+        tree.allow_outside_files = loading.allow_outside_files;
+        Ok(tree)
+    }
+}
+
+fn unset_values(name: &str) -> Result<UnsetValues, String> {
+    match name {
+        "require" => Ok(UnsetValues::Require),
+        "assume" => Ok(UnsetValues::Assume),
+        _ => Err("expected `require` or `assume`".to_owned()),
+    }
+}
+
+/// How a review gets the names and values that the manifests do not have.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReviewArgs {
+    #[command(flatten)]
+    context: ContextArgs,
+    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` reviews manifests where no secret is
+    /// set: a plan takes the value in the store, everything else is `(unknown)`. Plans with assumed values cannot be applied.
+    #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
+    secrets: UnsetValues,
+}
+
+impl ReviewArgs {
+    /// Manifests on disk in their context.
+    pub(super) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
+        TreeInContext::around(own, self.context.on_disk(loading), self.secrets)
+    }
+
+    /// Manifests at a Git revision, in their context at that revision.
+    pub(super) fn at(
+        &self,
+        revision: ComparedRevision<'_>,
+        paths: &[PathBuf],
+        loading: &Loading,
+    ) -> Result<Arc<dyn Tree>, Failure> {
+        let own = revision.tree(paths, loading)?;
+        let context = self.context.at(revision, loading)?;
+        Ok(TreeInContext::around(Arc::new(own), context, self.secrets))
+    }
+
+    /// Refuses to do more than show a plan with assumed values. `applies` states that the plan is to be applied, `saves` that
+    /// it is saved for that or compared with one that was.
+    pub(super) fn check(&self, applies: bool, saves: bool) -> Result<(), Failure> {
+        let (message, help) = match (self.secrets, applies, saves) {
+            (UnsetValues::Assume, true, _) => (
+                "`--secrets=assume` cannot be used to apply a plan",
+                "set the values, and use --secrets=require; or add --dry-run",
+            ),
+            (UnsetValues::Assume, false, true) => (
+                "a plan with assumed values cannot be saved, or compared with a saved one",
+                "remove --out and --plan; or set the values, and use --secrets=require",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Diagnostic::error(Code::Parameter, message).help(help).into())
+    }
+}

@@ -1,0 +1,150 @@
+//! The options for manifests and ownership that several commands share.
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::{ArgAction, ArgMatches, Args};
+
+use crate::{
+    manifest::tree::{Disk, Tree},
+    plan::safety::Budget,
+    reconcile::{DEFAULT_SOURCE, LintLevels, Options, check_new_source, check_source},
+};
+
+/// How manifests are read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Loading {
+    /// Allow manifests and `from_file` values outside the given folders.
+    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
+    pub allow_outside_files: bool,
+}
+
+impl Loading {
+    /// Files and folders, read with these options.
+    pub(crate) fn of(&self, paths: Vec<PathBuf>) -> Disk {
+        let mut disk = Disk::new(paths);
+        disk.allow_outside_files = self.allow_outside_files;
+        disk
+    }
+}
+
+/// Where manifests are.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Manifests {
+    /// Manifest files and folders, or `-` for standard input.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub loading: Loading,
+}
+
+impl Manifests {
+    /// The files and folders to read.
+    pub(super) fn tree(&self) -> Disk {
+        self.loading.of(self.paths.clone())
+    }
+}
+
+/// What a source owns, and what becomes of it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Ownership {
+    /// Name of the source that owns the applied resources. Each source of a store needs its own name.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default",
+        value_parser = new_source_name)]
+    source: String,
+    /// Delete resources that the source owns and no longer declares.
+    #[arg(
+        long,
+        env = "EDGEWRIGHT_PRUNE",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    prune: bool,
+    /// Skip invalid resources and everything that depends on them, and apply the rest. If anything was skipped, the run
+    /// deletes nothing and exits with code 1.
+    #[arg(long, env = "EDGEWRIGHT_ISOLATE")]
+    isolate: bool,
+    /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%
+    /// (default: 3, or 25% up to 100 resources, but never all of them).
+    #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
+    max_deletes: Option<Budget>,
+}
+
+/// The source that a report names: none for the default one.
+pub(super) fn reported(source: &str) -> Option<String> {
+    (source != DEFAULT_SOURCE).then(|| source.to_owned())
+}
+
+/// The name of the source, for a command that needs no store.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReportedSource {
+    /// Name of the source, which edges of other sources delegate to, and by which a pull-request comment replaces only
+    /// comments of the same source.
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
+        value_parser = source_name)]
+    source: String,
+}
+
+impl ReportedSource {
+    /// The source.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The source, for a report.
+    pub(super) fn name(&self) -> Option<String> {
+        reported(&self.source)
+    }
+}
+
+/// The source among the arguments of a command, for a report.
+pub(crate) fn source_among(arguments: &ArgMatches) -> Option<String> {
+    arguments.try_get_one::<String>("source").ok().flatten().and_then(|source| reported(source))
+}
+
+/// Parses the name of a source that a store may have.
+pub(crate) fn source_name(name: &str) -> Result<String, String> {
+    check_source(name).map(|()| name.to_owned())
+}
+
+/// Parses the name of a source that gets resources.
+pub(crate) fn new_source_name(name: &str) -> Result<String, String> {
+    check_new_source(name).map(|()| name.to_owned())
+}
+
+impl Ownership {
+    /// Whether `--max-deletes` is set.
+    pub(super) fn has_budget(&self) -> bool {
+        self.max_deletes.is_some()
+    }
+
+    /// The source.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The source, for a report.
+    pub(super) fn reported_source(&self) -> Option<String> {
+        reported(&self.source)
+    }
+
+    /// The limits of a source that sets none.
+    pub(crate) fn defaults(&self) -> Options {
+        self.options(Disk::default(), LintLevels::default())
+    }
+
+    /// The options of a reconciliation.
+    pub(crate) fn options(&self, tree: impl Tree + 'static, lints: LintLevels) -> Options {
+        Options {
+            tree: Arc::new(tree),
+            source: self.source.clone(),
+            prune: self.prune,
+            isolate: self.isolate,
+            budget: self.max_deletes.unwrap_or_default(),
+            lints,
+            ..Options::default()
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `edgewright validate`.
+
+use std::sync::Arc;
+
+use super::{
+    base_findings::BaseArgs,
+    review::ReviewArgs,
+    source_args::{Manifests, ReportedSource, reported},
+};
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure, leave,
+        output::{Output, progress::during},
+        target::{ServerArgs, ServerTarget, Target},
+    },
+    manifest::{load, tree::Tree},
+    plan::report::Report,
+    reconcile::{LintLevels, Options, validate_loaded},
+};
+
+/// Check manifests against every rule and lint, using only the files.
+///
+/// With --server, names also resolve to what the server has, and the rules and lints compare with its other sources. The errors
+/// are those of `plan`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    reported: ReportedSource,
+    #[command(flatten)]
+    base: BaseArgs,
+    #[command(flatten)]
+    review: ReviewArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    manifests: Manifests,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
+        let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
+        if let Some(url) = self.server.url() {
+            let mut report = self.through_server(url, tree, lints.clone())?;
+            self.leave_out_known(&mut report, &lints)?;
+            return self.conclude(&report);
+        }
+        let (loaded, validated) = during("Validating", || {
+            let loaded = load(tree.as_ref());
+            let validated = validate_loaded(&loaded, &lints, self.reported.source());
+            (loaded, validated)
+        });
+        let mut report = validated.report("validate");
+        report.source = self.reported.name();
+        self.leave_out_known(&mut report, &lints)?;
+        let exit = self.conclude(&report)?;
+        leave((loaded, validated, report));
+        Ok(exit)
+    }
+
+    /// Has a server plan, and leaves the plan out.
+    fn through_server(&self, url: &str, tree: Arc<dyn Tree>, lints: LintLevels) -> Result<Report, Failure> {
+        let options = Options { tree, source: self.reported.source().to_owned(), lints, ..Options::default() };
+        let report = ServerTarget::new(url, &self.server, options)?.propose(None)?.report;
+        let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+        Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
+    }
+
+    fn leave_out_known(&self, report: &mut Report, lints: &LintLevels) -> Result<(), Failure> {
+        self.base.leave_out_known(report, &self.review, &self.manifests, lints, self.reported.source())
+    }
+
+    fn conclude(&self, report: &Report) -> CommandResult {
+        self.output.announce(report, None)?;
+        self.output.conclude(report)?;
+        Ok(if report.has_errors() { Exit::Invalid } else { Exit::Done })
+    }
+}

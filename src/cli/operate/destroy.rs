@@ -1,0 +1,95 @@
+//! `edgewright destroy`: deletes everything that a source owns (D108).
+
+use super::store_change::ChangeCommand;
+use crate::{
+    cli::{
+        CommandResult, Failure,
+        config::Config,
+        input::prompt::{self, Confirmation},
+        manifests::source_args::source_name,
+        output::Output,
+        target::{ChangeTarget, store_or_server::StoreOrServer},
+    },
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    plan::safety::Budget,
+    reconcile::run::destroy::Destroy,
+    syntax::text::{escaped, printable},
+};
+
+/// Delete everything that a source owns, as one revision.
+///
+/// Shows the plan, asks for the name of the source, and applies the plan. Refuses if a resource is protected with
+/// `prevent_destroy`, if other sources use one, or if a server follows the source. Resources without a source stay, and so do
+/// the owners of API keys. `edgewright rollback` brings everything back but API keys.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Source whose resources to delete.
+    #[arg(long, value_name = "NAME", value_parser = source_name)]
+    source: String,
+    /// Name of the source once more. Required unless it can be typed on a terminal.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    dry_run: bool,
+    /// Exit with code 2 if the source owns resources (only with --dry-run).
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    /// Maximum number of resources to delete, or a percentage of those the source owns, such as 50% (default: no limit).
+    #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
+    max_deletes: Option<Budget>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Whether it changes nothing.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Runs the command. `config` may list the source for a server that does not run now.
+    pub(crate) fn run(self, config: &Config) -> CommandResult {
+        if let Some(name) = self.confirm.as_ref().filter(|name| **name != self.source) {
+            return Err(self.unconfirmed(&format!("--confirm has another name: `{}`", printable(name))));
+        }
+        let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
+        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let is_configured =
+            self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
+        let refusal = is_configured.then(|| self.configured());
+        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let command = ChangeCommand { change: &destroy, target, output: &self.output, dry_run, detailed_exitcode };
+        command.run(refusal, || self.confirmed())
+    }
+
+    /// Asks for the name of the source on the terminal, unless it was given.
+    fn confirmed(&self) -> Result<(), Failure> {
+        if self.confirm.is_some() {
+            return Ok(());
+        }
+        let question = format!("Type `{}` to delete all of these resources: ", escaped(&self.source));
+        match prompt::ask(&question, &self.source) {
+            Confirmation::Expected => Ok(()),
+            Confirmation::Other => Err(self.unconfirmed("another name was typed")),
+            Confirmation::Unseen => Err(self.unconfirmed("the question cannot be written to standard error")),
+            Confirmation::NoTerminal => {
+                Err(self.unconfirmed("the name of the source is not confirmed, and there is no terminal to ask on"))
+            }
+        }
+    }
+
+    fn unconfirmed(&self, reason: &str) -> Failure {
+        let help = format!("set --confirm {} to destroy the source", printable(&self.source));
+        Diagnostic::error(Code::NotConfirmed, reason).help(help).into()
+    }
+
+    /// The refusal of a source that a server with the same configuration would create again.
+    fn configured(&self) -> Diagnostic {
+        let (source, file) = (printable(&self.source), Config::path());
+        let message = format!("`serve` follows source `{source}`: it is in `sources` of `{}`", file.display());
+        Diagnostic::error(Code::Conflict, message).help("remove the source from the file first")
+    }
+}

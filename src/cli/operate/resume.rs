@@ -1,0 +1,64 @@
+//! `edgewright resume`: a suspended source is applied again (D84), or goes on from a commit that it refuses (D89).
+
+use std::sync::Arc;
+
+use super::suspend::SEE_SUSPENSION;
+use crate::{
+    cli::{
+        CommandResult, Exit, manifests::source_args::source_name, output::diagnostics::say,
+        target::store_or_server::StoreOrServer,
+    },
+    manifest::tree::whole_commit,
+    model::{json, key::segment, operation::Author, secrets::secret::Secrets},
+    reconcile::sync_loop::suspension::Suspensions,
+    server::operations::sources::view::{SourceResume, SourceView},
+};
+
+/// Resume a source that was suspended: `serve` applies its manifests again.
+///
+/// With --accept-commit, a source with `verify` applies a commit that it refuses with `REWOUND`. Works through a server with
+/// --server, or on a store that no server has open.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the source.
+    #[arg(value_name = "SOURCE", value_parser = source_name)]
+    source: String,
+    /// Go on from this commit, although it does not descend from the one that was applied last.
+    #[arg(long, value_name = "COMMIT", value_parser = whole_commit)]
+    accept_commit: Option<String>,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        let was_suspended = match self.place.client()? {
+            Some(client) => {
+                let path = format!("/sources/{}/resume", segment(&self.source));
+                let body = match &self.accept_commit {
+                    None => Vec::new(),
+                    commit => json::bytes(&SourceResume { accept_commit: commit.clone() }, Secrets::Masked)?,
+                };
+                client.change::<SourceView>(&path, &body, SEE_SUSPENSION)?.replaced_suspension.is_some()
+            }
+            None => {
+                let store = Arc::new(self.place.store.open_existing()?);
+                let suspensions = Suspensions::open(store)?;
+                if let Some(commit) = &self.accept_commit {
+                    suspensions.applied().accept(&self.source, None, commit, Author::Local)?;
+                }
+                suspensions.set(&self.source, None, Author::Local)?.is_some()
+            }
+        };
+        if let Some(commit) = &self.accept_commit {
+            say(&format!("Source {} goes on from commit {commit}.", self.source));
+        }
+        match was_suspended {
+            true => say(&format!("Resumed source {}.", self.source)),
+            false if self.accept_commit.is_none() => say(&format!("Source {} was not suspended.", self.source)),
+            false => {}
+        }
+        Ok(Exit::Done)
+    }
+}

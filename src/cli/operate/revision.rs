@@ -1,0 +1,134 @@
+//! Revisions that options name: by their number, or by a Git commit that they were applied from (D93).
+
+use std::ops::ControlFlow;
+
+use serde::de::IgnoredAny;
+
+use crate::{
+    cli::{
+        Failure,
+        target::{ApiClient, each_record},
+    },
+    model::diagnostics::{
+        code::Code,
+        diagnostic::{Diagnostic, Name},
+    },
+    server::operations::{history::document::PATH, sources::view::SourceList},
+    store::{
+        PastError, Store,
+        history::{
+            commits::{CommitPrefix, CommitSearch, NamingError, RevisionName},
+            select::HistoryFilter,
+        },
+    },
+};
+
+/// The largest page of the history.
+const PAGE: usize = 1000;
+/// A page that most likely has an applied revision.
+const FEW: usize = 20;
+
+/// Parses the value of an option.
+pub(crate) fn revision_name(text: &str) -> Result<RevisionName, String> {
+    let expected = "expected the number of a revision, at least 7 digits of a commit id, or `latest`";
+    RevisionName::parse(text).ok_or_else(|| expected.to_owned())
+}
+
+/// Parses the value of an option that is a commit.
+pub(crate) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
+    CommitPrefix::parse(text).ok_or_else(|| "expected 7 to 64 hexadecimal digits".to_owned())
+}
+
+/// Finds the number of a revision in a store.
+pub(crate) fn revision_in(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
+    store.revision_named(name, &[], &|| false).map_err(unnamed)
+}
+
+/// Finds the number of a revision on a server.
+pub(crate) fn revision_through(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
+    match name {
+        RevisionName::Number(number) => Ok(*number),
+        RevisionName::Latest => match latest(client)? {
+            Some(revision) => Ok(revision),
+            None => Err(not_found("the server's history has no revision".to_owned())),
+        },
+        RevisionName::Commit(commit) => match newest_from(client, commit)? {
+            Some(revision) => Ok(revision),
+            None => Err(not_found(format!("no revision was applied from commit {commit}"))),
+        },
+        RevisionName::Either(number, _) if is_revision(client, *number)? => Ok(*number),
+        // The server reports a number that is neither.
+        RevisionName::Either(number, commit) => Ok(newest_from(client, commit)?.unwrap_or(*number)),
+    }
+}
+
+/// The failure for a revision that does not exist.
+fn not_found(message: String) -> Failure {
+    Diagnostic::error(Code::RevisionNotFound, message).help(Code::RevisionNotFound.info().cure).into()
+}
+
+/// The newest revision in the history of a server.
+fn latest(client: &ApiClient) -> Result<Option<u64>, Failure> {
+    let mut latest = None;
+    each_record(client, &HistoryFilter::default(), None, FEW, &mut |item| {
+        latest = item.revision.filter(|_| item.outcome == "applied");
+        Ok(if latest.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    Ok(latest)
+}
+
+/// Whether a server has or had a revision.
+fn is_revision(client: &ApiClient, number: u64) -> Result<bool, Failure> {
+    match client.get::<IgnoredAny>(&format!("{PATH}/{number}")) {
+        Ok(_) => Ok(true),
+        Err(failure) => match failure.diagnostics.first().map(|it| it.code) {
+            Some(Name::Code(Code::RevisionNotFound)) => Ok(false),
+            Some(Name::Code(Code::RevisionGone)) => Ok(true),
+            _ => Err(failure),
+        },
+    }
+}
+
+/// The newest revision that was applied from a commit, or the one that a source is in sync with.
+fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>, Failure> {
+    let filter = HistoryFilter { commit: Some(commit.clone()), ..HistoryFilter::default() };
+    let (mut search, mut is_found) = (CommitSearch::new(commit), false);
+    each_record(client, &filter, None, PAGE, &mut |item| {
+        let is_over = match item.revision {
+            Some(revision) if item.outcome == "applied" => search.add(&item.author.commit, revision),
+            _ => false,
+        };
+        is_found |= is_over;
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    if !is_found {
+        let list: SourceList = client.get("/sources")?;
+        let applied = list.sources.into_iter().filter_map(|source| source.last_applied);
+        let in_sync: Vec<_> = applied.map(|look| (look.commit, look.revision)).collect();
+        search.add_in_sync(&in_sync);
+    }
+    search.finish().map_err(unnamed)
+}
+
+/// The failure for a commit that is no revision.
+fn unnamed(error: NamingError) -> Failure {
+    let message = error.to_string();
+    let (code, help) = match error {
+        NamingError::Failed(error) => return error.into(),
+        NamingError::Unknown { .. } => return not_found(message),
+        NamingError::Ambiguous { .. } => (Code::Parameter, "use more digits of the commit id"),
+        NamingError::Cancelled => (Code::Unavailable, "run the command again"),
+    };
+    Diagnostic::error(code, message).help(help).into()
+}
+
+/// The failure for a revision without a state.
+pub(crate) fn unreached(error: PastError) -> Failure {
+    let message = error.to_string();
+    let (code, help) = match error {
+        PastError::Failed(error) => return error.into(),
+        PastError::Future { .. } => return not_found(message),
+        PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
+    };
+    Diagnostic::error(code, message).help(help).into()
+}

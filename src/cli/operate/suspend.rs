@@ -1,0 +1,95 @@
+//! `edgewright suspend`: a followed source is looked at and not applied (D84).
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    cli::{
+        CommandResult, Exit, inspect::status::suspended, manifests::source_args::source_name, output::diagnostics::say,
+        serve::followed::duration, target::store_or_server::StoreOrServer,
+    },
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
+        json,
+        key::segment,
+        operation::Author,
+        secrets::secret::Secrets,
+    },
+    reconcile::sync_loop::suspension::{Suspension, Suspensions},
+    server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView},
+    store::ids_and_clock,
+};
+
+/// How to see whether a source is suspended.
+pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether the source is suspended";
+
+/// Suspend a source: `serve` reports what it would change, and applies nothing.
+///
+/// Use it to keep an emergency fix that was made over the API. It survives a restart of the server. `edgewright status`
+/// shows who suspended a source, and why. Works through a server with --server, or on a store that no server has open.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Name of the source.
+    #[arg(value_name = "SOURCE", value_parser = source_name)]
+    source: String,
+    /// Why, for everyone who looks at the status of the source.
+    #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_SUSPEND_REASON")]
+    reason: String,
+    /// Resume the source by itself after this time, such as 2h (default: never).
+    #[arg(long = "for", value_name = "DURATION", env = "EDGEWRIGHT_SUSPEND_FOR", value_parser = duration)]
+    time: Option<Duration>,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        if self.time.is_some_and(|time| time.is_zero()) {
+            let fault = Diagnostic::error(Code::OutOfRange, "`--for` must be longer than 0 seconds");
+            return Err(fault
+                .help("use a time such as 2h, or leave out --for to suspend the source until you resume it")
+                .into());
+        }
+        let until = match self.time {
+            Some(time) => Some(ids_and_clock::now().checked_add(time).map_err(|_| {
+                Diagnostic::error(Code::OutOfRange, "`--for` is too long").help("use a shorter time, or none")
+            })?),
+            None => None,
+        };
+        let (named, replaced) = match self.place.client()? {
+            Some(client) => {
+                let until = until.map(|until| until.to_string()).unwrap_or_default();
+                let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
+                let path = format!("/sources/{}/suspend", segment(&self.source));
+                let status: SourceView = client.change(&path, &body, SEE_SUSPENSION)?;
+                (status.suspension.as_ref().map(suspended), status.replaced_suspension)
+            }
+            None => {
+                let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
+                let store = Arc::new(self.place.store.open_existing()?);
+                let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
+                let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
+                if !is_known {
+                    say(&format!("No resource belongs to source {}: check the name.", self.source));
+                }
+                (None, replaced.map(SuspensionView::of))
+            }
+        };
+        match named {
+            Some(named) => say(&format!("{}: {named}", self.source)),
+            None => say(&format!("Suspended source {}.", self.source)),
+        }
+        if let Some(replaced) = replaced {
+            say(&format!("This replaces an earlier suspension: {}", suspended(&replaced)));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn failed(fault: Fault) -> Diagnostic {
+    let diagnostic = Diagnostic::error(fault.code, fault.message);
+    match fault.help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}

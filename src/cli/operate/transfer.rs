@@ -1,0 +1,92 @@
+//! `edgewright transfer`: moves resources from one source to another (D104).
+
+use super::store_change::ChangeCommand;
+use crate::{
+    cli::{
+        CommandResult, Failure,
+        inspect::get::kind_of,
+        manifests::source_args::{new_source_name, source_name},
+        output::Output,
+        target::{ChangeTarget, store_or_server::StoreOrServer},
+    },
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    plan::transfer::Transfer,
+};
+
+/// Move resources from one source to another.
+///
+/// The resources keep their identifiers and content, and an edge moves with its routes. Move the manifests as well: as long
+/// as the old source declares a resource that it no longer owns, its runs fail. To move resources through reviewed
+/// manifests alone, use `metadata.transfer_to` and `metadata.transfer_from`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Resources, as KIND/NAME such as edge/shop and route/shop/cart, or by ID.
+    #[arg(value_name = "RESOURCE", required_unless_present = "all", conflicts_with = "all")]
+    resources: Vec<String>,
+    /// Name of the source that owns the resources.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_TRANSFER_FROM", value_parser = source_name)]
+    from: String,
+    /// Name of the source that owns them afterwards.
+    #[arg(long, value_name = "SOURCE", env = "EDGEWRIGHT_TRANSFER_TO", value_parser = new_source_name)]
+    to: String,
+    /// Move every resource of the source.
+    #[arg(long, env = "EDGEWRIGHT_TRANSFER_ALL")]
+    all: bool,
+    /// Show the plan without applying it.
+    #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
+    dry_run: bool,
+    /// Exit with code 2 if changes are pending.
+    #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
+    detailed_exitcode: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+impl Args {
+    /// Whether it changes nothing.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        if self.from == self.to {
+            let error = Diagnostic::error(Code::NotAllowed, "`--from` and `--to` are the same source");
+            return Err(error.help("name two sources").into());
+        }
+        let resources = self.resources.iter().map(|resource| in_full(resource));
+        let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
+        let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
+        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
+        let command = ChangeCommand { change: &transfer, target, output: &self.output, dry_run, detailed_exitcode };
+        command.run(None, || Ok(()))
+    }
+}
+
+/// A resource with the full name of its kind, for which the command line has short ones.
+fn in_full(resource: &str) -> Result<String, Failure> {
+    match resource.split_once('/') {
+        Some((kind, name)) => Ok(format!("{}/{name}", kind_of(kind)?)),
+        None => Ok(resource.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_the_names_of_get() {
+        for (given, expected) in [
+            ("edge/shop", "HttpsEdge/shop"),
+            ("route/shop/path_prefix /cart", "HttpsEdgeRoute/shop/path_prefix /cart"),
+            ("edghts_1", "edghts_1"),
+        ] {
+            assert_eq!(in_full(given).ok().as_deref(), Some(expected));
+        }
+        assert!(in_full("pod/shop").is_err());
+    }
+}

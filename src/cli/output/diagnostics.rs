@@ -1,0 +1,259 @@
+//! Diagnostics for a terminal: the position, the highlighted line and the help.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+};
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
+
+use super::excerpt::Excerpt;
+use crate::{
+    model::diagnostics::{
+        diagnostic::{Diagnostic, Place, Severity, counted},
+        fault::MOST_FAULTS,
+    },
+    syntax::text::escaped,
+};
+
+/// The most diagnostics printed to a terminal.
+const MOST: usize = 500;
+/// The most diagnostics of one file, so that one broken file does not hide the others.
+const MOST_OF_FILE: usize = 20;
+/// The most files whose omitted diagnostics are counted separately.
+const MOST_FILES: usize = 20;
+
+/// Prints diagnostics to stderr, in colour if the terminal supports it.
+pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
+    let mut stderr = anstream::stderr().lock();
+    let mut handler =
+        GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).with_links(false).with_context_lines(1);
+    if !std::io::stderr().is_terminal() {
+        // Log viewers wrap lines themselves.
+        handler = handler.with_width(200).with_wrap_lines(false);
+    }
+    let (shown, omitted) = chosen(diagnostics);
+    for diagnostic in shown {
+        let mut text = String::new();
+        if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
+            let _ = writeln!(stderr, "{}", text.trim_end());
+            let _ = writeln!(stderr);
+        }
+    }
+    for line in more(&omitted) {
+        let _ = writeln!(stderr, "{}", escaped(&line));
+    }
+    if !omitted.is_empty() {
+        let _ = writeln!(
+            stderr,
+            "Use --format json to list up to {MOST_FAULTS} errors and {MOST_FAULTS} warnings per file.\n"
+        );
+    }
+}
+
+/// The number of diagnostics that are not shown, by file; those without a file have an empty name.
+type Omitted<'a> = BTreeMap<&'a str, usize>;
+
+/// The diagnostics to show, in their order, and the number of the others. Errors are chosen before warnings.
+fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
+    let mut of_file: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut shown = Vec::new();
+    let mut omitted = Omitted::new();
+    for severity in [Severity::Error, Severity::Warning] {
+        for (index, it) in diagnostics.iter().enumerate().filter(|(_, it)| it.severity == severity) {
+            let name = it.place.as_ref().map(|place| place.file.name.as_str()).unwrap_or_default();
+            let count = of_file.entry(name).or_default();
+            if shown.len() < MOST && (it.place.is_none() || *count < MOST_OF_FILE) {
+                *count += 1;
+                shown.push((index, it));
+            } else {
+                *omitted.entry(name).or_default() += 1 + it.omitted as usize;
+            }
+        }
+    }
+    shown.sort_by_key(|(index, _)| *index);
+    (shown.into_iter().map(|(_, it)| it).collect(), omitted)
+}
+
+/// The lines that count what is not shown.
+fn more(omitted: &Omitted<'_>) -> Vec<String> {
+    let line = |(name, count): (&&str, &usize)| match *name {
+        "" => format!("… and {count} more"),
+        name => format!("… and {count} more in {name}"),
+    };
+    let mut lines: Vec<String> = omitted.iter().take(MOST_FILES).map(line).collect();
+    let files = omitted.len().saturating_sub(MOST_FILES);
+    if files > 0 {
+        let count: usize = omitted.values().skip(MOST_FILES).sum();
+        lines.push(format!("… and {count} more in {files} other file{}", if files == 1 { "" } else { "s" }));
+    }
+    lines
+}
+
+/// Prints how a plan differs from the one that was reviewed.
+pub(crate) fn difference(diff: &str) {
+    if diff.trim().is_empty() {
+        return;
+    }
+    for line in diff.lines() {
+        say(line);
+    }
+    say("");
+}
+
+/// Prints a line to stderr, without the API tokens in it.
+pub(crate) fn say(line: &str) {
+    let _ = say_all(&escaped(line));
+}
+
+/// Prints a line that must be seen to stderr as it is, such as one with a new API token; an error is not ignored.
+pub(crate) fn say_all(line: &str) -> io::Result<()> {
+    let mut stderr = anstream::stderr();
+    writeln!(stderr, "{line}")?;
+    stderr.flush()
+}
+
+/// Prints how many files were read and what was found.
+pub(super) fn count(diagnostics: &[Diagnostic], files: usize) {
+    let plural = if files == 1 { "" } else { "s" };
+    let mut line = format!("{files} file{plural} read: {}", counted(diagnostics, Severity::Error));
+    if diagnostics.iter().any(|it| it.counts_as(Severity::Warning)) {
+        line += &format!(", {}", counted(diagnostics, Severity::Warning));
+    }
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
+
+/// A diagnostic in miette's form.
+struct DiagnosticReport {
+    message: String,
+    code: String,
+    help: Option<String>,
+    /// `None` for a place related to another report.
+    severity: Option<Severity>,
+    source: Option<Excerpt>,
+    labels: Vec<LabeledSpan>,
+    /// Places in other files, each with a report of its own.
+    elsewhere: Vec<DiagnosticReport>,
+}
+
+impl DiagnosticReport {
+    fn new(diagnostic: &Diagnostic) -> Self {
+        let same_file = |place: &Place| diagnostic.place.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, &place.file));
+        let (here, elsewhere): (Vec<_>, Vec<_>) = diagnostic.related.iter().partition(|(place, _)| same_file(place));
+        let mut source = None;
+        let mut labels = Vec::new();
+        if let Some(place) = &diagnostic.place {
+            let places: Vec<_> =
+                std::iter::once(place).chain(here.iter().map(|(place, _)| place)).map(|it| it.span.clone()).collect();
+            let excerpt = Excerpt::new(&place.file, &places);
+            let mut spans = excerpt.spans();
+            let label = (!here.is_empty()).then(|| "here".to_owned());
+            labels.extend(spans.next().map(|span| LabeledSpan::new_primary_with_span(label, span)));
+            let related = spans.zip(&here);
+            labels.extend(
+                related.map(|(span, (_, label))| LabeledSpan::new_with_span(Some(escaped(label).into_owned()), span)),
+            );
+            source = Some(excerpt);
+        }
+        let elsewhere = elsewhere.into_iter().map(|(place, label)| {
+            let excerpt = Excerpt::new(&place.file, std::slice::from_ref(&place.span));
+            DiagnosticReport {
+                message: escaped(label).into_owned(),
+                code: String::new(),
+                help: None,
+                severity: None,
+                labels: excerpt.spans().map(|span| LabeledSpan::new_primary_with_span(None, span)).collect(),
+                source: Some(excerpt),
+                elsewhere: Vec::new(),
+            }
+        });
+        Self {
+            message: escaped(&diagnostic.message).into_owned(),
+            code: diagnostic.code.to_string(),
+            help: diagnostic.help.as_deref().map(|help| escaped(help).into_owned()),
+            severity: Some(diagnostic.severity),
+            source,
+            labels,
+            elsewhere: elsewhere.collect(),
+        }
+    }
+}
+
+impl fmt::Display for DiagnosticReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for DiagnosticReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DiagnosticReport {}
+
+impl miette::Diagnostic for DiagnosticReport {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        (!self.code.is_empty()).then(|| Box::new(&self.code) as Box<dyn fmt::Display>)
+    }
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Some(Severity::Error) => miette::Severity::Error,
+            Some(Severity::Warning) => miette::Severity::Warning,
+            None => miette::Severity::Advice,
+        })
+    }
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.source.as_ref().map(|source| source as &dyn SourceCode)
+    }
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        (!self.labels.is_empty())
+            .then(|| Box::new(self.labels.iter().cloned()) as Box<dyn Iterator<Item = LabeledSpan>>)
+    }
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
+        let related = self.elsewhere.iter().map(|report| report as &dyn miette::Diagnostic);
+        (!self.elsewhere.is_empty()).then(|| Box::new(related) as Box<dyn Iterator<Item = &'a dyn miette::Diagnostic>>)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::model::diagnostics::{code::Code, diagnostic::SourceFile};
+
+    #[test]
+    fn one_file_does_not_hide_another_and_warnings_hide_no_error() {
+        let of = |name: &str, severity: Severity, count: usize| -> Vec<Diagnostic> {
+            let file = Arc::new(SourceFile::new(name.to_owned(), "x".to_owned()));
+            let one = |_| Diagnostic {
+                severity,
+                ..Diagnostic::error(Code::Syntax, name).at(Place { file: Arc::clone(&file), span: 0..1 })
+            };
+            (0..count).map(one).collect()
+        };
+        let mut all = of("a.yaml", Severity::Warning, 1_000);
+        all.extend(of("a.yaml", Severity::Error, 3));
+        all.extend(of("b.yaml", Severity::Error, 21));
+        all.push(Diagnostic::error(Code::Unreadable, "elsewhere"));
+        let (shown, omitted) = chosen(&all);
+        let count = |name: &str, severity| {
+            shown.iter().filter(|it| (it.message.as_str(), it.severity) == (name, severity)).count()
+        };
+        assert_eq!((count("a.yaml", Severity::Warning), count("a.yaml", Severity::Error)), (17, 3));
+        assert_eq!((count("b.yaml", Severity::Error), count("elsewhere", Severity::Error)), (20, 1));
+        assert_eq!(more(&omitted), ["… and 983 more in a.yaml", "… and 1 more in b.yaml"]);
+
+        let files: Vec<Diagnostic> =
+            (0..100).flat_map(|at| of(&format!("{at:03}.yaml"), Severity::Error, 20)).collect();
+        let (shown, omitted) = chosen(&files);
+        assert_eq!((shown.len(), omitted.values().sum::<usize>()), (MOST, 1_500));
+        assert_eq!(more(&omitted).last().unwrap(), "… and 1100 more in 55 other files");
+    }
+}

@@ -1,0 +1,68 @@
+//! The folders with the values that the commits of sources do not have (D28).
+
+use std::path::{Path, PathBuf};
+
+use super::{ConfiguredSource, SourceEntry};
+use crate::{
+    cli::config::Config,
+    model::diagnostics::{
+        code::Code,
+        fault::{Fault, Path as FieldPath},
+    },
+    syntax::text::printable,
+};
+
+impl SourceEntry {
+    /// The folder with values. A relative path starts at the folder of the configuration file.
+    pub(super) fn values(&self) -> Result<Option<PathBuf>, Fault> {
+        let Some(folder) = &self.values else { return Ok(None) };
+        let fault = |code: Code, message: String| Fault::new(code, message).at(FieldPath::root().join("values"));
+        if self.repository.is_none() {
+            let help = "remove `values`: the manifests in a folder take values from files in it";
+            return Err(fault(Code::NotAllowed, "`values` requires `repository`".to_owned()).help(help));
+        }
+        let whole = std::path::absolute(Config::path().with_file_name("").join(folder));
+        match whole.and_then(|whole| Ok((whole.metadata()?.is_dir(), whole))) {
+            Ok((true, whole)) => Ok(Some(whole)),
+            Ok((false, _)) => Err(fault(Code::Unreadable, format!("{} is not a folder", folder.display()))),
+            Err(error) => Err(fault(Code::Unreadable, format!("cannot use {}: {error}", folder.display()))
+                .help("name a folder that exists, relative to the configuration file")),
+        }
+    }
+}
+
+/// Checks that no source can read the values of another one.
+pub(super) fn are_apart(sources: &[ConfiguredSource]) -> Result<(), Fault> {
+    for (at, source) in sources.iter().enumerate() {
+        let Some(values) = &source.values else { continue };
+        let others = sources.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut readers = others.filter(|(_, other)| other.folders().any(|folder| overlap(values, &folder)));
+        if let Some((_, other)) = readers.next() {
+            let message = format!("source `{}` can read these values", printable(&other.name));
+            let place = FieldPath::root().join("sources").join(at).join("values");
+            return Err(Fault::new(Code::NotAllowed, message).at(place).help("use a folder that only one source has"));
+        }
+    }
+    Ok(())
+}
+
+impl ConfiguredSource {
+    /// The folders on the disk that the source reads values from.
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let on_disk = self.location.paths.iter().chain(&self.context).filter(|_| self.repository.is_none());
+        // The values of a manifest that is given by its own path are beside it.
+        let root = |path: &PathBuf| if path.is_file() { path.with_file_name("") } else { path.clone() };
+        on_disk.map(root).chain(self.values.clone())
+    }
+}
+
+/// Whether one folder is in the other.
+fn overlap(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        whole.canonicalize().unwrap_or(whole)
+    };
+    let (one, other) = (real(one), real(other));
+    one.starts_with(&other) || other.starts_with(&one)
+}

@@ -1,0 +1,199 @@
+//! The log of `edgewright serve` on stderr: lines of text for people, or one JSON object per line (D87). Other commands log only
+//! what they remove.
+
+use std::io::{self, IsTerminal};
+
+use clap::ValueEnum;
+use serde_json::json;
+use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
+
+use crate::{
+    cli::output::diagnostics,
+    model::{
+        diagnostics::diagnostic::{Diagnostic, Severity, counted},
+        operation::Author,
+        secrets::secret::Secret,
+    },
+    reconcile::{
+        Planned,
+        run::report::RunReport,
+        sync_loop::sync_log::{self, SYNC, SyncOrigin},
+    },
+    store::{REMOVAL, ids_and_clock},
+    syntax::text::escaped,
+};
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text for each event; errors in manifests with an excerpt.
+    Text,
+    /// A JSON object for each event.
+    Json,
+}
+
+/// The variable that selects what is logged, such as `info,edgewright::access=warn`.
+const FILTER: &str = "EDGEWRIGHT_LOG";
+/// What no filter makes more talkative. At trace, a log file beside the followed folder would cause an event with each
+/// line, without end; and the HTTP client logs the URLs of webhooks, which can have tokens in their queries.
+const QUIET: [&str; 3] = ["notify=warn", "ureq=info", "ureq_proto=info"];
+/// The log target of errors and warnings.
+const DIAGNOSTIC: &str = "edgewright::diagnostic";
+/// The most errors and warnings of one sync that are logged as JSON.
+const MOST_DIAGNOSTICS: usize = 20;
+
+/// Starts the log of the process.
+pub(super) fn start(format: LogFormat) {
+    let mut filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
+    for quiet in QUIET.iter().filter_map(|directive| directive.parse::<Directive>().ok()) {
+        filter = filter.add_directive(quiet);
+    }
+    // A failed write must not panic, as it would if its error were printed to the same closed stderr.
+    let builder = tracing_subscriber::fmt().log_internal_errors(false);
+    let _ = match format {
+        LogFormat::Text => {
+            builder.with_ansi(io::stderr().is_terminal()).with_env_filter(filter).with_writer(io::stderr).try_init()
+        }
+        LogFormat::Json => {
+            std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+            builder
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .with_env_filter(filter)
+                .with_writer(io::stderr)
+                .try_init()
+        }
+    };
+}
+
+/// Starts the log of a command that writes to a store, which has only what it removes (D58): a line of text for each event.
+pub(crate) fn start_for_command() {
+    let message = format::debug_fn(|writer, field, value| match field.name() {
+        "message" => write!(writer, "{value:?}"),
+        _ => Ok(()),
+    });
+    let builder = tracing_subscriber::fmt().log_internal_errors(false).with_ansi(false);
+    let builder = builder.without_time().with_level(false).with_target(false).fmt_fields(message);
+    let filter = EnvFilter::new(format!("{REMOVAL}=info"));
+    let _ = builder.with_env_filter(filter).with_writer(io::stderr).try_init();
+}
+
+/// Writes the first admin's token, which is shown only once. It is no event: no filter may hide it.
+pub(super) fn admin_token(format: LogFormat, token: &Secret) -> io::Result<()> {
+    const WHAT: &str = "Admin token (shown only once)";
+    diagnostics::say_all(&match format {
+        LogFormat::Text => format!("{WHAT}: {}", token.expose()),
+        LogFormat::Json => {
+            let timestamp = ids_and_clock::now().to_string();
+            json!({"timestamp": timestamp, "level": "INFO", "message": WHAT, "admin_token": token.expose()}).to_string()
+        }
+    })
+}
+
+/// Reports errors and warnings: with excerpts to people, and as events to programs.
+pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Option<&Author>) {
+    if format == LogFormat::Text {
+        return diagnostics::diagnostics(found);
+    }
+    let origin = author.map(SyncOrigin::of);
+    let source = origin.as_ref().and_then(|origin| origin.source);
+    let commit = origin.as_ref().and_then(|origin| origin.commit);
+    for it in found.iter().take(MOST_DIAGNOSTICS) {
+        let (file, line, column) = match it.position() {
+            Some((file, line, column)) => (Some(file), Some(line), Some(column)),
+            None => (None, None, None),
+        };
+        let (code, help) = (it.code.to_string(), it.help.as_deref());
+        match it.severity {
+            Severity::Error => {
+                tracing::error!(target: DIAGNOSTIC, source, commit, code, file, line, column, help, "{}", it.message);
+            }
+            Severity::Warning => {
+                tracing::warn!(target: DIAGNOSTIC, source, commit, code, file, line, column, help, "{}", it.message);
+            }
+        }
+    }
+    let more = found.len().saturating_sub(MOST_DIAGNOSTICS);
+    if more > 0 {
+        tracing::warn!(target: DIAGNOSTIC, source, commit, "… and {more} more");
+    }
+}
+
+/// Reports a run of the reconcile loop.
+pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revision: u64) {
+    let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::of(author);
+    let who = who.as_deref();
+    let found = |planned: &Planned| {
+        diagnostics(format, &planned.diagnostics, Some(author));
+        let (errors, files) = (counted(&planned.diagnostics, Severity::Error), planned.files.len());
+        format!("{errors} in {files} file{}", if files == 1 { "" } else { "s" })
+    };
+    // Whoever watches the log for a state needs no further line for it.
+    let (reason, _) = report.condition();
+    let status = reason.status();
+    let error = |text: String| {
+        tracing::error!(target: SYNC, source, commit, author = who, %status, %reason, revision, "{text}");
+    };
+    let warning = |text: String| {
+        tracing::warn!(target: SYNC, source, commit, author = who, %status, %reason, revision, "{text}");
+    };
+    match report {
+        RunReport::Applied { plan, revision } => sync_log::applied(author, plan, *revision),
+        RunReport::InSync { unchanged, revision } => sync_log::in_sync(author, *unchanged, *revision),
+        RunReport::Unfetched { applied, resources, .. } => {
+            if let Some((plan, revision)) = applied {
+                sync_log::applied(author, plan, *revision);
+            }
+            // The failure has a line of its own.
+            warning(format!(
+                "The repository cannot be fetched. The store matches the last commit that was fetched: {resources} \
+                 resource{}.",
+                if *resources == 1 { "" } else { "s" }
+            ));
+        }
+        RunReport::Invalid(planned) if planned.files.is_empty() => {
+            diagnostics(format, &planned.diagnostics, Some(author));
+            error("Nothing is applied; the last good state stays in service.".to_owned());
+        }
+        RunReport::Invalid(planned) => {
+            error(format!("{}. The manifests are not applied; the last good state stays in service.", found(planned)));
+        }
+        RunReport::Partly(planned) => {
+            let found = found(planned);
+            for left_out in planned.left_out_names() {
+                tracing::warn!(target: SYNC, source, commit, "Skipped: {}", escaped(&left_out));
+            }
+            error(format!(
+                "{found}. No resource is deleted until these errors are fixed. The rest is applied; the store is at \
+                 revision {revision}."
+            ));
+        }
+        RunReport::Suspended(planned) => {
+            diagnostics(format, &planned.diagnostics, Some(author));
+            let summary = planned.plan.as_ref().map(|plan| plan.summary()).unwrap_or_default();
+            warning(format!("Not applied, because the source is suspended: {summary}."));
+        }
+        RunReport::RolledBack { .. } => {
+            warning("A rollback undid these manifests. They are not applied again until they change.".to_owned());
+        }
+        RunReport::Drifted { applied, drifted, resources, fight_until } => {
+            if let Some((plan, revision)) = applied {
+                sync_log::applied(author, plan, *revision);
+            }
+            let until = fight_until
+                .map(|until| format!(" until {until}, because others keep changing what is reverted"))
+                .unwrap_or_default();
+            for resource in resources {
+                tracing::warn!(target: SYNC, source, commit, "Drifted: {}", escaped(resource));
+            }
+            let plural = if *drifted == 1 { "" } else { "s" };
+            warning(format!("{drifted} drifted resource{plural} left as is{until}."));
+        }
+        RunReport::Failed(found) => {
+            diagnostics(format, found, Some(author));
+            error("Nothing is applied; the last good state stays in service.".to_owned());
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A configuration file that changes while `serve` runs (D91).
+
+mod changes;
+mod sources;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use clap::{CommandFactory, FromArgMatches};
+use serde_json::Value;
+
+use super::{Args, log, service_manager::ServiceManager};
+use crate::{
+    cli::{Cli, Command, Failure, config::Config, is_given},
+    model::operation::Claim,
+    server::{
+        resources::managed_resources::RestWrites,
+        telemetry::security::{
+            SecurityLog,
+            event::{SecurityEvent, SecurityRecord},
+        },
+    },
+    store::ids_and_clock,
+};
+use changes::ReloadCause;
+use sources::SourceChanges;
+
+pub(super) use changes::ConfigWatch;
+pub(super) use sources::LiveSources;
+
+/// The metrics of the file.
+const SUCCESSFUL: &str = "edgewright_config_last_reload_successful";
+const SUCCEEDED_AT: &str = "edgewright_config_last_reload_success_timestamp_seconds";
+
+/// Applies changes of the configuration file to a running server.
+pub(super) struct Reloader<'a> {
+    args: &'a Args,
+    /// The last file without errors.
+    config: Config,
+    /// What the first file set that takes effect only at the start.
+    at_start: BTreeMap<String, Value>,
+    /// The options that the file can set: neither a flag nor a variable overrides them.
+    options: BTreeSet<String>,
+    sources: LiveSources<'a>,
+    /// The error of the last reload, if it failed.
+    failure: Option<String>,
+    security_log: Option<SecurityLog>,
+    /// The service manager that waits for the end of a reload it has asked for, and the URL of the server.
+    manager: Option<(ServiceManager, String)>,
+    /// The policies that requests see.
+    rest_writes: RestWrites,
+}
+
+impl<'a> Reloader<'a> {
+    /// Starts from the file that the server was started with.
+    pub(super) fn new(args: &'a Args, config: Config, options: BTreeSet<String>, sources: LiveSources<'a>) -> Self {
+        metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
+        metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
+        record_success();
+        let (at_start, failure, security_log, manager) = (config.fixed().clone(), None, None, None);
+        let rest_writes = RestWrites::default();
+        Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes }
+    }
+
+    /// Logs changes of sources with credentials.
+    pub(super) fn logged(mut self, log: Option<SecurityLog>) -> Self {
+        self.security_log = log;
+        self
+    }
+
+    /// Tells the service manager of the end of each reload that was asked for.
+    pub(super) fn told(mut self, manager: ServiceManager, url: String) -> Self {
+        self.manager = Some((manager, url));
+        self
+    }
+
+    /// Applies changed policies for writes to the resources of sources.
+    pub(super) fn governing(mut self, rest_writes: RestWrites) -> Self {
+        self.rest_writes = rest_writes;
+        self
+    }
+
+    /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
+    pub(super) fn run(mut self, mut watch: ConfigWatch) {
+        // The file may have changed between its first reading and the start of the watch.
+        let mut cause = Some(ReloadCause::Changed);
+        while let Some(now) = cause {
+            if self.sources.list().is_stopping() {
+                return;
+            }
+            if catch_unwind(AssertUnwindSafe(|| self.reload(now))).is_err() {
+                record_failure();
+                self.sources.list().set_outdated(true);
+                tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
+            }
+            if let (ReloadCause::Asked, Some((manager, url))) = (now, &self.manager) {
+                manager.ready(url);
+            }
+            cause = watch.wait();
+        }
+    }
+
+    fn reload(&mut self, cause: ReloadCause) {
+        match self.take_effect() {
+            Ok(changes) => {
+                record_success();
+                self.sources.list().set_outdated(false);
+                let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
+                if !changes.is_empty() {
+                    self.say(&changes);
+                } else if is_news && self.config.has_content() {
+                    tracing::info!("The configuration file is valid. No source has changed.");
+                }
+            }
+            Err(failure) => {
+                record_failure();
+                self.sources.list().set_outdated(true);
+                let text = failure.diagnostics.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
+                // A file that stays broken is reported once, unless somebody asks.
+                if cause == ReloadCause::Asked || self.failure.as_ref() != Some(&text) {
+                    log::diagnostics(self.args.log_format, &failure.diagnostics, None);
+                    tracing::error!(
+                        "The configuration file is not applied; the last good configuration stays in effect."
+                    );
+                }
+                self.failure = Some(text);
+            }
+        }
+    }
+
+    fn take_effect(&mut self) -> Result<SourceChanges, Failure> {
+        let config = self.config.again()?;
+        check(&config)?;
+        let changes = self.sources.change(self.args.wanted(&config))?;
+        let keys = self.keys_for_a_restart(&config);
+        if !keys.is_empty() {
+            let keys = keys.join(", ");
+            tracing::warn!(keys, "These keys of the configuration file take effect after a restart: {keys}");
+        }
+        self.log_credentials(&config, &changes);
+        if config.rest_writes != self.config.rest_writes {
+            self.rest_writes.set(config.rest_writes.clone());
+            tracing::info!("The policies of `rest_writes` in the configuration file are in effect.");
+        }
+        self.config = config;
+        Ok(changes)
+    }
+
+    /// Logs the sources with credentials that are new, changed or gone, without the credentials.
+    fn log_credentials(&self, config: &Config, changes: &SourceChanges) {
+        let Some(log) = &self.security_log else { return };
+        let has_credentials = |name: &str| {
+            let mut all = self.config.sources.iter().chain(&config.sources);
+            all.any(|source| source.name == name && source.has_credentials())
+        };
+        let SourceChanges { added, changed, removed } = changes;
+        for (reason, sources) in [("added", added), ("changed", changed), ("removed", removed)] {
+            for source in sources.iter().filter(|source| has_credentials(source)) {
+                log.write(SecurityRecord {
+                    source: Some(source.clone()),
+                    reason: reason.into(),
+                    ..SecurityRecord::new(SecurityEvent::CredentialsChanged)
+                });
+            }
+        }
+    }
+
+    /// The keys whose new values take effect only at the start of a server, if that was not said before.
+    fn keys_for_a_restart(&self, config: &Config) -> Vec<String> {
+        let (started, last, now) = (&self.at_start, self.config.fixed(), config.fixed());
+        let keys: BTreeSet<&String> = last.keys().chain(now.keys()).collect();
+        let is_changed = |key: &str| now.get(key) != last.get(key) && now.get(key) != started.get(key);
+        let matters = |key: &str| key.strip_prefix("/options/").is_none_or(|option| self.options.contains(option));
+        keys.into_iter().filter(|key| is_changed(key) && matters(key)).cloned().collect()
+    }
+
+    fn say(&mut self, changes: &SourceChanges) {
+        let SourceChanges { added, changed, removed } = changes;
+        for source in added {
+            tracing::info!(source, "The source is followed from now on.");
+        }
+        for source in changed {
+            tracing::info!(source, "The source is followed with its new settings.");
+        }
+        let snapshot = self.sources.store().snapshot();
+        for source in removed {
+            let owner = source.as_str();
+            let is_owned = |claim: &Claim| claim.source == owner;
+            let resources = snapshot.iter().filter(|it| it.claim.as_deref().is_some_and(is_owned)).count();
+            if resources == 0 {
+                tracing::info!(source, resources, "The source is no longer followed. It owns no resources.");
+                continue;
+            }
+            tracing::warn!(
+                source,
+                resources,
+                "The source is no longer followed. Its resources stay in the store, and nothing is deleted."
+            );
+        }
+        let (added, changed, removed) = (added.len(), changed.len(), removed.len());
+        let applied = format!(
+            "The configuration file is applied: {added} added, {changed} changed and {removed} removed sources."
+        );
+        let (failed, unseen) = self.sources.first_results(changes);
+        if !unseen.is_empty() {
+            let sources = unseen.join(", ");
+            tracing::info!(sources, "The first sync of these sources has not ended: {sources}.");
+        }
+        if failed.is_empty() {
+            tracing::info!("{applied}");
+        } else {
+            let sources = failed.join(", ");
+            tracing::warn!(sources, "{applied} These cannot be read or applied: {sources}.");
+        }
+    }
+}
+
+/// Checks a file as the start of a server would, with the flags and variables of this process.
+fn check(config: &Config) -> Result<(), Failure> {
+    let command = config.apply(Cli::command())?;
+    let parsed = command.try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = parsed.map_err(|error| config.refused(error))?;
+    match cli.command {
+        Command::Serve(args) if !config.sources.is_empty() => args.check_alone(&|name: &str| is_given(&matches, name)),
+        _ => Ok(()),
+    }
+}
+
+fn record_success() {
+    metrics::gauge!(SUCCESSFUL).set(1.0);
+    metrics::gauge!(SUCCEEDED_AT).set(ids_and_clock::now().as_second() as f64);
+}
+
+fn record_failure() {
+    metrics::gauge!(SUCCESSFUL).set(0.0);
+}

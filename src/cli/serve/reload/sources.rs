@@ -1,0 +1,280 @@
+//! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    cli::{
+        manifests::source_args::{Loading, Ownership},
+        serve::{
+            followed::ConfiguredSource,
+            log::{self, LogFormat},
+        },
+    },
+    manifest::tree::remote::{Mirrors, no_mirrors},
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        operation::Author,
+    },
+    reconcile::{
+        sources::{
+            handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
+            registry::SourceRegistry,
+        },
+        sync_loop::{WatchedSource, drift::DriftPolicy, health::Reason, suspension::Suspensions},
+    },
+    store::Store,
+};
+
+/// The sources that a reload has changed, by their names.
+#[derive(Debug, Default)]
+pub(super) struct SourceChanges {
+    pub added: Vec<String>,
+    pub changed: Vec<String>,
+    pub removed: Vec<String>,
+}
+
+impl SourceChanges {
+    /// Whether all sources are as they were.
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// What names the sources to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FollowedFrom {
+    /// The start of the server.
+    Start,
+    /// A reload of a server that serves already: new sources do not make it unready.
+    Reload,
+}
+
+/// The sources that a server follows. Their loops stop when it is dropped.
+pub(in crate::cli) struct LiveSources<'a> {
+    loading: &'a Loading,
+    ownership: &'a Ownership,
+    drift: DriftPolicy,
+    format: LogFormat,
+    store: Arc<Store>,
+    /// Read with the first source: a server that follows none does not need them.
+    suspensions: Option<Arc<Suspensions>>,
+    /// Where remote repositories are fetched to; none before a source has one.
+    mirrors: Option<Arc<Mirrors>>,
+    running: Vec<(ConfiguredSource, LoopGuard)>,
+    list: SourceRegistry,
+    /// Who sees the states of the sources.
+    observer: Option<Arc<dyn SourceObserver>>,
+}
+
+impl<'a> LiveSources<'a> {
+    /// No sources yet. `loading`, `ownership` and `drift` have what a source does not set.
+    pub(in crate::cli) fn new(
+        loading: &'a Loading,
+        ownership: &'a Ownership,
+        drift: DriftPolicy,
+        format: LogFormat,
+        store: Arc<Store>,
+    ) -> Self {
+        let (running, list) = (Vec::new(), SourceRegistry::default());
+        let (suspensions, mirrors, observer) = (None, None, None);
+        Self { loading, ownership, drift, format, store, suspensions, mirrors, running, list, observer }
+    }
+
+    /// Shows the states of the sources to an observer.
+    pub(in crate::cli) fn observed_by(mut self, observer: Option<Arc<dyn SourceObserver>>) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    /// The list for the API. It changes with the sources.
+    pub(in crate::cli) fn list(&self) -> SourceRegistry {
+        self.list.clone()
+    }
+
+    /// The store of the sources.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Follows the first sources, and returns what completes after their first runs, or when they take too long: a server
+    /// that does not answer while it reads a large source would be restarted, and begin again.
+    pub(in crate::cli) fn start(
+        &mut self,
+        wanted: Vec<ConfiguredSource>,
+    ) -> Result<impl Future<Output = ()> + use<>, Diagnostic> {
+        self.follow(wanted, FollowedFrom::Start)?;
+        let syncs: Vec<_> = self.running.iter_mut().map(|(_, guard)| guard.first_sync()).collect();
+        Ok(async move {
+            let all = async {
+                for sync in syncs {
+                    sync.await;
+                }
+            };
+            if tokio::time::timeout(LONGEST_START, all).await.is_err() {
+                tracing::info!("The first syncs of the sources have not ended; the server is not ready until then.");
+            }
+        })
+    }
+
+    /// Follows other sources, after an error the same as before. Returns when those that are not followed any longer
+    /// have ended their runs.
+    pub(super) fn change(&mut self, wanted: Vec<ConfiguredSource>) -> Result<SourceChanges, Diagnostic> {
+        self.follow(wanted, FollowedFrom::Reload)
+    }
+
+    /// Waits a while for the first syncs of the sources that a reload has added or changed. Returns the names of those that
+    /// cannot be read or applied, and of those that have not been synced yet.
+    pub(super) fn first_results(&mut self, changes: &SourceChanges) -> (Vec<String>, Vec<String>) {
+        let began = Instant::now();
+        let is_new = |name: &String| changes.added.contains(name) || changes.changed.contains(name);
+        let mut unseen = Vec::new();
+        loop {
+            unseen.clear();
+            for (source, guard) in &mut self.running {
+                if is_new(&source.name) && !guard.has_synced() {
+                    unseen.push(source.name.clone());
+                }
+            }
+            if unseen.is_empty() || began.elapsed() > LONGEST_START || self.list.is_stopping() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let has_failed = |guard: &LoopGuard| {
+            let reason = guard.handle().health.condition().reason;
+            let refused = matches!(reason, Reason::Invalid | Reason::Refused);
+            refused || matches!(reason, Reason::Failed | Reason::FetchFailed | Reason::Panicked)
+        };
+        let seen = self.running.iter().filter(|(source, _)| is_new(&source.name) && !unseen.contains(&source.name));
+        let failed = seen.filter(|(_, guard)| has_failed(guard)).map(|(source, _)| source.name.clone());
+        (failed.collect(), unseen)
+    }
+
+    fn follow(&mut self, wanted: Vec<ConfiguredSource>, from: FollowedFrom) -> Result<SourceChanges, Diagnostic> {
+        // All that can fail comes first, so that an error changes nothing.
+        self.prepare_mirrors(&wanted)?;
+        let mut watched = BTreeMap::new();
+        for source in &wanted {
+            if !self.running.iter().any(|(known, _)| known == source) {
+                watched.insert(source.name.clone(), self.watch(source)?);
+            }
+        }
+        let suspensions = match &self.suspensions {
+            Some(suspensions) => Some(Arc::clone(suspensions)),
+            None if watched.is_empty() => None,
+            None => Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?)),
+        };
+        self.suspensions.clone_from(&suspensions);
+
+        let named = |(source, guard): (ConfiguredSource, LoopGuard)| (source.name.clone(), (source, guard));
+        let mut before: BTreeMap<String, (ConfiguredSource, LoopGuard)> =
+            std::mem::take(&mut self.running).into_iter().map(named).collect();
+        let (mut changes, mut failed) = (SourceChanges::default(), None);
+        let mut replaced: Vec<LoopGuard> = Vec::new();
+        for source in wanted {
+            let known = before.remove(&source.name);
+            let (Some(watched), Some(suspensions)) = (watched.remove(&source.name), &suspensions) else {
+                self.running.extend(known);
+                continue;
+            };
+            let taken_over = known.as_ref().map(|(_, guard)| guard.handle());
+            match self.begin(watched, Arc::clone(suspensions), taken_over.as_deref()) {
+                Ok(guard) => {
+                    let name = source.name.clone();
+                    match known {
+                        Some((_, old)) => {
+                            replaced.push(old);
+                            changes.changed.push(name);
+                        }
+                        None => {
+                            if from == FollowedFrom::Reload {
+                                guard.handle().health.set_optional();
+                            }
+                            changes.added.push(name);
+                        }
+                    }
+                    self.running.push((source, guard));
+                }
+                Err(error) => {
+                    failed = Some(not_watched(&source.name, &error));
+                    self.running.extend(known);
+                }
+            }
+        }
+        let mut removed = Vec::new();
+        for (name, (_, guard)) in before {
+            guard.retire();
+            changes.removed.push(name);
+            removed.push(guard);
+        }
+        // Requests see the new loops before the old ones have ended: a loop that has ended is not ready.
+        self.list.set(self.running.iter().map(|(_, guard)| guard.handle()).collect());
+        // Their runs end at the next step, and the new loops wait for that.
+        replaced.iter().for_each(|guard| guard.handle().stop());
+        drop(replaced);
+        for guard in removed {
+            guard.finish(|| self.list.is_stopping());
+        }
+        self.drop_mirrors();
+        failed.map_or(Ok(changes), Err)
+    }
+
+    /// Creates the folder of the mirrors if a source needs it.
+    fn prepare_mirrors(&mut self, wanted: &[ConfiguredSource]) -> Result<(), Diagnostic> {
+        if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
+            let folder = self.store.beside().map(|on_disk| on_disk.folder);
+            let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
+            let mirrors = mirrors.fetched_by(this_program());
+            mirrors.recover(&mirrors_of(&mirrors, wanted.iter()));
+            self.mirrors = Some(Arc::new(mirrors));
+        }
+        Ok(())
+    }
+
+    /// Removes the mirrors of sources that are not followed any longer.
+    fn drop_mirrors(&self) {
+        let Some(mirrors) = &self.mirrors else { return };
+        mirrors.keep_only(&mirrors_of(mirrors, self.running.iter().map(|(source, _)| source)));
+    }
+
+    fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
+        let followed = source.clone().followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
+        let followed = FollowedSource { observer: self.observer.clone(), ..followed };
+        WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
+    }
+
+    fn begin(
+        &self,
+        source: WatchedSource,
+        suspensions: Arc<Suspensions>,
+        before: Option<&SourceHandle>,
+    ) -> notify::Result<LoopGuard> {
+        let (reported, format, list) = (Arc::clone(&self.store), self.format, self.list.clone());
+        source.start(Arc::clone(&self.store), suspensions, before, move |report, author| {
+            if let (Author::Source { source, .. }, Some(plan)) = (author, report.applied_plan()) {
+                list.request_syncs_after(source, plan);
+            }
+            log::run(format, &report, author, reported.snapshot().revision);
+        })
+    }
+}
+
+/// This program, for fetches in processes of their own. The link leads to it also after an update has replaced its file.
+fn this_program() -> Option<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
+}
+
+/// The mirrors of sources.
+fn mirrors_of<'s>(mirrors: &Mirrors, sources: impl Iterator<Item = &'s ConfiguredSource>) -> Vec<PathBuf> {
+    sources.filter_map(ConfiguredSource::remote).map(|(name, url)| mirrors.of(name, url)).collect()
+}
+
+fn not_watched(source: &str, error: &notify::Error) -> Diagnostic {
+    Diagnostic::error(Code::Unreadable, format!("cannot watch the manifests of source `{source}`: {error}"))
+}

@@ -1,0 +1,152 @@
+//! `edgewright backup`: writes a store with its history to one file (D100).
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure,
+        output::{diagnostics::say, hand_over, progress::during},
+        target::store_or_server::StoreOrServer,
+    },
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    server::operations::backup::PATH,
+    store::{ids_and_clock, maintenance::backup_read::BackupFile},
+    syntax::text::escaped,
+};
+
+/// Write a backup of a store, with its history, to one file.
+///
+/// With --server, a running server sends it; this needs the key of an admin. The secrets in the backup are encrypted: keep a
+/// copy of the store's master key, apart from the backups, or nothing can be restored.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// File to write; `-` is standard output.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    pub place: StoreOrServer,
+}
+
+/// What gets the pieces of a backup.
+type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        if self.file.as_os_str() == "-" {
+            during("Backing up", || {
+                self.read(&mut |piece| hand_over(piece).inspect_err(|_| say("The backup is incomplete.")))
+            })?;
+            say(ABOUT_KEY);
+            return Ok(Exit::Done);
+        }
+        self.check_free()?;
+        let temporary = Temporary::beside(&self.file)?;
+        let verified = during("Backing up", || -> Result<BackupFile, Failure> {
+            let mut file = temporary.create()?;
+            self.read(&mut |piece| file.write_all(piece).map_err(|error| temporary.unwritable(&error)))?;
+            file.sync_all().map_err(|error| temporary.unwritable(&error))?;
+            drop(file);
+            // What was written is read again: a backup that cannot be read must not have its name.
+            let written = BackupFile::open(&temporary.path)?;
+            written.verify()?;
+            Ok(written)
+        })?;
+        self.check_free()?;
+        temporary.place(&self.file)?;
+        let manifest = verified.manifest();
+        let (revision, records) = (manifest.revision, manifest.position);
+        say(&format!(
+            "Backed up revision {revision} (record {records}) to {}.",
+            escaped(&self.file.display().to_string())
+        ));
+        say(ABOUT_KEY);
+        Ok(Exit::Done)
+    }
+
+    /// Reads the backup from the server or the store.
+    fn read(&self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        if let Some(client) = self.place.client()? {
+            return client.download(PATH, sink);
+        }
+        let store = self.place.store.read_existing()?;
+        let mut backup = store.backup()?;
+        let folder = self.place.store.folder();
+        let unreadable = |error: io::Error| {
+            let message = format!("cannot read the store {}: {error}", folder.display());
+            Failure::from(Diagnostic::error(Code::StoreFailed, message))
+        };
+        while let Some(piece) = backup.next_piece().map_err(unreadable)? {
+            sink(&piece)?;
+        }
+        Ok(())
+    }
+
+    /// Fails if the file exists and must not be replaced.
+    fn check_free(&self) -> Result<(), Failure> {
+        match fs::symlink_metadata(&self.file) {
+            Ok(_) if !self.force => {
+                let message = format!("`{}` already exists", self.file.display());
+                Err(Diagnostic::error(Code::Unreadable, message).help("use another name, or --force").into())
+            }
+            Ok(found) if !found.is_file() => {
+                let message = format!("`{}` is not a regular file", self.file.display());
+                Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+const ABOUT_KEY: &str =
+    "The backup can be restored only with the store's master key: keep a copy of the key apart from it.";
+
+/// The file beside the backup that is renamed once it is complete. It is removed if that does not happen.
+struct Temporary {
+    path: PathBuf,
+}
+
+impl Temporary {
+    fn beside(file: &Path) -> Result<Self, Failure> {
+        let Some(name) = file.file_name() else {
+            let message = format!("`{}` is not the name of a file", file.display());
+            return Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into());
+        };
+        // Another run may write a backup of the same name.
+        let name = format!("{}{}.tmp", name.to_string_lossy(), ids_and_clock::fresh("."));
+        Ok(Self { path: file.with_file_name(name) })
+    }
+
+    fn create(&self) -> Result<File, Failure> {
+        let created = File::options().write(true).create_new(true).mode(0o600).open(&self.path);
+        created.map_err(|error| self.unwritable(&error))
+    }
+
+    /// Gives the file its name, durably.
+    fn place(self, file: &Path) -> Result<(), Failure> {
+        fs::rename(&self.path, file).map_err(|error| self.unwritable(&error))?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| self.unwritable(&error))
+    }
+
+    fn unwritable(&self, error: &io::Error) -> Failure {
+        Diagnostic::error(Code::Unreadable, format!("cannot write the backup to `{}`: {error}", self.path.display()))
+            .help("check the path, its permissions and the free disk space")
+            .into()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}

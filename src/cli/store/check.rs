@@ -1,0 +1,152 @@
+//! `edgewright store check` and `store repair`: whether a store or backup can be read, and what to do if not (D100).
+
+use std::path::Path;
+
+use crate::{
+    cli::{
+        CommandResult, Exit, Failure, StoreArgs,
+        inspect::history::scrubbed_text,
+        output::{
+            diagnostics::{self, say},
+            print,
+            progress::during,
+        },
+    },
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    store::{
+        Store, StoreError,
+        folder::harmless_damage,
+        maintenance::{backup_read::BackupFile, check::StoreCheck, inspect::index_agrees, repair::Repair},
+        probe,
+    },
+    syntax::text::escaped,
+};
+
+/// Reads everything in a store or a backup, and prints what there is.
+pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
+    let (found, index) = match backup {
+        Some(file) => (during("Checking", || in_backup(store, file))?, None),
+        None => {
+            let opened = open(store).map_err(|failure| advised(failure, store))?;
+            let mut found = during("Checking", || opened.check());
+            found.problems.extend(harmless_damage(store.folder())?);
+            (found, Some(index_agrees(store.folder())))
+        }
+    };
+    let mut problems = found.problems.clone();
+    let index = match index {
+        Some(Ok(Some(last))) => format!("index up to record {last}"),
+        Some(Ok(None)) => "no index yet; the next server builds it".to_owned(),
+        Some(Err(error)) => {
+            problems.push(error);
+            "index with problems".to_owned()
+        }
+        None => "no index, as in every backup".to_owned(),
+    };
+    print(report(&found, &index))?;
+    if problems.is_empty() {
+        say("No problems found.");
+        return Ok(Exit::Done);
+    }
+    let help = match backup {
+        Some(_) => "use another backup",
+        None => REPAIR,
+    };
+    let described = |error: &StoreError| Diagnostic::error(error.code, error.message.clone()).help(help);
+    diagnostics::diagnostics(&problems.iter().map(described).collect::<Vec<_>>());
+    Ok(Exit::Error)
+}
+
+const REPAIR: &str = "run `edgewright store repair`, which shows what can be saved, or restore a backup";
+
+/// Opens the store as it is; it must exist.
+fn open(store: &StoreArgs) -> Result<Store, Failure> {
+    if !probe(store.folder())? {
+        // It says that there is none.
+        return store.read_existing();
+    }
+    Ok(Store::open_as_it_is(store.folder(), &store.master_key.source()?)?)
+}
+
+fn in_backup(store: &StoreArgs, file: &Path) -> Result<StoreCheck, Failure> {
+    let backup = BackupFile::open(file)?;
+    let opened = backup.open_store(store.folder(), &store.master_key.source()?)?;
+    Ok(opened.store.check())
+}
+
+/// Tells who has a damaged store how to go on.
+fn advised(failure: Failure, store: &StoreArgs) -> Failure {
+    if !failure.has_code(Code::StoreCorrupt) {
+        return failure;
+    }
+    let diagnostics = failure.diagnostics.into_iter().map(|diagnostic| diagnostic.help(REPAIR)).collect();
+    say(&format!("{} does not open.", escaped(&store.folder().display().to_string())));
+    Failure { diagnostics, exit: failure.exit }
+}
+
+fn report(found: &StoreCheck, index: &str) -> String {
+    let StoreCheck { revision, records, oldest, resources, sealed, references, former, former_lost, .. } = found;
+    let scrubbed = scrubbed_text(found.scrubbed);
+    format!(
+        "revision {revision}\n\
+         history: {records} records from record {oldest}{scrubbed}, {index}\n\
+         resources: {resources}, {sealed} of them with secrets, {references} references\n\
+         former values: {former}, {former_lost} of them with secrets that are gone\n"
+    )
+}
+
+/// Repairs a store, or shows what that would give up.
+pub(super) fn repair(store: &StoreArgs, is_applied: bool) -> CommandResult {
+    let source = store.master_key.source()?;
+    let folder = store.folder();
+    if !probe(folder)? {
+        return store.read_existing().map(|_| Exit::Done);
+    }
+    let repair = during("Checking", || match is_applied {
+        true => Repair::begin(folder, &source),
+        false => Repair::plan(folder, &source),
+    })?;
+    if !repair.is_needed() {
+        say("Nothing to repair.");
+        return Ok(Exit::Done);
+    }
+    print(plan(&repair))?;
+    if !is_applied {
+        say(
+            "Nothing was changed. Run the command with --apply to repair the store; it keeps a copy of everything first.",
+        );
+        return Ok(Exit::Pending);
+    }
+    let copy = during("Repairing", || repair.apply())?;
+    say(&format!("The store as it was is in {}.", escaped(&copy.display().to_string())));
+    let opened = Store::open_as_it_is(folder, &source)?;
+    let problems = during("Checking", || opened.check()).problems;
+    if problems.is_empty() {
+        say("The store is repaired.");
+        return Ok(Exit::Done);
+    }
+    let help = "restore a backup, or reconcile the manifests into a new store";
+    let described = |error: &StoreError| Diagnostic::error(error.code, error.message.clone()).help(help);
+    diagnostics::diagnostics(&problems.iter().map(described).collect::<Vec<_>>());
+    Ok(Exit::Error)
+}
+
+fn plan(repair: &Repair) -> String {
+    let found = &repair.salvage;
+    let mut text = String::from("Problems:\n");
+    let list = |text: &mut String, lines: &[String]| {
+        for line in lines {
+            text.push_str("  ");
+            text.push_str(&escaped(line));
+            text.push('\n');
+        }
+    };
+    list(&mut text, &found.problems);
+    if found.given_up.is_empty() {
+        text.push_str("Nothing is given up.\n");
+    } else {
+        text.push_str("Given up:\n");
+        list(&mut text, &found.given_up);
+    }
+    text + &format!("The repaired store is at revision {}, record {}.\n", found.revision, found.position)
+}

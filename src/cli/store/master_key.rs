@@ -1,0 +1,68 @@
+//! Where the master key of a store comes from (D96).
+
+use std::{ffi::OsString, path::PathBuf};
+
+use crate::{
+    cli::Failure,
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        secrets::secret::Secret,
+    },
+    store::{
+        Store,
+        seal::{MasterKeySource, NewMaster},
+    },
+};
+
+/// The environment variable with the key itself. It is no option: the arguments of a process are public.
+const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
+
+/// The options of the master key.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct MasterKeyArgs {
+    /// File with the master key, which encrypts the secrets in the store: 32 bytes, raw or in base64 or hexadecimal
+    /// (default: beside the store's folder, with `.master.key` after its name).
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE", value_hint = clap::ValueHint::FilePath)]
+    master_key_file: Option<OsString>,
+    /// Shell command that prints the master key in base64 or hexadecimal, for example a client of a key service.
+    #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_MASTER_KEY_COMMAND", hide_env_values = true)]
+    master_key_command: Option<String>,
+}
+
+impl MasterKeyArgs {
+    /// Where the key comes from: one of the options, EDGEWRIGHT_MASTER_KEY, or the file beside the store.
+    pub(super) fn source(&self) -> Result<MasterKeySource, Failure> {
+        // Empty variables count as unset.
+        let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let file = self.master_key_file.as_ref().filter(|file| !file.is_empty());
+        let command = self.master_key_command.as_ref().filter(|command| !command.is_empty());
+        match (file, command, value) {
+            (None, None, None) => Ok(MasterKeySource::Beside),
+            (Some(file), None, None) => Ok(MasterKeySource::File(PathBuf::from(file))),
+            (None, Some(command), None) => Ok(MasterKeySource::Command(command.clone())),
+            (None, None, Some(value)) => {
+                Ok(MasterKeySource::Value(Secret::new(value.to_string_lossy()), VARIABLE.to_owned()))
+            }
+            _ => {
+                let help = format!("set only one of --master-key-file, --master-key-command and {VARIABLE}");
+                Err(Diagnostic::error(Code::MasterKey, "more than one master key is set").help(help).into())
+            }
+        }
+    }
+}
+
+/// Says that a store has a new master key, and what that means for backups, unless that was said before.
+pub(super) fn announce(store: &Store, say: impl FnOnce(&str)) {
+    let Some((file, new)) = store.new_master_key() else { return };
+    let verb = match new {
+        NewMaster::Created => "Created",
+        NewMaster::Found => "Using",
+    };
+    say(&format!(
+        "{verb} the master key {}, which encrypts the secrets in the store. It protects backups of the store only if it is \
+         kept apart from them; if it is lost, so are the secrets.",
+        crate::syntax::text::escaped(&file.display().to_string())
+    ));
+    // If this fails, the next start says it again.
+    let _ = store.set_master_key_announced();
+}

@@ -1,0 +1,186 @@
+//! `edgewright store`: maintenance of a store (D23, D96, D100).
+
+pub(crate) mod backup;
+mod check;
+mod master_key;
+pub(crate) mod restore;
+mod scrub;
+mod secret_days;
+pub(crate) mod store_args;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{
+    CommandResult, Exit, Failure, StoreArgs,
+    output::{diagnostics::say, progress::during},
+    target::{rekey_through, store_or_server::StoreOrServer},
+};
+use crate::{
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    server::operations::rekey::{RekeyReport, RekeyRequest},
+    store::{MasterChange, Store, folder::default_master_key, seal::MasterKeySource},
+    syntax::text::escaped,
+};
+
+/// What to do about a new master key that cannot be used.
+const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a regular one \
+                       that only its owner can read";
+
+/// Maintain a store.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[allow(clippy::large_enum_variant)] // there is one, once
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Read everything in a store, or in a backup, and verify it.
+    ///
+    /// Changes nothing. Exits with 1 if there is a problem.
+    Check {
+        /// Backup to check instead of a store. Its master key is expected where that of the store is.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show what can be saved of a damaged store and what must be given up; with --apply, repair it.
+    ///
+    /// A copy of the store is made first, beside its folder. Without --apply, nothing is changed, and the exit code is 2 if
+    /// a repair is needed.
+    Repair {
+        /// Carry out the repair.
+        #[arg(long)]
+        apply: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Show where the history has API tokens; with --apply, remove their secret parts.
+    ///
+    /// A new record of the history lists the records that were changed, so that `history verify` accepts them. Works on a
+    /// store that no server has open. Backups made earlier keep what they have. If the command is interrupted, run it
+    /// again. Without --apply, nothing is changed, and the exit code is 2 if there is something to remove.
+    Scrub {
+        /// Remove the secret parts.
+        #[arg(long)]
+        apply: bool,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
+    /// Encrypt the secrets in the store with a new data key and, if there is one, a new master key.
+    ///
+    /// The former data key decrypts the secrets of earlier revisions for as long as --secret-days says. If the command is
+    /// interrupted, the store opens with the former or the new master key: run it again.
+    ///
+    /// Works on a store that no server has open, or through a server with --server and the token of an admin. A server takes
+    /// a new master key from where it reads its own: replace the key there first, and keep the former one until the command
+    /// is done.
+    Rekey {
+        #[command(flatten)]
+        place: StoreOrServer,
+        /// File with a new master key: 32 bytes, raw or in base64 or hexadecimal.
+        #[arg(
+            long,
+            value_name = "FILE",
+            env = "EDGEWRIGHT_NEW_MASTER_KEY_FILE",
+            conflicts_with = "new_master_key_command"
+        )]
+        new_master_key_file: Option<PathBuf>,
+        /// Shell command that prints a new master key in base64 or hexadecimal.
+        #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_NEW_MASTER_KEY_COMMAND", hide_env_values = true)]
+        new_master_key_command: Option<String>,
+        /// Destroy all former data keys now: earlier revisions lose their secrets, and no rollback brings them back.
+        #[arg(long, env = "EDGEWRIGHT_FORGET_SECRETS")]
+        forget_secrets: bool,
+    },
+}
+
+impl Args {
+    /// The store or server of the subcommand, if it can be either.
+    pub(super) fn place(&mut self) -> Option<&mut StoreOrServer> {
+        match &mut self.command {
+            Command::Rekey { place, .. } => Some(place),
+            Command::Check { .. } | Command::Repair { .. } | Command::Scrub { .. } => None,
+        }
+    }
+
+    /// Runs the command.
+    pub(super) fn run(self) -> CommandResult {
+        let (place, new_master_key_file, new_master_key_command, forget_secrets) = match self.command {
+            Command::Check { file, store } => return check::check(&store, file.as_deref()),
+            Command::Repair { apply, store } => return check::repair(&store, apply),
+            Command::Scrub { apply, store } => return scrub::scrub(&store, apply),
+            Command::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
+                (place, new_master_key_file, new_master_key_command, forget_secrets)
+            }
+        };
+        let new_master = new_master_key_file
+            .map(MasterKeySource::File)
+            .or_else(|| new_master_key_command.map(MasterKeySource::Command));
+        let report = match (place.client()?, &new_master) {
+            (Some(_), Some(_)) => {
+                let message = "a new master key cannot be sent to a server";
+                let help = "replace the key where the server reads it, and run the command without a new master key";
+                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+            }
+            (Some(client), None) => rekey_through(&client, &RekeyRequest { forget_secrets })?,
+            (None, new_master) => {
+                let opened = open(&place.store, new_master.as_ref())?;
+                let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
+                let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
+                RekeyReport::of(&rekeyed.map_err(|error| match new_master {
+                    // The help of this code is about the key that the store has.
+                    Some(_) if error.code == Code::MasterKey => {
+                        Diagnostic::error(error.code, error.message).help(NEW_KEY).into()
+                    }
+                    _ => Failure::from(error),
+                })?)
+            }
+        };
+        tell(&report);
+        if let Some(source) = &new_master {
+            if !report.master_key_changed {
+                say("The store already has this master key.");
+            }
+            if let (Some(default), MasterKeySource::File(file)) = (default_master_key(place.store.folder()), source)
+                && std::fs::canonicalize(file).ok() != std::fs::canonicalize(&default).ok()
+            {
+                let [file, default] = [file, &default].map(|path| escaped(&path.display().to_string()).into_owned());
+                say(&format!("Move {file} to {default}, or set --master-key-file from now on."));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn tell(report: &RekeyReport) {
+    let count = report.encrypted_resources;
+    let resources = if count == 1 { "resource" } else { "resources" };
+    say(&format!("Encrypted the secrets of {count} {resources} with the new data key {}.", report.data_key_id));
+    for key in &report.former_keys {
+        say(&format!("The former data key {} decrypts earlier revisions until {}.", key.id, key.until));
+    }
+    if !report.destroyed_key_ids.is_empty() {
+        say("Destroyed the former data keys: earlier revisions have no secrets any more.");
+    }
+    if report.master_key_changed {
+        let id = &report.master_key_id;
+        say(&format!(
+            "The new master key {id} opens the store from now on. Keep the former one as long as backups need it."
+        ));
+    }
+}
+
+/// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.
+fn open(store: &StoreArgs, new_master: Option<&MasterKeySource>) -> Result<Store, Failure> {
+    match (store.open_existing(), new_master) {
+        (Err(failure), Some(source)) if failure.has_code(Code::MasterKey) => {
+            store.open_existing_with(source).map_err(|_| failure)
+        }
+        (opened, _) => opened,
+    }
+}

@@ -1,0 +1,74 @@
+//! `edgewright restore`: makes a store from a backup (D100).
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::{
+    cli::{
+        CommandResult, Exit, StoreArgs,
+        output::{diagnostics::say, progress::during},
+    },
+    store::maintenance::{
+        backup_read::BackupFile,
+        restore::{PointInTime, restore},
+    },
+    syntax::text::escaped,
+};
+
+/// Restore a store from a backup into a new or empty folder.
+///
+/// The store has the same revision, IDs, history and secrets as the one that was backed up. Everything is verified before the
+/// store exists. This needs the master key of the store that was backed up.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Backup that `edgewright backup` wrote.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Restore an earlier state: the end of a revision, or a time such as 2026-11-22T10:00:00Z. What came later is not
+    /// in the restored history.
+    #[arg(long, value_name = "REVISION|TIME", value_parser = point_in_time)]
+    to: Option<PointInTime>,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+impl Args {
+    /// Runs the command.
+    pub(crate) fn run(self) -> CommandResult {
+        let source = self.store.master_key.source()?;
+        let folder = self.store.folder();
+        let (revision, record) = during("Restoring", || {
+            let backup = BackupFile::open(&self.file)?;
+            restore(&backup, folder, self.to, &source)
+        })?;
+        let folder = folder.display().to_string();
+        say(&format!("Restored revision {revision} (record {record}) to {}.", escaped(&folder)));
+        Ok(Exit::Done)
+    }
+}
+
+/// Parses the value of an option.
+fn point_in_time(text: &str) -> Result<PointInTime, String> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map(PointInTime::Revision).map_err(|_| "the number is too large".to_owned());
+    }
+    let time: Result<Timestamp, jiff::Error> = text.parse();
+    time.map(PointInTime::Time)
+        .map_err(|_| "expected the number of a revision, or a time such as 2026-11-22T10:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_in_time_is_a_revision_or_a_time() {
+        assert_eq!(point_in_time("17"), Ok(PointInTime::Revision(17)));
+        assert_eq!(point_in_time("1970-01-01T00:00:00Z"), Ok(PointInTime::Time(Timestamp::UNIX_EPOCH)));
+        assert_eq!(point_in_time("1970-01-01T01:00:00+01:00"), Ok(PointInTime::Time(Timestamp::UNIX_EPOCH)));
+        for wrong in ["", "-1", "yesterday", "2026-11-22", "99999999999999999999999"] {
+            assert!(point_in_time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The options of commands that work on a store in a folder, and how they open it.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{master_key, secret_days};
+use crate::{
+    cli::{
+        Failure,
+        input::prompt::{self, Confirmation},
+        output::diagnostics,
+        serve::log,
+    },
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        snapshot::Snapshot,
+    },
+    plan::report::no_store_found,
+    store::{MEMORY, Store, commit::header::Retention, engine::OnDisk, on_disk, probe, seal::MasterKeySource},
+};
+
+/// The store that a command works on.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct StoreArgs {
+    /// Store folder.
+    #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
+    pub(super) store: PathBuf,
+    /// Whether the folder is given on the command line.
+    #[arg(skip)]
+    pub(crate) is_by_flag: bool,
+    /// Maximum number of history records to keep after a change.
+    #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
+    pub(super) history_records: u64,
+    /// Maximum age of history records to keep after a change, in days.
+    #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
+    pub(super) history_days: u32,
+    #[command(flatten)]
+    pub(super) master_key: master_key::MasterKeyArgs,
+    #[command(flatten)]
+    pub(super) secret_days: secret_days::SecretDays,
+}
+
+impl StoreArgs {
+    /// Opens the store for this command.
+    pub(super) fn open(&self) -> Result<Store, Failure> {
+        self.open_with(&self.master_key.source()?)
+    }
+
+    pub(super) fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        log::start_for_command();
+        let store = Store::open_briefly(&self.store, self.retention(), source)?;
+        introduce(&store, diagnostics::say);
+        store.set_key_lifetimes(self.secret_days.lifetimes())?;
+        Ok(store)
+    }
+
+    /// Opens the store for as long as the server runs.
+    pub(crate) fn open_to_serve(&self) -> Result<Store, Failure> {
+        let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
+        introduce(&store, |warning| tracing::warn!("{warning}"));
+        store.set_key_lifetimes(self.secret_days.lifetimes())?;
+        Ok(store)
+    }
+
+    pub(super) fn retention(&self) -> Retention {
+        let age = Duration::from_secs(u64::from(self.history_days) * 24 * 3600);
+        Retention { records: self.history_records, age, ..Retention::default() }
+    }
+
+    /// Opens the store, which must exist.
+    pub(crate) fn open_existing(&self) -> Result<Store, Failure> {
+        self.existing(self.open_if_there()?)
+    }
+
+    /// Opens the store, which must exist, with another master key.
+    pub(super) fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
+        self.existing(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
+    }
+
+    /// Opens the store for reading; it must exist.
+    pub(crate) fn read_existing(&self) -> Result<Store, Failure> {
+        self.existing(self.read_if_there()?)
+    }
+
+    pub(super) fn existing(&self, store: Option<Store>) -> Result<Store, Failure> {
+        match store {
+            Some(store) => Ok(store),
+            None => Err(Diagnostic::error(Code::StoreFormat, format!("no store found in `{}`", self.store.display()))
+                .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
+                .into()),
+        }
+    }
+
+    /// Opens the store if it exists: a run that applies nothing must not create one.
+    pub(crate) fn open_if_there(&self) -> Result<Option<Store>, Failure> {
+        probe(&self.store)?.then(|| self.open()).transpose()
+    }
+
+    /// Opens the store, and creates it if it does not exist.
+    pub(crate) fn open_or_create(&self) -> Result<Store, Failure> {
+        match self.open_if_there()? {
+            Some(store) => Ok(store),
+            None => self.create(),
+        }
+    }
+
+    /// Opens a store that does not exist yet. Asks first if it may be a mistyped one and there is a terminal.
+    pub(crate) fn create(&self) -> Result<Store, Failure> {
+        let is_kept = !self.is_in_memory();
+        if is_kept && self.is_by_flag && !self.store.exists() {
+            let question = format!("No store found in `{}`. Type `yes` to create it: ", self.shown());
+            if matches!(prompt::ask(&question, "yes"), Confirmation::Other | Confirmation::Unseen) {
+                let message = format!("no store found in `{}`, and a new one was not confirmed", self.shown());
+                return Err(Diagnostic::error(Code::NotConfirmed, message)
+                    .help("set --store to the folder of your store, or type `yes` to create one")
+                    .into());
+            }
+        }
+        let store = self.open()?;
+        if is_kept {
+            diagnostics::say(&format!("New store: {}", self.shown()));
+        }
+        Ok(store)
+    }
+
+    /// Opens the store for a dry run, and tells if there is none: its path may be mistyped.
+    pub(crate) fn read_for_plan(&self) -> Result<Option<Store>, Failure> {
+        let store = self.read_if_there()?;
+        if let Some(path) = self.new_store(store.as_ref()) {
+            diagnostics::say(&no_store_found(&path));
+        }
+        Ok(store)
+    }
+
+    /// The path of the store if none was opened there.
+    pub(crate) fn new_store(&self, opened: Option<&Store>) -> Option<String> {
+        (opened.is_none() && !self.is_in_memory()).then(|| self.shown())
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.store.as_os_str() == MEMORY
+    }
+
+    /// The path as a message shows it.
+    pub(super) fn shown(&self) -> String {
+        crate::syntax::text::escaped(&self.store.display().to_string()).to_string()
+    }
+
+    /// The folder of the store.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.store
+    }
+
+    /// Returns the store on the disk, if it exists, without reading its state.
+    pub(crate) fn on_disk(&self) -> Result<Option<OnDisk>, Failure> {
+        Ok(on_disk(&self.store, &self.master_key.source()?)?)
+    }
+
+    /// Opens the store for reading if it exists.
+    pub(crate) fn read_if_there(&self) -> Result<Option<Store>, Failure> {
+        if !probe(&self.store)? {
+            return Ok(None);
+        }
+        let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
+        introduce(&store, diagnostics::say);
+        Ok(Some(store))
+    }
+}
+
+/// Tells what people must know of a store that was opened: its damage, and a new master key.
+pub(super) fn introduce(store: &Store, say: impl Fn(&str)) {
+    store.warnings().iter().for_each(|warning| say(warning));
+    master_key::announce(store, say);
+}
+
+/// The store's snapshot, or an empty one if the store does not exist yet.
+pub(crate) fn snapshot_of(store: Option<&Store>) -> Snapshot {
+    store.map(|store| Snapshot::clone(&store.snapshot())).unwrap_or_default()
+}

@@ -1,0 +1,492 @@
+//! The declarations of the documents: resources with unresolved references, and module sets.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, hash_map},
+    hash::BuildHasher as _,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
+use rayon::{
+    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
+
+use crate::{
+    lint::{Level, ManifestFacts, Subject},
+    manifest::resolve::{
+        origin::{DocumentKey, DocumentPart, Origin},
+        resolved_specs::Merged,
+        transfer::TransferMarkers,
+    },
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            diagnostic::Diagnostic,
+            fault::{Aim, Fault, Path},
+        },
+        key::Key,
+        module::{SharedModule, Slot},
+        resource::AnyResource,
+    },
+    syntax::text::printable,
+};
+
+/// A resource as a manifest declares it.
+#[derive(Debug, Clone)]
+pub(crate) struct Declaration {
+    pub kind: Kind,
+    /// The name, unique per kind and parent.
+    pub name: Arc<str>,
+    /// The edge or subscription that contains it, by name or id.
+    pub parent: Option<Arc<str>>,
+    pub id: Option<String>,
+    pub renamed_from: Option<String>,
+    pub prevent_destroy: bool,
+    /// The sources that it moves between.
+    pub transfer: TransferMarkers,
+    pub spec: Arc<dyn AnyResource>,
+    /// Module sets to use, by name.
+    pub modules_from: Vec<String>,
+    pub token_file: Option<PathBuf>,
+    /// The origin of the spec.
+    pub origin: Origin,
+    pub facts: Facts,
+    /// Whether its document has errors, so that the declaration may be incomplete.
+    pub faulty: bool,
+    /// Its spec with the modules of its sets, when it was last resolved.
+    pub merged: Merged,
+}
+
+impl Declaration {
+    /// The origin of the document, for faults in the metadata.
+    pub(crate) fn head(&self) -> Origin {
+        self.origin.document()
+    }
+
+    /// Whether it is inside of another resource and has nothing but a name and a spec: no facts, markers or files.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.parent.is_some()
+            && self.renamed_from.is_none()
+            && self.token_file.is_none()
+            && self.transfer.is_empty()
+            && self.modules_from.len() <= 1
+            && self.facts.plain_secrets.is_empty()
+            && self.facts.labels.is_empty()
+    }
+
+    /// Whether it is an event source whose manifest states the ID of its subscription. Names have no `_`.
+    pub(crate) fn states_subscription(&self) -> bool {
+        self.kind == Kind::EventSource && self.parent.as_deref().is_some_and(|parent| parent.contains('_'))
+    }
+
+    /// Whether there are facts to add to those about all manifests.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.modules_from.len() > 1 || !self.facts.plain_secrets.is_empty() || !self.facts.labels.is_empty()
+    }
+
+    /// Adds the facts about the resource to those about all manifests.
+    pub(crate) fn note_facts(&self, key: &Key, all: &mut ManifestFacts) {
+        let sets = &self.modules_from;
+        if sets.len() > 1 && sets.iter().collect::<HashSet<_>>().len() < sets.len() {
+            all.repeated_module_sets.push((key.clone(), sets.clone()));
+        }
+        self.facts.note(|| Subject::Resource(key.clone()), all);
+    }
+
+    /// Whether another declaration has the same identity, and neither has a fault.
+    fn has_shape_of(&self, other: &Self) -> bool {
+        !self.faulty
+            && !other.faulty
+            && (self.kind, &self.name, &self.parent) == (other.kind, &other.name, &other.parent)
+            && (&self.id, &self.renamed_from, &self.token_file) == (&other.id, &other.renamed_from, &other.token_file)
+            && self.transfer == other.transfer
+    }
+
+    /// Whether it is declared inside its edge or subscription, without its own metadata.
+    pub(crate) fn is_inside_of_parent(&self) -> bool {
+        self.origin.is_entry()
+    }
+
+    /// The path in its document that gives the parent: the field with its name, or the place inside of it.
+    pub(crate) fn parent_path(&self) -> Path {
+        match self.is_inside_of_parent() {
+            true => self.origin.path(),
+            false => DocumentPart::Spec.path().join("edge"),
+        }
+    }
+}
+
+/// The declaration of each resource.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
+
+impl Origins {
+    /// The origin of a resource's spec.
+    pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
+        Some(&self.0.get(key)?.origin)
+    }
+
+    /// Whether a resource is an event source whose manifest states the ID of its subscription.
+    pub(crate) fn states_subscription(&self, key: &Key) -> bool {
+        key.kind == Kind::EventSource && self.declaration(key).is_some_and(Declaration::states_subscription)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
+        self.0.iter()
+    }
+
+    pub(crate) fn declaration(&self, key: &Key) -> Option<&Declaration> {
+        self.0.get(key).map(Arc::as_ref)
+    }
+
+    /// Makes room for more declarations.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.0.reserve(count);
+    }
+
+    /// Adds a declaration; returns an earlier one of the same resource.
+    pub(crate) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
+        self.0.insert(key, declaration)
+    }
+}
+
+/// A set of modules for routes.
+#[derive(Debug, Clone)]
+pub(crate) struct ModuleSet {
+    pub modules: Vec<(&'static Slot, SharedModule)>,
+    /// The origin of the `spec`.
+    pub origin: Origin,
+    pub facts: Facts,
+    /// Whether its document has errors.
+    pub faulty: bool,
+}
+
+impl ModuleSet {
+    /// Whether it belongs to another source.
+    pub(crate) fn is_context(&self) -> bool {
+        self.origin.is_context()
+    }
+
+    /// Whether another set has equal modules.
+    pub(crate) fn has_same_modules(&self, other: &Self) -> bool {
+        self.modules.len() == other.modules.len()
+            && self
+                .modules
+                .iter()
+                .zip(&other.modules)
+                .all(|((slot, one), (other_slot, other))| slot == other_slot && one.same(other.as_ref()))
+    }
+}
+
+/// Facts about a manifest for the lints.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    /// The paths of plain-text secrets in the spec.
+    pub plain_secrets: Vec<Path>,
+    /// The document's label keys.
+    pub labels: Vec<String>,
+    /// The lint levels set by the document's annotations (D27).
+    pub levels: BTreeMap<String, Level>,
+}
+
+impl Facts {
+    /// Adds the facts about a subject to those about all manifests.
+    pub(crate) fn note(&self, subject: impl Fn() -> Subject, all: &mut ManifestFacts) {
+        all.plain_secrets.extend(self.plain_secrets.iter().map(|path| (subject(), path.clone())));
+        self.labels.iter().for_each(|label| all.note_label(subject(), label));
+    }
+}
+
+/// A name of a document or of an entry in it.
+#[derive(Debug, Clone)]
+struct DeclaredName {
+    kind: &'static str,
+    parent: Option<Arc<str>>,
+    name: Arc<str>,
+    origin: Origin,
+    /// The field of an entry that is its name.
+    field: &'static str,
+}
+
+impl DeclaredName {
+    fn path(&self) -> Path {
+        match self.origin.is_entry() {
+            true => Path::root().join(self.field),
+            false => Path::root().join("metadata").join("name"),
+        }
+    }
+}
+
+/// The `metadata.id` of a document.
+#[derive(Debug, Clone)]
+struct StatedId {
+    kind: &'static str,
+    /// The edge that the document names, if any.
+    parent: String,
+    id: String,
+    /// The document's name.
+    name: String,
+    /// The origin of the document.
+    head: Origin,
+}
+
+/// All declarations.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Declared {
+    pub resources: Vec<Arc<Declaration>>,
+    pub sets: BTreeMap<String, Arc<ModuleSet>>,
+    /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
+    /// document is not a second error. There is a list for each file, so that lists need not be copied into one.
+    names: Vec<Vec<DeclaredName>>,
+    /// The IDs that documents state, in the order of the documents.
+    ids: Vec<StatedId>,
+    /// The names of `names`, made when the first is looked up: only a fault needs it.
+    known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
+    /// Invalid names.
+    invalid: HashSet<(&'static str, String)>,
+    /// The names in files that could not be read to the end, which may declare them.
+    unread: HashSet<String>,
+    /// The lints that documents set to another level than `allow`.
+    raised_lints: BTreeSet<&'static str>,
+}
+
+impl Declared {
+    /// Makes room for the declarations of other files.
+    pub(crate) fn reserve<'d>(&mut self, others: impl Iterator<Item = &'d Declared>) {
+        let (mut resources, mut names) = (0, 0);
+        for other in others {
+            resources += other.resources.len();
+            names += other.names.len();
+        }
+        self.resources.reserve(resources);
+        self.names.reserve(names);
+    }
+
+    /// Adds the declarations of another file.
+    pub(crate) fn append(&mut self, other: Declared) {
+        self.resources.extend(other.resources);
+        for (name, set) in other.sets {
+            self.sets.entry(name).or_insert(set);
+        }
+        self.names.extend(other.names);
+        self.ids.extend(other.ids);
+        self.invalid.extend(other.invalid);
+        self.unread.extend(other.unread);
+        self.raised_lints.extend(other.raised_lints);
+    }
+
+    /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
+    /// its identity.
+    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
+        let name = |it: &DeclaredName| (it.kind, it.parent.clone(), Arc::clone(&it.name));
+        let id = |it: &StatedId| (it.kind, it.parent.clone(), it.id.clone(), it.name.clone());
+        let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
+        is_empty(self)
+            && is_empty(other)
+            && self.resources.len() == other.resources.len()
+            && self.resources.iter().zip(&other.resources).all(|(one, other)| one.has_shape_of(other))
+            && self.sets.keys().eq(other.sets.keys())
+            && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
+            && self.names().map(name).eq(other.names().map(name))
+            && self.ids.iter().map(id).eq(other.ids.iter().map(id))
+    }
+
+    /// Marks the declarations of one document as faulty: all resources from index `from` on, and its module set.
+    pub(super) fn mark_faulty(&mut self, from: usize, set: &str) {
+        self.resources.iter_mut().skip(from).for_each(|it| Arc::make_mut(it).faulty = true);
+        if let Some(set) = self.sets.get_mut(set) {
+            Arc::make_mut(set).faulty = true;
+        }
+    }
+
+    /// Records a declared name. `field` is the field of an entry that is its name.
+    pub(super) fn note(
+        &mut self,
+        kind: &'static str,
+        parent: Option<Arc<str>>,
+        name: Arc<str>,
+        origin: Origin,
+        field: &'static str,
+    ) {
+        let name = DeclaredName { kind, parent, name, origin, field };
+        match self.names.last_mut() {
+            Some(names) => names.push(name),
+            None => self.names.push(vec![name]),
+        }
+    }
+
+    /// Records the ID that a document states.
+    pub(super) fn note_id(&mut self, kind: &'static str, parent: &str, id: &str, name: &str, head: Origin) {
+        let (parent, id, name) = (parent.to_owned(), id.to_owned(), name.to_owned());
+        self.ids.push(StatedId { kind, parent, id, name, head });
+    }
+
+    /// Records the invalid name of a document: a reference to it is not a second error.
+    pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
+        self.invalid.insert((kind, name));
+    }
+
+    /// Records a lint that a document sets to another level than `allow`.
+    pub(super) fn note_raised(&mut self, lint: &'static str) {
+        self.raised_lints.insert(lint);
+    }
+
+    /// The lints that documents set to another level than `allow`.
+    pub(crate) fn raised_lints(&self) -> &BTreeSet<&'static str> {
+        &self.raised_lints
+    }
+
+    /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
+    pub(crate) fn note_unread(&mut self, text: &str) {
+        self.unread.extend(written_names(text).map(str::to_owned));
+    }
+
+    /// Whether a document, even a faulty or unreadable one, declares a name.
+    pub(crate) fn knows(&self, kind: &'static str, name: &str) -> bool {
+        let known = || self.names().map(|it| (it.kind, Arc::clone(&it.name))).collect();
+        self.known.get_or_init(known).contains(&(kind, Arc::from(name))) || self.may_know(kind, name)
+    }
+
+    /// Whether an invalid or unreadable document may declare a name.
+    pub(crate) fn may_know(&self, kind: &'static str, name: &str) -> bool {
+        self.invalid.contains(&(kind, name.to_owned())) || self.unread.contains(name)
+    }
+
+    /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
+    pub(crate) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
+        self.names().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
+    }
+
+    /// All declared names, in the order of the files.
+    fn names(&self) -> impl Iterator<Item = &DeclaredName> {
+        self.names.iter().flatten()
+    }
+
+    /// The names of a kind, for suggestions.
+    pub(crate) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
+        self.names().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
+    }
+
+    /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
+    pub(crate) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+        let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
+        // It is unknown which of two declarations is intended, so neither is applied (D44).
+        let mut faulty = HashSet::new();
+        let repeating = self.repeated_ids(&mut faulty, diagnostics);
+        for it in self.alike_names() {
+            // What a document contains is repeated for the same reason as the document.
+            if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
+                continue;
+            }
+            match first.entry((it.kind, it.parent.as_deref(), it.name.as_ref())) {
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert(it);
+                }
+                hash_map::Entry::Occupied(entry) => {
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
+                            .at(it.path())
+                            .help("rename or remove one of the two");
+                    let mut diagnostic = it.origin.diagnostic(fault);
+                    faulty.insert(it.origin.document_key());
+                    let first = entry.get();
+                    faulty.insert(first.origin.document_key());
+                    diagnostic.related.push((first.origin.place(&first.path(), Aim::Value), "first here".into()));
+                    diagnostics.push(diagnostic);
+                }
+            }
+        }
+        if faulty.is_empty() {
+            return;
+        }
+        let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head().document_key()));
+        marked.for_each(|declaration| Arc::make_mut(declaration).faulty = true);
+        let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
+        marked.for_each(|set| Arc::make_mut(set).faulty = true);
+        let mut seen = HashSet::new();
+        self.resources.retain(|it| {
+            !repeating.contains(&it.head().document_key())
+                && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
+        });
+    }
+
+    /// The names that may be repeated, in the order of the files: those whose hash is. There are hardly any, and a list of
+    /// hashes is made on all cores, unlike a map of all names.
+    fn alike_names(&self) -> Vec<&DeclaredName> {
+        let state = RandomState::default();
+        let hash = |it: &DeclaredName| state.hash_one((it.kind, it.parent.as_deref(), &*it.name));
+        let lists = self.names.par_iter().with_max_len(16);
+        let mut sorted: Vec<u64> = lists.flat_map_iter(|names| names.iter().map(hash)).collect();
+        sorted.par_sort_unstable();
+        let repeated = sorted.windows(2).filter_map(|pair| match pair {
+            [one, other] if one == other => Some(*one),
+            _ => None,
+        });
+        let repeated: HashSet<u64> = repeated.collect();
+        if repeated.is_empty() {
+            return Vec::new();
+        }
+        self.names().filter(|it| repeated.contains(&hash(it))).collect()
+    }
+
+    /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are
+    /// reported for the name.
+    fn repeated_ids(
+        &self,
+        faulty: &mut HashSet<DocumentKey>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> HashSet<DocumentKey> {
+        let mut first: HashMap<(&'static str, &str, &str), &StatedId> = HashMap::new();
+        let mut repeating = HashSet::new();
+        let path = Path::root().join("metadata").join("id");
+        for it in &self.ids {
+            match first.entry((it.kind, it.parent.as_str(), it.id.as_str())) {
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert(it);
+                }
+                hash_map::Entry::Occupied(entry) => {
+                    let earlier = entry.get();
+                    faulty.extend([it.head.document_key(), earlier.head.document_key()]);
+                    repeating.insert(it.head.document_key());
+                    if it.name == earlier.name {
+                        continue;
+                    }
+                    let fault =
+                        Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
+                            .at(path.clone())
+                            .help("correct one of the two IDs, or remove one of the documents");
+                    let mut diagnostic = it.head.diagnostic(fault);
+                    diagnostic.related.push((earlier.head.place(&path, Aim::Value), "first here".into()));
+                    diagnostics.push(diagnostic);
+                }
+            }
+        }
+        repeating
+    }
+}
+
+/// Returns the values of `name` in a text that may be no valid document.
+fn written_names(text: &str) -> impl Iterator<Item = &str> {
+    text.split("name").skip(1).filter_map(|rest| {
+        let rest = rest.trim_start_matches(['"', '\'']).trim_start_matches(' ').strip_prefix(':')?;
+        let rest = rest.trim_start_matches([' ', '"', '\'']);
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        let end = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+        rest.get(..end).filter(|name| !name.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_broken_documents() {
+        let text =
+            "metadata: {name: shop, x\nmetadata:\n  name: 'a-1.b'\n{\"name\" : \"c\", \"names\": 1} name: X name:";
+        assert_eq!(written_names(text).collect::<Vec<_>>(), ["shop", "a-1.b", "c"]);
+    }
+}

@@ -1,0 +1,255 @@
+//! The manifest kinds: what a manifest's `spec` has beyond the API's write form, how it is read, and how it is exported.
+
+use schemars::SchemaGenerator;
+use serde_json::{Value, json};
+
+use super::reader::{Body, Reader};
+use crate::{
+    manifest::export::Exporter,
+    model::{
+        Kind,
+        decode::list,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, nearest},
+        },
+        json::JsonError,
+        kind::{
+            api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
+            https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction,
+            tls_certificate::TlsCertificate, tls_edge::TlsEdge,
+        },
+        node::Node,
+        resource::Resource,
+        schema::{add_property, inline, require},
+        snapshot::Entry,
+    },
+    syntax::text::printable,
+};
+
+/// The manifest kind of named modules, which is no resource.
+pub(crate) const MODULE_SET: &str = "ModuleSet";
+/// The field of an edge with the other sources that may add routes.
+pub(super) const DELEGATES_TO: &str = "delegates_to";
+/// The field of an edge with the other sources whose certificates it presents.
+pub(super) const CERTIFICATES_FROM: &str = "certificates_from";
+/// The field of an edge with the module sets that every route has. In the Spec, it has their modules.
+pub(crate) const REQUIRED_MODULES: &str = "required_modules";
+
+/// A manifest kind.
+pub(crate) struct ManifestKind {
+    /// The value of `kind`.
+    pub name: &'static str,
+    /// The resource that a manifest declares; `None` for [`MODULE_SET`].
+    pub resource: Option<Kind>,
+    /// The fields that the API's write form lacks.
+    pub fields: &'static [ManifestField],
+    /// The field that names the parent; a name is unique within the parent.
+    pub parent_field: Option<&'static str>,
+    /// Reads a `spec` that is a mapping.
+    pub read: fn(&mut Reader<'_>, &Body<'_>),
+    /// The form of an export.
+    pub export: Export,
+}
+
+/// A field that only manifests have.
+pub(crate) struct ManifestField {
+    /// The name.
+    pub name: &'static str,
+    /// Whether a manifest must have it.
+    pub required: bool,
+    /// The schema.
+    pub schema: fn(&mut SchemaGenerator) -> Value,
+}
+
+/// The form in which a kind is exported.
+pub(crate) enum Export {
+    /// Not by itself: module sets are part of the routes that use them.
+    Never,
+    /// One file for all resources, with the documents that the function returns.
+    File(&'static str, fn(&mut Exporter<'_>, Kind) -> Result<Vec<Value>, JsonError>),
+    /// One file for each resource, with a prefix before its name.
+    FileEach(&'static str, fn(&mut Exporter<'_>, &Entry) -> Result<Vec<Value>, JsonError>),
+}
+
+impl ManifestKind {
+    /// A kind whose `spec` is the API's write form, exported into one file.
+    const fn of<R: Resource>(file: &'static str) -> Self {
+        Self {
+            name: R::INFO.facts.name,
+            resource: Some(R::INFO.kind),
+            fields: &[],
+            parent_field: None,
+            read: |reader, body| reader.plain(body),
+            export: Export::File(file, |exporter, kind| exporter.all_standing(kind)),
+        }
+    }
+}
+
+/// Every manifest kind, in the order of [`Kind`].
+pub(crate) static KINDS: [ManifestKind; 9] = [
+    ManifestKind {
+        fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
+        read: |reader, body| reader.api_key(body),
+        ..ManifestKind::of::<ApiKey>("api-keys.yaml")
+    },
+    ManifestKind::of::<IpRestriction>("ip-restrictions.yaml"),
+    ManifestKind::of::<CertificateAuthority>("certificate-authorities.yaml"),
+    ManifestKind::of::<TlsCertificate>("tls-certificates.yaml"),
+    ManifestKind {
+        fields: &[
+            ManifestField { name: "routes", required: false, schema: routes },
+            ManifestField { name: DELEGATES_TO, required: false, schema: delegates_to },
+            ManifestField { name: CERTIFICATES_FROM, required: false, schema: certificates_from },
+            ManifestField { name: REQUIRED_MODULES, required: false, schema: required_modules },
+        ],
+        read: |reader, body| reader.edge(body),
+        export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
+        ..ManifestKind::of::<HttpsEdge>("")
+    },
+    ManifestKind {
+        fields: &[
+            ManifestField { name: "edge", required: true, schema: edge },
+            ManifestField { name: "modules_from", required: false, schema: modules_from },
+        ],
+        parent_field: Some("edge"),
+        read: |reader, body| reader.route(body),
+        export: Export::File("routes-of-other-edges.yaml", |exporter, _| exporter.foreign_routes()),
+        ..ManifestKind::of::<HttpsEdgeRoute>("")
+    },
+    ManifestKind::of::<TlsEdge>("tls-edges.yaml"),
+    ManifestKind {
+        fields: &[ManifestField { name: "sources", required: false, schema: sources }],
+        read: |reader, body| reader.subscription(body),
+        export: Export::File("event-subscriptions.yaml", |exporter, _| Ok(exporter.subscriptions())),
+        ..ManifestKind::of::<EventSubscription>("")
+    },
+    ManifestKind {
+        name: MODULE_SET,
+        resource: None,
+        fields: &[],
+        parent_field: None,
+        read: |reader, body| reader.module_set(body),
+        export: Export::Never,
+    },
+];
+
+/// Finds a manifest kind by name.
+pub(crate) fn find(name: &str) -> Option<&'static ManifestKind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// Returns the names of the manifest kinds.
+fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
+
+/// The fault of a `spec` that is not a mapping, with fields of the kind.
+pub(super) fn bad_spec(kind: &ManifestKind, spec: Node<'_>) -> Fault {
+    let message = format!("the `spec` of {} must be a mapping (found {})", kind.name, spec.describe());
+    let example = kind.resource.and_then(|kind| (kind.info().example)());
+    let fields: Vec<&str> = match example.as_ref().and_then(Value::as_object) {
+        Some(fields) => fields.keys().map(String::as_str).collect(),
+        None if !kind.fields.is_empty() => kind.fields.iter().map(|field| field.name).collect(),
+        None => HttpsEdgeRoute::INFO.slots.iter().map(|slot| slot.name).collect(),
+    };
+    let help = format!("put one field on each line, such as {}", list(fields.get(..2).unwrap_or(&fields)));
+    Fault::new(Code::WrongType, message).help(help)
+}
+
+/// The fault of an unknown or missing `kind`.
+pub(super) fn unknown_kind(kind: &str) -> Fault {
+    let known: Vec<&str> = names().collect();
+    if kind.is_empty() {
+        return Fault::new(Code::UnknownKind, "`kind` is missing")
+            .of_key()
+            .help(format!("use one of {}", list(&known)));
+    }
+    let fault = Fault::new(Code::UnknownKind, format!("unknown kind `{}`", printable(kind)));
+    match nearest(kind, known.iter().copied()) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => fault.help(format!("use one of {}", list(&known))),
+    }
+}
+
+fn token_file(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "The file to write the token to, once; it must be outside the source tree."})
+}
+
+fn edge(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "string", "description": "The route's edge, by name or id."})
+}
+
+fn modules_from(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets to include, by name. Later sets override earlier ones, and the route's own modules override all sets."})
+}
+
+/// The schema of the routes inside an edge.
+fn routes(generator: &mut SchemaGenerator) -> Value {
+    let info = Kind::HttpsEdgeRoute.info();
+    let mut route = inline(generator, info.spec_schema);
+    require(info.required, &mut route);
+    add_property(
+        &mut route,
+        "name",
+        json!({"type": "string", "description": "The route's name, unique within its edge; defaults to its match_type and match."}),
+    );
+    let sets = modules_from(generator);
+    add_property(&mut route, "modules_from", sets);
+    json!({"type": "array", "items": route, "description": "Routes of the edge."})
+}
+
+fn delegates_to(_: &mut SchemaGenerator) -> Value {
+    let delegation = json!({
+        "type": "object",
+        "properties": {
+            "source": {"type": "string", "minLength": 1, "description": "The other source."},
+            "path_prefix": {"type": "string", "pattern": "^/(.*/)?$", "description": "The prefix of the paths that its routes may match. `/` stands for the whole edge, with its hostports."}
+        },
+        "required": ["source", "path_prefix"],
+        "additionalProperties": false
+    });
+    json!({"type": "array", "items": delegation, "description": "Other sources that may add routes to the edge, and the path prefixes of these routes."})
+}
+
+fn certificates_from(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string", "minLength": 1}, "description": "Other sources whose certificates the edge presents. Without them, it presents those of its own source, and for hosts without one those that no source owns."})
+}
+
+fn required_modules(_: &mut SchemaGenerator) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": "Module sets whose modules every route of the edge gets, whichever source it is from. Later sets override earlier ones. A route that sets one of these modules differently is an error."})
+}
+
+fn sources(generator: &mut SchemaGenerator) -> Value {
+    let source = (Kind::EventSource.info().spec_schema)(generator).to_value();
+    json!({"type": "array", "items": source, "description": "The event types that trigger the subscription."})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_manifests_except_those_that_are_made_otherwise() {
+        // Owners are created with their keys, and sources are declared inside their subscription.
+        let others = [Kind::Owner, Kind::EventSource];
+        let expected = Kind::all().filter(|info| !others.contains(&info.kind)).map(|info| (info.name, Some(info.kind)));
+        let expected: Vec<_> = expected.chain([(MODULE_SET, None)]).collect();
+        assert_eq!(KINDS.iter().map(|kind| (kind.name, kind.resource)).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn every_exported_file_has_a_name_of_its_own() {
+        let mut files: Vec<&str> = KINDS
+            .iter()
+            .filter_map(|kind| match kind.export {
+                Export::Never => None,
+                Export::File(name, _) | Export::FileEach(name, _) => Some(name),
+            })
+            .collect();
+        files.sort_unstable();
+        let count = files.len();
+        files.dedup();
+        assert_eq!((files.len(), files.contains(&"")), (count, false), "{files:?}");
+    }
+}

@@ -1,0 +1,474 @@
+//! Decodes documents into declarations, and reports the errors of each document on its own.
+
+mod adopted_id;
+mod edge;
+mod module_set;
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{
+    declaration::{Declaration, Declared, Facts},
+    document::{API_VERSION, Document, Envelope, Metadata},
+    findings::FileFindings,
+    kinds::{self, ManifestKind},
+    values::Values,
+};
+use crate::{
+    background::give_way,
+    lint::{self, Level},
+    manifest::resolve::{
+        origin::{DocumentPart, Origin},
+        resolved_specs::Merged,
+        transfer::{self, TransferMarkers},
+    },
+    model::{
+        Kind,
+        decode::{decode_field, decode_with, not_a_list, not_an_entry},
+        diagnostics::{
+            check,
+            code::Code,
+            fault::{Fault, Faults, Path, add_untold, nearest},
+        },
+        id::is_name,
+        kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
+        module::switch::of_module,
+        node::{Node, NodeItems, NodeShape},
+        resource::{AnyResource, KindInfo},
+    },
+    syntax::text::printable,
+};
+use adopted_id::id_fault;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The prefix of annotations that set a lint's level (D27).
+pub(in crate::manifest) const LINT_ANNOTATION: &str = "edgewright/lint.";
+
+/// The lists of mappings that only manifests have, and a sample entry.
+const ROUTES: (&str, &str) = ("routes", "{match_type: path_prefix, match: /, …}");
+const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
+
+/// The state of reading a document.
+pub(crate) struct Reader<'a> {
+    origin: Origin,
+    values: &'a Values<'a>,
+    declared: &'a mut Declared,
+    findings: &'a mut FileFindings,
+    /// Facts for the document's next declaration.
+    facts: Facts,
+}
+
+/// The body of a manifest.
+pub(crate) struct Body<'a> {
+    kind: &'static ManifestKind,
+    metadata: &'a Metadata,
+    spec: Node<'a>,
+}
+
+/// Reads the declarations of a document.
+pub(crate) fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
+    let facts = Facts::default();
+    let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
+    let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());
+    reader.document(document.node());
+    if reader.findings.errors() > errors || document.faulty {
+        let name = document.node().get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_str);
+        reader.declared.mark_faulty(resources, name.unwrap_or_default());
+    }
+}
+
+impl Reader<'_> {
+    fn report(&mut self, fault: Fault) {
+        self.findings.error(|| self.origin.diagnostic(fault));
+    }
+
+    /// Reports a fault of a part.
+    fn report_in(&mut self, part: DocumentPart, fault: Fault) {
+        self.findings.error(|| self.origin.part(part).diagnostic(fault));
+    }
+
+    /// Decodes a field of a mapping; returns the default if it is missing or invalid.
+    fn field<T>(&mut self, node: Node<'_>, part: DocumentPart, name: &str) -> T
+    where
+        T: DeserializeOwned + Serialize + Default,
+    {
+        match node.get(name).filter(|value| !value.is_null()) {
+            Some(value) => {
+                let (value, mut faults) = decode_field::<T>(value, name, Some(self.values));
+                if let Some(value) = &value {
+                    let mut found = Faults::new();
+                    check::tokens(&mut found, name, value);
+                    add_untold(&mut faults, found.into_vec());
+                }
+                for fault in faults {
+                    let path = fault.path.under(&Path::root().join(name));
+                    self.report_in(part, fault.at(path));
+                }
+                value.unwrap_or_default()
+            }
+            None => T::default(),
+        }
+    }
+
+    /// Decodes and checks a spec.
+    fn spec(
+        &mut self,
+        kind: Kind,
+        node: Node<'_>,
+        part: DocumentPart,
+        elsewhere: &[&str],
+    ) -> Option<Arc<dyn AnyResource>> {
+        give_way();
+        let (spec, mut faults) = (kind.info().decode)(node, elsewhere, Some(self.values));
+        if let Some(spec) = &spec {
+            let mut found = Faults::new();
+            spec.check(&mut found);
+            add_untold(&mut faults, found.into_vec());
+        }
+        self.warn_of_null_modules(kind, node, part);
+        for fault in faults {
+            self.report_in(part, fault);
+        }
+        self.facts.plain_secrets = self.values.take_plain_secrets();
+        spec
+    }
+
+    /// Warns about `compression:` without a value, which looks as if it configured something (D38).
+    fn warn_of_null_modules(&mut self, kind: Kind, node: Node<'_>, part: DocumentPart) {
+        // Hardly any value is null, so the slots need not be looked up one by one.
+        if node.entries().into_iter().flatten().all(|(_, value)| !value.is_null()) {
+            return;
+        }
+        for slot in kind.info().slots.iter().filter(|slot| node.get(slot.name).is_some_and(Node::is_null)) {
+            let fault =
+                Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
+                    .at(Path::root().join(slot.name))
+                    .of_key()
+                    .help(format!("{}, or remove the key", of_module(slot)));
+            self.findings.warning(|| self.origin.part(part).warning(fault));
+        }
+    }
+
+    /// Warns about `routes:` without a value, which may be a truncated file.
+    fn warn_of_null_list(&mut self, node: Node<'_>, name: &str) {
+        if node.get(name).is_some_and(Node::is_null) {
+            let fault = Fault::new(Code::NullModule, format!("`{name}` is null, so the list is empty"))
+                .at(DocumentPart::Spec.path().join(name))
+                .of_key()
+                .help(format!("use `{name}: []` if that is intended, or remove the key"));
+            self.findings.warning(|| self.origin.warning(fault));
+        }
+    }
+
+    fn document(&mut self, node: Node<'_>) {
+        let root = Path::root();
+        let Some(entries) = node.entries() else {
+            let fault =
+                Fault::new(Code::WrongType, format!("a manifest must be a mapping (found {})", node.describe()));
+            return self.report(fault.help("separate manifests with a `---` line"));
+        };
+        let (envelope, faults) = decode_with::<Envelope>(node, &["spec"], Some(self.values));
+        for fault in faults {
+            self.report(fault);
+        }
+        let Some(envelope) = envelope else { return };
+        let given = |name: &str| entries.clone().any(|(key, value)| key == name && !value.is_null());
+        if envelope.api_version != API_VERSION {
+            let fault = match envelope.api_version.as_str() {
+                "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
+                other => Fault::new(Code::ApiVersion, format!("unknown apiVersion `{}`", printable(other))),
+            };
+            let wrong_type = given("apiVersion") && envelope.api_version.is_empty();
+            if !wrong_type {
+                self.report(fault.at(root.join("apiVersion")).help(format!("set `apiVersion: {API_VERSION}`")));
+            }
+        }
+        let kind = kinds::find(&envelope.kind);
+        if kind.is_none() && !(given("kind") && envelope.kind.is_empty()) {
+            self.report(kinds::unknown_kind(&envelope.kind).at(root.join("kind")));
+        }
+        let name_is_good = self.name(&envelope.metadata, node);
+        self.note_facts(&envelope.metadata);
+        let spec = node.get("spec").filter(|spec| !spec.is_null());
+        if spec.is_none() {
+            self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
+        }
+        let (Some(kind), true) = (kind, name_is_good) else {
+            if let Some(kind) = kind {
+                self.declared.note_invalid(kind.name, envelope.metadata.name.clone());
+            }
+            // The name or kind is invalid, but the rest of the document can still be checked.
+            if let (Some(kind), Some(spec)) = (kind, spec) {
+                let mut aside = Declared::default();
+                let mut reader = Reader {
+                    origin: self.origin.clone(),
+                    values: self.values,
+                    declared: &mut aside,
+                    findings: self.findings,
+                    facts: Facts::default(),
+                };
+                reader.body(kind, &envelope.metadata, spec);
+            }
+            return;
+        };
+        let name: Arc<str> = Arc::from(envelope.metadata.name.as_str());
+        let parent: Option<Arc<str>> =
+            kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
+        if let (Some(id), Some(_)) = (&envelope.metadata.id, kind.resource) {
+            self.declared.note_id(kind.name, parent.as_deref().unwrap_or_default(), id, &name, self.origin.clone());
+        }
+        self.declared.note(kind.name, parent, name, self.origin.clone(), "name");
+        if let Some(spec) = spec {
+            self.body(kind, &envelope.metadata, spec);
+        }
+    }
+
+    /// Records the labels and the lint levels set by annotations.
+    fn note_facts(&mut self, metadata: &Metadata) {
+        self.facts.labels = metadata.labels.keys().cloned().collect();
+        for (key, value) in &metadata.annotations {
+            let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
+            let path = Path::root().join("metadata").join("annotations").join(key.as_str());
+            let Some(lint) = lint::find(name) else {
+                let fault = || {
+                    let message = format!("unknown lint `{}`", printable(name));
+                    let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
+                    match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
+                        Some(near) => fault.help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
+                        None => fault.help("run `edgewright explain` to list all lints"),
+                    }
+                };
+                self.findings.error(|| self.origin.diagnostic(fault()));
+                continue;
+            };
+            if let Some(level) = Level::from_name(value) {
+                self.facts.levels.insert(name.to_owned(), level);
+                if level != Level::Allow {
+                    self.declared.note_raised(lint.name);
+                }
+            } else {
+                let fault = Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(value)));
+                self.report(fault.at(path).help("use `allow`, `warn` or `deny`"));
+            }
+        }
+    }
+
+    /// Checks the document's name.
+    fn name(&mut self, metadata: &Metadata, node: Node<'_>) -> bool {
+        let path = Path::root().join("metadata").join("name");
+        let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
+        if metadata.name.is_empty() {
+            // A name or metadata of the wrong type was reported already.
+            let readable =
+                matches!(node.get("metadata").map(Node::shape), None | Some(NodeShape::Null | NodeShape::Map(_)));
+            let wrong_name = matches!(
+                written.map(Node::shape),
+                Some(
+                    NodeShape::Number(_)
+                        | NodeShape::Bool(_)
+                        | NodeShape::Seq(_)
+                        | NodeShape::Map(_)
+                        | NodeShape::Tagged
+                )
+            );
+            if readable && !wrong_name {
+                self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
+            }
+            return false;
+        }
+        self.check_name(&metadata.name, &path)
+    }
+
+    fn check_name(&mut self, name: &str, path: &Path) -> bool {
+        let good = is_name(name);
+        if !good {
+            let fault = Fault::new(Code::InvalidName, format!("invalid name `{}`", printable(name)));
+            self.report(fault.at(path.clone()).help("use lower-case letters, digits, '-' and '.'"));
+        }
+        good
+    }
+
+    fn body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
+        if spec.entries().is_none() {
+            return self.report(kinds::bad_spec(kind, spec).at(DocumentPart::Spec.path()));
+        }
+        if let Some(resource) = kind.resource {
+            self.check_identity(metadata, resource.info());
+        }
+        let faults = match kind.resource {
+            Some(_) => transfer::faults(metadata),
+            None => transfer::faults_of_set(metadata),
+        };
+        faults.into_iter().for_each(|fault| self.report(fault));
+        (kind.read)(self, &Body { kind, metadata, spec });
+    }
+
+    /// The Spec of a body, without the fields that only manifests have.
+    fn spec_of(&mut self, body: &Body<'_>) -> Option<(Kind, Arc<dyn AnyResource>)> {
+        let kind = body.kind.resource?;
+        let extra: Vec<&str> = body.kind.fields.iter().map(|field| field.name).collect();
+        Some((kind, self.spec(kind, body.spec, DocumentPart::Spec, &extra)?))
+    }
+
+    /// Reads a resource whose `spec` is its Spec.
+    pub(super) fn plain(&mut self, body: &Body<'_>) {
+        if let Some((kind, resource)) = self.spec_of(body) {
+            let declaration = self.declare(kind, body.metadata, None, resource, DocumentPart::Spec);
+            self.declared.resources.push(Arc::new(declaration));
+        }
+    }
+
+    /// Reads a route that names its edge.
+    pub(super) fn route(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, .. } = *body;
+        let edge: String = self.field(spec, DocumentPart::Spec, "edge");
+        if spec.get("edge").is_none_or(Node::is_null) {
+            self.report(
+                Fault::new(Code::Required, "`edge` is missing: the name or ID of the route's edge")
+                    .at(DocumentPart::Spec.path().join("edge"))
+                    .of_key(),
+            );
+        }
+        let modules_from = self.field(spec, DocumentPart::Spec, "modules_from");
+        let route = self.spec_of(body);
+        if let (Some((kind, route)), false) = (route, edge.is_empty()) {
+            let declaration = self.declare(kind, metadata, Some(edge.into()), route, DocumentPart::Spec);
+            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+        }
+    }
+
+    /// Reads an API key and the file for its token.
+    pub(super) fn api_key(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, .. } = *body;
+        let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
+        if spec.get("token_file").is_none_or(Node::is_null) {
+            let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
+            self.report(fault.at(DocumentPart::Spec.path().join("token_file")).of_key());
+        }
+        let token_file = token_file.and_then(|file| self.token_file(file));
+        if let Some((kind, key)) = self.spec_of(body) {
+            let declaration = self.declare(kind, metadata, None, key, DocumentPart::Spec);
+            self.declared.resources.push(Arc::new(Declaration { token_file, ..declaration }));
+        }
+    }
+
+    fn token_file(&mut self, file: PathBuf) -> Option<PathBuf> {
+        match self.values.token_file(file) {
+            Ok(file) => Some(file),
+            Err(fault) => {
+                self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
+                None
+            }
+        }
+    }
+
+    fn check_identity(&mut self, metadata: &Metadata, info: &KindInfo) {
+        let path = Path::root().join("metadata");
+        if let Some(fault) = metadata.id.as_deref().and_then(|id| id_fault(id, info)) {
+            self.report(fault.at(path.join("id")));
+        }
+        if let Some(name) = metadata.renamed_from.clone() {
+            self.check_name(&name, &path.join("renamed_from"));
+        }
+    }
+
+    fn declare(
+        &mut self,
+        kind: Kind,
+        metadata: &Metadata,
+        parent: Option<Arc<str>>,
+        spec: Arc<dyn AnyResource>,
+        part: DocumentPart,
+    ) -> Declaration {
+        let declaration = Declaration {
+            kind,
+            name: Arc::from(metadata.name.as_str()),
+            parent,
+            id: metadata.id.clone(),
+            renamed_from: metadata.renamed_from.clone(),
+            prevent_destroy: metadata.prevent_destroy,
+            transfer: TransferMarkers::of(metadata),
+            spec,
+            modules_from: Vec::new(),
+            token_file: None,
+            origin: self.origin.part(part),
+            facts: self.facts.clone(),
+            faulty: false,
+            merged: Merged::default(),
+        };
+        // The labels belong to the document, not to the routes inside it.
+        self.facts.labels.clear();
+        declaration
+    }
+
+    /// The entries of the list `name`, which are mappings like `sample`.
+    fn items<'n>(&mut self, node: Node<'n>, (name, sample): (&str, &str)) -> Option<NodeItems<'n>> {
+        self.warn_of_null_list(node, name);
+        let list = node.get(name).filter(|list| !list.is_null())?;
+        if list.items().is_none() {
+            let fault = not_a_list(&format!("`{name}`"), name, Some(sample), list);
+            self.report(fault.at(DocumentPart::Spec.path().join(name)));
+        }
+        list.items()
+    }
+
+    /// Decodes the routes inside an edge.
+    fn routes(&mut self, metadata: &Metadata, spec: Node<'_>) {
+        let edge: Arc<str> = Arc::from(metadata.name.as_str());
+        for (index, node) in self.items(spec, ROUTES).into_iter().flatten().enumerate() {
+            let part = DocumentPart::Entry(ROUTES.0, index);
+            if node.entries().is_none() {
+                self.report_in(part, not_an_entry(ROUTES.0, ROUTES.1, node));
+                continue;
+            }
+            let name: String = self.field(node, part, "name");
+            let modules_from = self.field(node, part, "modules_from");
+            let route = self.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
+            if !name.is_empty() && !self.check_name(&name, &part.path().join("name")) {
+                continue;
+            }
+            let Some(route) = route else { continue };
+            let typed = route.as_any().downcast_ref::<HttpsEdgeRoute>();
+            let (name, field) =
+                match (name.is_empty(), typed.and_then(|route| Some((route.match_type?, &route.r#match)))) {
+                    (false, _) => (name, "name"),
+                    (true, Some((match_type, matched))) => (format!("{} {matched}", match_type.as_str()), "match"),
+                    // Without a match it has no identity; the missing match was reported already.
+                    (true, None) => continue,
+                };
+            let metadata = Metadata { name, ..transfer::inherited(metadata) };
+            let declaration = self.declare(Kind::HttpsEdgeRoute, &metadata, Some(Arc::clone(&edge)), route, part);
+            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
+            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+            self.declared.note("HttpsEdgeRoute", Some(Arc::clone(&edge)), name, origin, field);
+        }
+    }
+
+    /// Reads the sources of a subscription, which is no resource of its own.
+    pub(super) fn subscription(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, .. } = *body;
+        self.spec_of(body);
+        if metadata.renamed_from.is_some() && metadata.id.is_none() {
+            let path = Path::root().join("metadata").join("renamed_from");
+            let fault = Fault::new(Code::NotAllowed, "`renamed_from` of an EventSubscription requires `metadata.id`");
+            self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
+        }
+        let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
+        for (index, node) in self.items(spec, SOURCES).into_iter().flatten().enumerate() {
+            let part = DocumentPart::Entry(SOURCES.0, index);
+            if node.entries().is_none() {
+                self.report_in(part, not_an_entry(SOURCES.0, SOURCES.1, node));
+                continue;
+            }
+            let Some(source) = self.spec(Kind::EventSource, node, part, &[]) else { continue };
+            let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
+                continue;
+            };
+            let prevent_destroy = metadata.prevent_destroy;
+            let metadata = Metadata { name, prevent_destroy, ..transfer::inherited(metadata) };
+            let declaration = self.declare(Kind::EventSource, &metadata, Some(Arc::clone(&parent)), source, part);
+            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
+            self.declared.resources.push(Arc::new(declaration));
+            self.declared.note("EventSource", Some(Arc::clone(&parent)), name, origin, "type");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Edges: their Spec and the routes inside, and what they allow and require of the routes of all sources (D103).
+
+use std::sync::Arc;
+
+use super::{Body, Reader};
+use crate::{
+    manifest::{
+        load::{
+            declaration::Declaration,
+            kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
+        },
+        resolve::origin::DocumentPart,
+    },
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        kind::https_edge::{Delegation, HttpsEdge},
+        resource::AnyResource,
+    },
+    tenancy::delegation,
+};
+
+impl Reader<'_> {
+    /// Reads an edge and the routes inside it.
+    pub(in crate::manifest) fn edge(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, .. } = *body;
+        let delegates_to: Vec<Delegation> = self.field(spec, DocumentPart::Spec, DELEGATES_TO);
+        for fault in delegation::check(&delegates_to) {
+            let path = fault.path.under(&Path::root().join(DELEGATES_TO));
+            self.report_in(DocumentPart::Spec, fault.at(path));
+        }
+        let certificates_from: Vec<String> = self.field(spec, DocumentPart::Spec, CERTIFICATES_FROM);
+        for index in
+            certificates_from.iter().enumerate().filter_map(|(index, name)| name.trim().is_empty().then_some(index))
+        {
+            let fault = Fault::new(Code::Required, "the name of a source is required");
+            let path = Path::root().join(CERTIFICATES_FROM).join(index);
+            self.report_in(DocumentPart::Spec, fault.at(path).help("name the other source, or remove the entry"));
+        }
+        let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
+        if let Some((kind, edge)) = self.spec_of(body) {
+            let edge = consenting(edge, delegates_to, certificates_from);
+            let declaration = self.declare(kind, metadata, None, edge, DocumentPart::Spec);
+            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+        }
+        self.routes(metadata, spec);
+    }
+}
+
+/// An edge with what it allows other sources.
+fn consenting(
+    edge: Arc<dyn AnyResource>,
+    delegates_to: Vec<Delegation>,
+    certificates_from: Vec<String>,
+) -> Arc<dyn AnyResource> {
+    match edge.as_any().downcast_ref::<HttpsEdge>() {
+        Some(spec) if !delegates_to.is_empty() || !certificates_from.is_empty() => {
+            Arc::new(HttpsEdge { delegates_to, certificates_from, ..spec.clone() })
+        }
+        _ => edge,
+    }
+}

@@ -1,0 +1,55 @@
+//! Reads sets of modules for routes.
+
+use std::sync::Arc;
+
+use super::{Body, Reader};
+use crate::{
+    manifest::{load::declaration::ModuleSet, resolve::origin::DocumentPart},
+    model::{
+        Kind,
+        decode::unknown_field,
+        diagnostics::fault::{Faults, Path, add_untold},
+        kind::https_edge_route::HttpsEdgeRoute,
+        resource::Resource,
+    },
+};
+
+impl Reader<'_> {
+    /// Reads a set of modules.
+    pub(in crate::manifest) fn module_set(&mut self, body: &Body<'_>) {
+        let Body { metadata, spec, .. } = *body;
+        let slots = HttpsEdgeRoute::INFO.slots;
+        let (mut modules, mut secrets) = (Vec::new(), Vec::new());
+        for (key, node) in spec.entries().into_iter().flatten() {
+            let Some(slot) = slots.iter().find(|slot| slot.name == key) else {
+                let fault = || unknown_field(key, slots.iter().map(|slot| slot.name));
+                let path = || Path::root().join(key);
+                self.findings.error(|| self.origin.part(DocumentPart::Spec).diagnostic(fault().at(path())));
+                continue;
+            };
+            if node.is_null() {
+                continue;
+            }
+            let (module, mut faults) = (slot.decode)(node, Some(self.values));
+            secrets.extend(
+                self.values.take_plain_secrets().iter().map(|secret| secret.under(&Path::root().join(slot.name))),
+            );
+            if let Some(module) = &module {
+                let mut found = Faults::new();
+                module.check(&mut found);
+                add_untold(&mut faults, found.into_vec());
+            }
+            for fault in faults {
+                let path = fault.path.under(&Path::root().join(slot.name));
+                self.report_in(DocumentPart::Spec, fault.at(path));
+            }
+            modules.extend(module.map(|module| (slot, module)));
+        }
+        self.warn_of_null_modules(Kind::HttpsEdgeRoute, spec, DocumentPart::Spec);
+        let mut facts = self.facts.clone();
+        facts.plain_secrets = secrets;
+        let origin = self.origin.part(DocumentPart::Spec);
+        let set = ModuleSet { modules, origin, facts, faulty: false };
+        self.declared.sets.entry(metadata.name.clone()).or_insert_with(|| Arc::new(set));
+    }
+}

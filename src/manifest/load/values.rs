@@ -1,0 +1,111 @@
+//! Values from the environment or from files (D28), for one manifest.
+
+use std::{cell::RefCell, collections::BTreeSet, path::PathBuf};
+
+use crate::{
+    manifest::{resolve::origin::ManifestFile, tree::Tree},
+    model::{
+        decode::ValueSource,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path as FieldPath},
+        },
+        secrets::secret::{is_unknown, unknown},
+    },
+};
+
+/// The value sources of one manifest.
+pub(crate) struct Values<'a> {
+    tree: &'a dyn Tree,
+    manifest: &'a ManifestFile,
+    plain_secrets: RefCell<BTreeSet<FieldPath>>,
+    taken: RefCell<Vec<Taken>>,
+}
+
+/// What a manifest took from outside of its text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Taken {
+    /// A value.
+    Value { source: String, argument: String, digest: blake3::Hash },
+    /// The path to write a token to.
+    TokenFile { given: PathBuf, path: PathBuf },
+    /// Nothing, because it was missing or not allowed.
+    Nothing,
+    /// A value that is unset and assumed (D106).
+    Assumed { source: String, argument: String },
+}
+
+impl Taken {
+    /// Whether a manifest would take the same again. What was missing may come at any time.
+    pub(crate) fn is_same(&self, tree: &dyn Tree, manifest: &ManifestFile) -> bool {
+        let values = Values::new(tree, manifest);
+        let _ = match self {
+            Taken::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
+            Taken::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
+            Taken::Nothing | Taken::Assumed { .. } => return false,
+        };
+        values.taken.take().first() == Some(self)
+    }
+}
+
+impl<'a> Values<'a> {
+    /// Resolves the values of a manifest of `tree`.
+    pub(crate) fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
+        Self { tree, manifest, plain_secrets: RefCell::default(), taken: RefCell::default() }
+    }
+
+    /// Returns the plain-text secrets decoded since the last call.
+    pub(super) fn take_plain_secrets(&self) -> Vec<FieldPath> {
+        self.plain_secrets.take().into_iter().collect()
+    }
+
+    /// What the manifest took from outside of its text: values, and the places of token files.
+    pub(crate) fn into_taken(self) -> Vec<Taken> {
+        self.taken.into_inner()
+    }
+
+    /// The path to write a token to.
+    pub(super) fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
+        let path = self.tree.token_file(self.manifest, file.clone());
+        let taken = path.as_ref().map(|path| Taken::TokenFile { given: file, path: path.clone() });
+        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        path
+    }
+}
+
+impl Values<'_> {
+    /// Whether an unset value is assumed. Most of those of a context belong to resources that the source does not own.
+    fn assumes(&self) -> bool {
+        self.tree.assumes_values() || self.manifest.is_context()
+    }
+}
+
+impl ValueSource for Values<'_> {
+    fn plain_secret(&self, path: FieldPath) {
+        self.plain_secrets.borrow_mut().insert(path);
+    }
+
+    fn resolve(&self, source: &str, argument: &str) -> Result<String, Fault> {
+        let value = match source {
+            "from_file" => self.tree.file(self.manifest, argument),
+            _ => self.tree.variable(self.manifest, argument),
+        };
+        let is_unset = |fault: &Fault| matches!(fault.code, Code::EnvUnset | Code::FileUnreadable);
+        if self.assumes() && value.as_ref().is_err_and(is_unset) {
+            let value = unknown(source, argument);
+            let (source, argument) = (source.to_owned(), argument.to_owned());
+            self.taken.borrow_mut().push(Taken::Assumed { source, argument });
+            return Ok(value);
+        }
+        let value = value.and_then(|value| match is_unknown(&value) {
+            true => Err(Fault::new(Code::InvalidFormat, "a value cannot start with the character U+F5ED")),
+            false => Ok(value),
+        });
+        let taken = value.as_ref().map(|value| {
+            let (source, argument) = (source.to_owned(), argument.to_owned());
+            Taken::Value { source, argument, digest: blake3::hash(value.as_bytes()) }
+        });
+        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        value
+    }
+}

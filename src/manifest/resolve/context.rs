@@ -1,0 +1,145 @@
+//! The context of a source: what other manifests declare, which the source uses without owning it (D107).
+//!
+//! Module sets are taken from the context. Without a store, its resources are those of another source in a store; with
+//! one, only the store has resources of others.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    sync::{Arc, OnceLock},
+};
+
+use foldhash::HashSet;
+use jiff::Timestamp;
+
+use super::resolve_offline;
+use crate::{
+    manifest::{
+        Loaded,
+        load::declaration::{Declared, ModuleSet},
+    },
+    model::{
+        Kind,
+        desired::Desired,
+        key::Key,
+        lazy_spec::LazySpec,
+        operation::CONTEXT_OWNER,
+        snapshot::{Entry, Snapshot},
+    },
+};
+
+/// What the manifests of the context declare.
+#[derive(Debug, Default)]
+pub(crate) struct SourceContext {
+    declared: OnceLock<Declared>,
+    /// The module sets of the source and, under other names, those of the context.
+    sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
+    /// The names of module sets that several files declare.
+    ambiguous: BTreeSet<String>,
+}
+
+impl SourceContext {
+    /// The context that some files declare.
+    pub(crate) fn of(files: impl IntoIterator<Item = Declared>) -> Self {
+        let (mut all, mut ambiguous) = (Declared::default(), BTreeSet::new());
+        for declared in files {
+            ambiguous.extend(declared.sets.keys().filter(|name| all.sets.contains_key(*name)).cloned());
+            all.append(declared);
+        }
+        for name in &ambiguous {
+            if let Some(set) = all.sets.get_mut(name) {
+                Arc::make_mut(set).faulty = true;
+            }
+        }
+        Self { declared: OnceLock::from(all), sets: OnceLock::new(), ambiguous }
+    }
+
+    /// Whether there is a context that declares something.
+    fn has_sets(&self) -> bool {
+        self.declared.get().is_some_and(|declared| !declared.sets.is_empty())
+    }
+}
+
+impl Loaded {
+    /// What the context declares.
+    pub(super) fn context(&self) -> &Declared {
+        self.context.declared.get_or_init(Declared::default)
+    }
+
+    /// The module sets that routes of the source can use: its own, and those of the context.
+    pub(super) fn usable_sets(&self) -> &BTreeMap<String, Arc<ModuleSet>> {
+        let own = &self.declared().sets;
+        if !self.context.has_sets() {
+            return own;
+        }
+        self.context.sets.get_or_init(|| {
+            let mut sets = self.context().sets.clone();
+            sets.extend(own.iter().map(|(name, set)| (name.clone(), Arc::clone(set))));
+            sets
+        })
+    }
+
+    /// The module sets that routes of the source use, of which the context has several with the same name.
+    pub(super) fn ambiguous_sets(&self) -> BTreeSet<&String> {
+        let own = self.declared();
+        let used = own.resources.iter().flat_map(|it| &it.modules_from);
+        used.filter(|name| self.context.ambiguous.contains(*name) && !own.sets.contains_key(*name)).collect()
+    }
+
+    /// The module sets that no route uses, not even one of the context. A source without routes has its sets for the
+    /// routes of others.
+    pub(super) fn unused_sets(&self) -> Vec<String> {
+        let (own, context) = (self.declared(), self.context());
+        if !own.resources.iter().any(|it| it.kind == Kind::HttpsEdgeRoute) {
+            return Vec::new();
+        }
+        let users = own.resources.iter().chain(&context.resources);
+        let used: HashSet<&String> = users.flat_map(|it| &it.modules_from).collect();
+        own.sets.keys().filter(|name| !used.contains(name)).cloned().collect()
+    }
+
+    /// The state of a store that has only the resources of the context.
+    pub(crate) fn context_state(&self) -> Snapshot {
+        self.in_context(&Snapshot::default())
+    }
+
+    /// A state without a store, with the resources of this context in place of those of an earlier one.
+    pub(crate) fn in_context(&self, state: &Snapshot) -> Snapshot {
+        let mut declared = self.context().clone();
+        let is_of_context = |entry: &Entry| entry.is_owned_by(CONTEXT_OWNER);
+        if declared.resources.is_empty() && !state.iter().any(|entry| is_of_context(entry)) {
+            return state.clone();
+        }
+        // Which of two sources is meant does not matter for a name.
+        declared.settle(&mut Vec::new());
+        let context = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
+        let resolved = resolve_offline(&context, &Snapshot::default(), CONTEXT_OWNER);
+        let others = state.iter().filter(|entry| !is_of_context(entry)).map(|entry| Entry::clone(entry));
+        let others: Vec<Entry> = others.collect();
+        let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
+        let entries = others.into_iter().chain(entries_of(resolved.desired.values(), first));
+        Snapshot::restore(state.revision, 0, iter::empty(), entries)
+    }
+}
+
+/// A state in which a source has other resources.
+pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
+    let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);
+    let others = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry));
+    let others: Vec<Entry> = others.collect();
+    let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
+    Snapshot::restore(state.revision, 0, iter::empty(), others.into_iter().chain(entries_of(desired.values(), first)))
+}
+
+/// `first` is the order of the first entry.
+fn entries_of<'d>(desired: impl Iterator<Item = &'d Desired>, first: u64) -> impl Iterator<Item = Entry> {
+    desired.zip(first..).map(|(wanted, order)| Entry {
+        key: wanted.key.clone(),
+        lazy_spec: LazySpec::new(Arc::clone(&wanted.spec)),
+        created_at: Timestamp::UNIX_EPOCH,
+        order,
+        claim: Some(wanted.claim.clone()),
+        token: None,
+        rendered: Arc::default(),
+    })
+}

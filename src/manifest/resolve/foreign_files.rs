@@ -1,0 +1,66 @@
+//! Files of other programs in a folder of manifests: one finding for each, rather than one for every field.
+
+use super::origin::ManifestFile;
+use crate::{
+    manifest::load::{
+        document::{API_VERSION, Document},
+        kinds,
+    },
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        node::Node,
+    },
+};
+
+/// The start of the format of a saved plan.
+const PLAN_FORMAT: &str = "edgewright/plan/";
+
+/// How to keep a file from being read as a manifest.
+const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
+
+/// The error for a file in which no document is meant to be a manifest.
+pub(crate) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
+    let first = documents.first()?.node();
+    let is_foreign = |document: &Document| match document.node().entries() {
+        Some(_) => is_foreign(document.node()),
+        None => !has_name(&file.source.text),
+    };
+    if !documents.iter().all(is_foreign) {
+        return None;
+    }
+    let is_plan = text(first, "format").starts_with(PLAN_FORMAT);
+    let message = match is_plan {
+        true => "not a manifest: a plan that `plan --out` has saved".to_owned(),
+        false => format!("not a manifest: no `apiVersion: {API_VERSION}`"),
+    };
+    let error = Diagnostic::error(Code::ApiVersion, message).at(file.place(0..0));
+    Some(error.help(match is_plan {
+        true => format!("apply it with `edgewright reconcile PATH --plan FILE`, or {LEAVE_OUT}"),
+        false => LEAVE_OUT.to_owned(),
+    }))
+}
+
+/// Whether a text has the start of a version of this program.
+fn has_name(text: &str) -> bool {
+    text.contains("edgewright/")
+}
+
+/// Whether a mapping is not meant to be a manifest: it has nothing of one, or the version of another program.
+fn is_foreign(document: Node<'_>) -> bool {
+    let version = text(document, "apiVersion");
+    !version.starts_with("edgewright")
+        && kinds::find(text(document, "kind")).is_none()
+        && (!version.is_empty() || document.get("spec").is_none())
+}
+
+/// Adds to the help of a syntax error how to leave the file out, if nothing in it is meant for this program.
+pub(crate) fn or_left_out(help: &str, text: &str) -> String {
+    match has_name(text) {
+        true => help.to_owned(),
+        false => format!("{help}; if the file is not a manifest, {LEAVE_OUT}"),
+    }
+}
+
+fn text<'a>(document: Node<'a>, field: &str) -> &'a str {
+    document.get(field).and_then(Node::as_str).unwrap_or_default()
+}

@@ -1,0 +1,481 @@
+//! Resolves names to identifiers, and declarations to the desired state.
+
+pub(crate) mod context;
+mod cycles;
+pub(crate) mod foreign_files;
+mod identity;
+mod module_set_origin;
+pub(crate) mod origin;
+pub(crate) mod resolved_specs;
+mod scope;
+pub(crate) mod transfer;
+pub(crate) mod unknown_values;
+
+mod checks;
+pub(crate) mod memo;
+mod order;
+mod transfer_order;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use foldhash::{HashMap, HashMapExt as _, HashSet};
+use rayon::iter::{
+    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelExtend, ParallelIterator,
+};
+
+use super::{
+    Loaded,
+    load::{
+        declaration::{Declaration, ModuleSet, Origins},
+        kinds::MODULE_SET,
+    },
+};
+use crate::{
+    background::give_way,
+    lint::{ManifestFacts, Subject},
+    model::{
+        Kind,
+        desired::Desired,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Cause, Diagnostic},
+            fault::{Aim, Fault, Path},
+            suggestions::Suggestions,
+        },
+        id::Id,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        operation::Claim,
+        snapshot::{Entry, Snapshot},
+    },
+    syntax::text::printable,
+    tenancy::delegation::has_routes_elsewhere,
+};
+use identity::{Known, Special, Wanted, choose};
+use order::{Succession, by_kind, in_order, repeated};
+use origin::DocumentKey;
+use scope::{KnownNames, Missing};
+use transfer::Standing;
+
+/// The most places that the diagnostic of an unknown name lists beside the first.
+const MOST_PLACES: usize = 10;
+
+/// The most declarations that a core takes at once, so that no core waits long for the last piece of another.
+const MOST_AT_ONCE: usize = 1024;
+
+/// The desired state of one source.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// The desired resources by key.
+    pub desired: BTreeMap<Key, Desired>,
+    /// The declaration of each resource.
+    pub origins: Origins,
+    /// The module sets.
+    pub(super) sets: BTreeMap<String, Arc<ModuleSet>>,
+    /// Facts for the lints.
+    pub facts: ManifestFacts,
+    /// Errors in names and references.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Incomplete resources: the document, a module set or a reference has errors.
+    pub faulty: BTreeSet<Key>,
+    /// Pairs of a resource and the one that gives up its name: the first cannot be applied without the second.
+    pub after: Vec<(Key, Key)>,
+    /// Whether resources move between this source and others.
+    pub(super) has_transfers: bool,
+    /// Whether a rollback returned declared resources to other sources, or undeclared ones to this source.
+    pub is_undone: bool,
+    /// Whether resources name a former name.
+    pub(super) has_renames: bool,
+    /// The fields with a secret that the store has, because the manifests have none (D106).
+    pub(super) assumed_secrets: BTreeSet<(Key, Path)>,
+    /// The resources of other sources. Those that the source takes over are its own.
+    pub others: Arc<Vec<Arc<Entry>>>,
+    /// The resources that may differ from those in the store. None if these may be any.
+    pub may_differ: Option<BTreeSet<Key>>,
+    /// Whether nothing depends on edges of other sources, or on what its edge requires (D103).
+    pub is_self_contained: bool,
+}
+
+/// How the declarations of a source are resolved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResolveOptions<'s> {
+    /// The source.
+    pub source: &'s str,
+    /// Whether owned resources that are no longer declared will be deleted, so that their names cannot be referenced.
+    pub prune: bool,
+    /// Whether a stated ID that the store does not have is used for a new resource.
+    pub recreate_ids: bool,
+}
+
+/// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
+/// assumed to exist. `context` has the resources of the context.
+pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
+    let mut known = Known::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
+    known.offline = true;
+    resolve_known(known)
+}
+
+/// Assigns every declared resource its key and resolves references by name to identifiers.
+pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Resolved {
+    resolve_known(Known::new(snapshot, options, loaded))
+}
+
+fn resolve_known(known: Known<'_>) -> Resolved {
+    let (loaded, snapshot, source) = (known.loaded, known.snapshot, known.source);
+    let mut resolver = Resolver {
+        loaded,
+        known,
+        ids: HashMap::new(),
+        token_files: HashMap::new(),
+        suggestions: Suggestions::default(),
+        unknown_names: HashMap::new(),
+        required: HashMap::new(),
+        waiting: HashSet::default(),
+        returned: HashMap::new(),
+        told: HashSet::default(),
+        settled: Vec::new(),
+        noted: Vec::new(),
+        out: Resolved::default(),
+    };
+    let declarations = &loaded.declared().resources;
+    let ((), by_kind) = rayon::join(|| resolver.known.prepare(), || by_kind(declarations));
+    resolver.settled.reserve(declarations.len());
+    resolver.out.origins.reserve(declarations.len());
+    for of_one_kind in by_kind.values() {
+        resolver.resolve(of_one_kind);
+    }
+    resolver.make_maps();
+    resolver.note_sets();
+    unknown_values::settle(loaded, snapshot, &mut resolver.out);
+    resolver.check_edges();
+    resolver.count_unknown();
+    resolver.warn_of_kept();
+    let mut resolved = resolver.out;
+    resolved.others = Arc::new(others(snapshot, source, &resolved.desired));
+    resolved.is_self_contained = is_self_contained(&resolved);
+    resolved
+}
+
+impl Resolved {
+    /// Whether each resource has the identity that its name always had: nothing is faulty or renamed.
+    pub(crate) fn keeps_all_names(&self) -> bool {
+        self.diagnostics.is_empty()
+            && self.faulty.is_empty()
+            && self.after.is_empty()
+            && !self.has_transfers
+            && !self.has_renames
+    }
+
+    /// The resources without errors, by key.
+    pub(crate) fn judged(&self) -> Vec<&Desired> {
+        let all = self.desired.values();
+        if self.faulty.is_empty() { all.collect() } else { all.filter(|it| !self.faulty.contains(&it.key)).collect() }
+    }
+
+    /// Marks the dependents of faulty resources as faulty, too.
+    pub(crate) fn spread_faults(&mut self) {
+        while !self.faulty.is_empty() {
+            let before = self.faulty.len();
+            // Without the rename that frees its name, a resource would overwrite the renamed one.
+            for (key, first) in &self.after {
+                if self.faulty.contains(first) {
+                    self.faulty.insert(key.clone());
+                }
+            }
+            // Parents and referenced kinds come first, so one pass finds all dependents.
+            for (key, desired) in &self.desired {
+                let mut depends = key.parent_key().is_some_and(|parent| self.faulty.contains(&parent));
+                desired.spec.references(&mut |reference| depends |= self.faulty.contains(&reference.target));
+                if depends {
+                    self.faulty.insert(key.clone());
+                }
+            }
+            if self.faulty.len() == before {
+                break;
+            }
+        }
+    }
+
+    /// Removes and returns the faulty resources and their dependents.
+    pub(crate) fn set_aside(&mut self) -> Vec<Desired> {
+        self.spread_faults();
+        self.faulty.iter().filter_map(|key| self.desired.remove(key)).collect()
+    }
+}
+
+/// The resources of other sources.
+fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
+    let is_other = |entry: &&Arc<Entry>| {
+        entry.claim.as_deref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
+    };
+    // All cores wait for the memory of the claims.
+    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
+    entries.into_par_iter().with_min_len(1024).filter(is_other).cloned().collect()
+}
+
+fn is_self_contained(resolved: &Resolved) -> bool {
+    let mut edges = resolved.desired.iter().filter(|(key, _)| key.kind == Kind::HttpsEdge);
+    let requires = |(_, wanted): (&Key, &Desired)| {
+        let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
+        edge.is_some_and(|edge| edge.required_modules.is_some())
+    };
+    !edges.any(requires) && !has_routes_elsewhere(&resolved.desired)
+}
+
+struct Resolver<'a> {
+    loaded: &'a Loaded,
+    known: Known<'a>,
+    /// The ids of declared resources without a parent.
+    ids: HashMap<(Kind, &'a str), Id>,
+    /// The API key of each token file.
+    token_files: HashMap<PathBuf, (&'a Declaration, Key)>,
+    /// For unknown names: each is compared with every name.
+    suggestions: Suggestions,
+    /// The diagnostic of each unknown name, by its index, and the number of references.
+    unknown_names: HashMap<(&'static str, String), (usize, usize)>,
+    /// The modules that declared edges require of their routes.
+    required: HashMap<Id, Arc<HttpsEdgeRoute>>,
+    /// The resources that their owner has not handed over yet.
+    waiting: HashSet<Key>,
+    /// The declared resources that a rollback gave back to another source, with its claims.
+    returned: HashMap<Key, &'a Claim>,
+    /// The documents with a warning about a transfer.
+    told: HashSet<DocumentKey>,
+    /// The desired resources of the kinds that are resolved, in the order of their keys.
+    settled: Vec<(Key, Desired)>,
+    /// The declarations with facts for the lints, in the order in which they are resolved.
+    noted: Vec<(Key, &'a Declaration)>,
+    out: Resolved,
+}
+
+impl<'a> Resolver<'a> {
+    /// Resolves the declarations of one kind. Their ids are chosen together, because one may take over another's name.
+    fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
+        let mut wanted = self.read(declarations);
+        let mut specials = choose(&self.known, &mut wanted);
+        let mut places = in_order(&wanted);
+        let mut repeated = repeated(&places);
+        let snapshot = self.known.snapshot;
+        let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
+        let (mut left, mut successions) = (Vec::new(), HashMap::new());
+        for (index, it) in wanted.iter().enumerate() {
+            if it.is_plain && repeated.is_empty() {
+                continue;
+            }
+            let special = specials.remove(&index).unwrap_or_default();
+            // A resource that is to be replaced decides whose turn it is.
+            let held = special.replaces.as_ref();
+            let entry = held.and_then(|key| snapshot.get(key)).or(it.entry);
+            let standing = self.standing(it.declaration, &it.key, entry);
+            if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
+                self.leave(it.declaration, held.unwrap_or(&it.key), standing, special.fault);
+                left.push(index);
+                continue;
+            }
+            if let Some(first) = special.after.and_then(key) {
+                self.out.after.push((it.key.clone(), first));
+            }
+            self.out.faulty.extend(special.rival.and_then(key));
+            let first = repeated.get_mut(&&it.key).and_then(|first| first.replace(it.declaration));
+            let succession = self.settle(it, special, entry.and_then(|entry| entry.claim.as_deref()), first);
+            successions.extend(succession.map(|succession| (index, succession)));
+        }
+        if !left.is_empty() {
+            places.retain(|it| left.binary_search(&it.index).is_err());
+        }
+        let source = self.known.source;
+        let (settled, origins) = (&mut self.settled, &mut self.out.origins);
+        rayon::join(
+            || {
+                settled.par_extend(places.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| {
+                    give_way();
+                    it.desired(source, &left, &successions)
+                }))
+            },
+            || {
+                for it in &places {
+                    give_way();
+                    origins.insert(it.wanted.key.clone(), Arc::clone(it.wanted.declaration));
+                }
+            },
+        );
+        drop((places, repeated));
+        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(|it| {
+            give_way();
+            drop(it);
+        });
+    }
+
+    /// Reads the declarations of one kind on all cores, and reports what they lack.
+    fn read(&mut self, declarations: &[&'a Arc<Declaration>]) -> Vec<Wanted<'a>> {
+        let settled = &self.settled;
+        let is_desired = |key: &Key| settled.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
+        let names = KnownNames {
+            sets: self.loaded.usable_sets(),
+            known: &self.known,
+            ids: &self.ids,
+            is_desired: &is_desired,
+            required: &self.required,
+            has_turns: self.known.offline || (self.waiting.is_empty() && self.returned.is_empty()),
+        };
+        let read: Vec<_> = declarations
+            .par_iter()
+            .with_min_len(256)
+            .with_max_len(MOST_AT_ONCE)
+            .map(|it| {
+                give_way();
+                names.read(it)
+            })
+            .collect();
+        let wanted = read.into_iter().filter_map(|(wanted, faults)| {
+            if let Some(faults) = faults {
+                faults.missing.iter().for_each(|missing| self.unknown(missing));
+                self.out.diagnostics.extend(faults.error.map(Diagnostic::from));
+            }
+            wanted
+        });
+        wanted.collect()
+    }
+
+    /// Notes a declared resource that is applied. `claim` is the one on the resource in the store, or on the one that it
+    /// replaces, and `first` is another declaration with the same key.
+    fn settle(
+        &mut self,
+        wanted: &Wanted<'a>,
+        special: Special,
+        claim: Option<&'a Claim>,
+        first: Option<&'a Arc<Declaration>>,
+    ) -> Option<Succession<'a>> {
+        let (declaration, key) = (wanted.declaration, &wanted.key);
+        let Special { renamed_from, fault, replaces, .. } = special;
+        let found = self.out.diagnostics.len();
+        self.out.diagnostics.extend(fault);
+        self.check_owner(declaration, replaces.as_ref().unwrap_or(key), claim);
+        if declaration.parent.is_none() {
+            self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
+        }
+        if let Some(file) = &declaration.token_file
+            && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
+        {
+            let path = Path::root().join("token_file");
+            let fault =
+                Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
+            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("use another file"));
+            diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
+            self.out.diagnostics.push(diagnostic);
+            self.out.faulty.insert(other_key);
+        }
+        if declaration.has_facts() {
+            self.noted.push((key.clone(), &**declaration));
+        }
+        self.out.has_renames |= declaration.renamed_from.is_some();
+        if let Some(first) = first {
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
+            let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
+            diagnostic.related.push((first.origin.place(&Path::root(), Aim::Value), "first here".into()));
+            self.out.diagnostics.push(diagnostic);
+        }
+        if wanted.faulty || self.out.diagnostics.len() > found {
+            self.out.faulty.insert(key.clone());
+        }
+        let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
+        if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
+            self.required.insert(key.id.clone(), Arc::clone(required));
+        }
+        if renamed_from.is_none() && replaces.is_none() {
+            return None;
+        }
+        let source = self.known.source;
+        let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
+        let replaces = replaces.filter(|_| claim.is_some_and(is_moved));
+        Some(Succession { claim, renamed_from, replaces })
+    }
+
+    /// Makes the map of the resources, and meanwhile notes the facts, and the module sets that nothing uses.
+    fn make_maps(&mut self) {
+        // A map of sorted entries is made at once. The kinds are resolved in the order of the keys, too.
+        let (settled, loaded) = (mem::take(&mut self.settled), self.loaded);
+        let (noted, facts) = (mem::take(&mut self.noted), &mut self.out.facts);
+        let (desired, ()) = rayon::join(
+            || settled.into_iter().collect::<BTreeMap<Key, Desired>>(),
+            || {
+                facts.unused_module_sets = loaded.unused_sets();
+                noted.iter().for_each(|(key, declaration)| declaration.note_facts(key, facts));
+            },
+        );
+        self.out.desired = desired;
+    }
+
+    /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
+    /// further references as related places: they have one cause.
+    fn unknown(&mut self, missing: &Missing) {
+        let Missing { kind, prefix, name, origin, path, fault } = missing;
+        if let Some(fault) = fault {
+            self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
+            return;
+        }
+        if self.loaded.declared().knows(kind, name) {
+            return;
+        }
+        let in_context = self.loaded.context().knows(kind, name);
+        // What could not be read may declare the name.
+        if (in_context || self.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
+            return;
+        }
+        let index = self.out.diagnostics.len();
+        let (first, count) = self.unknown_names.entry((*kind, name.clone())).or_insert((index, 0));
+        *count += 1;
+        let (first, count) = (*first, *count);
+        if count > 1 {
+            let related = self.out.diagnostics.get_mut(first).filter(|_| count - 1 <= MOST_PLACES);
+            if let Some(diagnostic) = related {
+                diagnostic.related.push((origin.place(path, Aim::Value), "also here".into()));
+            }
+            return;
+        }
+        let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
+        let fault = match self.near(name, kind) {
+            _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
+            Some(near) => fault.help(format!("did you mean `{near}`?")),
+            None if prefix.is_empty() => {
+                fault.help("declare it in a manifest of this source, or read its file with --with")
+            }
+            None => fault.help(format!("declare it, or use the ID of an existing one (`{prefix}…`)")),
+        };
+        let cause = (*kind == MODULE_SET).then_some(Cause::UnknownModuleSet);
+        self.out.diagnostics.push(Diagnostic { cause, ..origin.diagnostic(fault.at(path.clone())) });
+    }
+
+    /// Adds the number of references to the diagnostics of unknown names.
+    fn count_unknown(&mut self) {
+        for (index, count) in self.unknown_names.values().filter(|(_, count)| *count > 1) {
+            if let Some(diagnostic) = self.out.diagnostics.get_mut(*index) {
+                diagnostic.message += &format!(" (in {count} places)");
+            }
+        }
+    }
+
+    /// The declared name most similar to an unknown one.
+    fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
+        let (own, context) = (self.loaded.declared(), self.loaded.context());
+        self.suggestions.nearest(name, own.names_of(kind).chain(context.names_of(kind)))
+    }
+
+    fn note_sets(&mut self) {
+        for (name, set) in &self.loaded.declared().sets {
+            set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
+        }
+        self.out.sets = self.loaded.usable_sets().clone();
+        for name in self.loaded.ambiguous_sets() {
+            let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));
+            let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
+            let fault = fault.help("read only one of the two with --with");
+            self.out.diagnostics.extend(self.out.sets.get(name).map(|set| set.origin.document().diagnostic(fault)));
+        }
+    }
+}

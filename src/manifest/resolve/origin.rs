@@ -1,0 +1,192 @@
+//! The origin of a value: file, document and path. Lines and columns are computed only when needed.
+
+use std::{
+    cmp::Ordering,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use crate::{
+    manifest::load::{schema::fields, source_map::SourceMap},
+    model::diagnostics::{
+        code::Code,
+        diagnostic::{Diagnostic, Place, Severity, SourceFile},
+        fault::{Aim, Fault, Path},
+    },
+};
+
+/// A manifest file.
+#[derive(Debug)]
+pub struct ManifestFile {
+    /// The name and text.
+    pub source: Arc<SourceFile>,
+    /// The folder that value files are relative to.
+    pub folder: PathBuf,
+    /// The source tree's root.
+    pub root: PathBuf,
+    map: OnceLock<SourceMap>,
+    /// Whether the source only uses what the file declares (D107).
+    is_context: bool,
+}
+
+impl ManifestFile {
+    /// Creates a file of the tree `root`.
+    pub fn new(name: String, text: String, folder: PathBuf, root: PathBuf) -> Self {
+        Self::shared(name, Arc::new(text), folder, root)
+    }
+
+    /// Creates a file with a text that others use too.
+    pub(crate) fn shared(name: String, text: Arc<String>, folder: PathBuf, root: PathBuf) -> Self {
+        let source = Arc::new(SourceFile::shared(name, text));
+        Self { source, folder, root, map: OnceLock::new(), is_context: false }
+    }
+
+    /// The same file with a name and text that are equal and that others use too.
+    pub(crate) fn with_source(&self, source: Arc<SourceFile>) -> Self {
+        let (folder, root) = (self.folder.clone(), self.root.clone());
+        Self { source, folder, root, map: OnceLock::new(), is_context: self.is_context }
+    }
+
+    /// The same file as one of the context.
+    pub(crate) fn as_context(&self) -> Self {
+        Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
+    }
+
+    /// Whether the file is part of the context, and not of the source.
+    pub(crate) fn is_context(&self) -> bool {
+        self.is_context
+    }
+
+    /// Whether another file has the same name, text and place.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (one, two) = (&self.source, &other.source);
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        let is_alike = self.is_context == other.is_context && one.text == two.text;
+        is_alike && one.name == two.name && self.folder == other.folder && self.root == other.root
+    }
+
+    /// The positions in the file, computed on first use.
+    pub(crate) fn map(&self) -> &SourceMap {
+        self.map.get_or_init(|| SourceMap::new(&self.source.text))
+    }
+
+    /// A byte range of the file.
+    pub fn place(&self, span: std::ops::Range<usize>) -> Place {
+        Place { file: Arc::clone(&self.source), span }
+    }
+}
+
+/// A part of a document that declares something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DocumentPart {
+    /// The whole document.
+    Document,
+    /// Its `spec`.
+    Spec,
+    /// An entry of a list in its `spec`.
+    Entry(&'static str, usize),
+}
+
+impl DocumentPart {
+    /// The path from the document.
+    pub(crate) fn path(self) -> Path {
+        match self {
+            DocumentPart::Document => Path::root(),
+            DocumentPart::Spec => Path::root().join("spec"),
+            DocumentPart::Entry(list, index) => Path(vec!["spec".into(), list.into(), index.into()]),
+        }
+    }
+}
+
+/// Identifies a document within one run.
+pub(crate) type DocumentKey = (*const ManifestFile, usize);
+
+/// The origin of a document or a part of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    file: Arc<ManifestFile>,
+    document: usize,
+    part: DocumentPart,
+}
+
+impl Origin {
+    /// The document at an index, from 0.
+    pub(crate) fn new(file: Arc<ManifestFile>, document: usize) -> Self {
+        Self { file, document, part: DocumentPart::Document }
+    }
+
+    /// The origin of a part of the document.
+    #[must_use]
+    pub(crate) fn part(&self, part: DocumentPart) -> Self {
+        Self { part, ..self.clone() }
+    }
+
+    /// The name of the file.
+    pub(crate) fn file_name(&self) -> &str {
+        &self.file.source.name
+    }
+
+    /// Whether the file is part of the context.
+    pub(crate) fn is_context(&self) -> bool {
+        self.file.is_context()
+    }
+
+    /// The path of this part in its document.
+    pub(crate) fn path(&self) -> Path {
+        self.part.path()
+    }
+
+    /// Whether this is an entry of a list in a document.
+    pub(crate) fn is_entry(&self) -> bool {
+        matches!(self.part, DocumentPart::Entry(..))
+    }
+
+    /// The whole document.
+    #[must_use]
+    pub(crate) fn document(&self) -> Self {
+        self.part(DocumentPart::Document)
+    }
+
+    /// Compares the names of the files.
+    pub(crate) fn cmp_files(&self, other: &Self) -> Ordering {
+        match Arc::ptr_eq(&self.file, &other.file) {
+            true => Ordering::Equal,
+            false => self.file.source.name.cmp(&other.file.source.name),
+        }
+    }
+
+    /// A key that identifies the document within one run.
+    pub(crate) fn document_key(&self) -> DocumentKey {
+        (Arc::as_ptr(&self.file), self.document)
+    }
+
+    /// The place of a path.
+    pub(crate) fn place(&self, path: &Path, aim: Aim) -> Place {
+        self.file.place(self.file.map().locate(self.document, &path.under(&self.part.path()), aim))
+    }
+
+    /// A fault of this part as an error at its line.
+    pub(crate) fn diagnostic(&self, mut fault: Fault) -> Diagnostic {
+        // The code that made the message cannot know that a key or value is an alias of a secret.
+        if fault.message.contains('`') {
+            fault.message = self.file.source.redacted(fields()).message(&fault.message);
+        }
+        if fault.code == Code::DuplicateKey
+            && let Some((first, second)) =
+                self.file.map().repeated_key(self.document, &fault.path.under(&self.part.path()))
+        {
+            let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
+            diagnostic.related.push((self.file.place(first), "first here".into()));
+            return diagnostic;
+        }
+        let place = self.place(&fault.path, fault.aim);
+        Diagnostic::from_fault(fault, place)
+    }
+
+    /// Converts a fault into a warning with its place.
+    pub(crate) fn warning(&self, fault: Fault) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..self.diagnostic(fault) }
+    }
+}

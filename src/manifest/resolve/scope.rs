@@ -1,0 +1,437 @@
+//! The names that are known before the declarations of a kind are resolved, and the resolution of one declaration by
+//! them. It changes nothing, so that all declarations of a kind are resolved at once.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use foldhash::HashMap;
+
+use super::identity::{Known, Wanted, derived};
+use crate::{
+    manifest::{
+        Origin,
+        load::{
+            declaration::{Declaration, ModuleSet},
+            kinds::{MODULE_SET, REQUIRED_MODULES},
+        },
+    },
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        id::Id,
+        json::JsonError,
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        module::{SharedModule, Slot},
+        operation::Claim,
+        resource::AnyResource,
+        snapshot::Entry,
+    },
+    syntax::text::printable,
+    tenancy::delegation::with_required_secrets,
+};
+
+/// How many sources can have a subscription of one name.
+const MOST_SUBSCRIPTIONS: u32 = 64;
+
+/// A reference that leads nowhere, or to several resources.
+pub(super) struct Missing {
+    pub kind: &'static str,
+    pub prefix: &'static str,
+    pub name: String,
+    pub origin: Origin,
+    pub path: Path,
+    /// What is wrong, unless the name is unknown.
+    pub fault: Option<Fault>,
+}
+
+/// What keeps a declaration from being resolved.
+pub(super) struct ReadFaults {
+    pub missing: Vec<Missing>,
+    pub error: Option<JsonError>,
+}
+
+/// The names that are known before the declarations of a kind are resolved.
+#[derive(Clone, Copy)]
+pub(super) struct KnownNames<'n, 'a> {
+    pub sets: &'a BTreeMap<String, Arc<ModuleSet>>,
+    pub known: &'n Known<'a>,
+    pub ids: &'n HashMap<(Kind, &'a str), Id>,
+    /// Whether a resource with a key is desired.
+    pub is_desired: &'n (dyn Fn(&Key) -> bool + Sync),
+    /// The modules that edges of this source require of their routes.
+    pub required: &'n HashMap<Id, Arc<HttpsEdgeRoute>>,
+    /// Whether it is the turn of this source with everything inside of what is known.
+    pub has_turns: bool,
+}
+
+impl<'a> KnownNames<'_, 'a> {
+    /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
+    /// missing. There are many of the first, and hardly any of the second.
+    pub(super) fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Wanted<'a>>, Option<Box<ReadFaults>>) {
+        let mut missing = Vec::new();
+        let parent = match &declaration.parent {
+            None => None,
+            Some(name) => match self.parent(declaration, name, &mut missing) {
+                Some(parent) => Some(parent),
+                None => {
+                    // Its other references are checked as well.
+                    let _ = self.spec(declaration, None, &mut missing);
+                    return (None, Some(Box::new(ReadFaults { missing, error: None })));
+                }
+            },
+        };
+        let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
+        let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
+        let spec = self.spec(declaration, parent.as_ref(), &mut missing);
+        let wanted = Wanted::new(self.known, declaration, parent, spec, faulty || !missing.is_empty());
+        let (wanted, error) = match wanted {
+            Ok(mut wanted) => {
+                wanted.is_plain = self.is_plain(&wanted);
+                (Some(wanted), None)
+            }
+            Err(error) => (None, Some(error)),
+        };
+        let is_faultless = missing.is_empty() && error.is_none();
+        (wanted, (!is_faultless).then(|| Box::new(ReadFaults { missing, error })))
+    }
+
+    /// Whether a resource is as nearly all are: inside of another one, without a fault, and of this source or new, so that
+    /// nothing has to be noted about it in the order of the declarations.
+    fn is_plain(self, wanted: &Wanted<'a>) -> bool {
+        let declaration = wanted.declaration;
+        let is_own = |claim: &Claim| claim.source == self.known.source;
+        self.has_turns
+            && wanted.is_alone()
+            && !wanted.faulty
+            && declaration.is_plain()
+            && wanted.claim().is_none_or(is_own)
+    }
+
+    /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what
+    /// is missing.
+    pub(super) fn spec(
+        self,
+        declaration: &Declaration,
+        parent: Option<&Id>,
+        missing: &mut Vec<Missing>,
+    ) -> Arc<dyn AnyResource> {
+        let spec = self.with_module_sets(declaration, missing);
+        let Some(required) = self.required_of(declaration, parent) else {
+            return self.with_ids(declaration, spec, missing);
+        };
+        let spec = self.with_ids(declaration, with_required(spec, &*required), missing);
+        with_required_secrets(spec, &*required)
+    }
+
+    /// The modules that the edge of a route requires (D103).
+    fn required_of(self, declaration: &Declaration, parent: Option<&Id>) -> Option<Arc<HttpsEdgeRoute>> {
+        let parent = parent.filter(|_| declaration.kind == Kind::HttpsEdgeRoute)?;
+        if let Some(required) = self.required.get(parent) {
+            return Some(Arc::clone(required));
+        }
+        // The edges of this source are not looked up in the store: most routes are on one of them.
+        let name = declaration.parent.as_deref()?;
+        let key = Key::new(Kind::HttpsEdge, parent.clone());
+        if self.ids.contains_key(&(Kind::HttpsEdge, name)) || (self.is_desired)(&key) {
+            return None;
+        }
+        self.known.snapshot.get(&key)?.spec_as::<HttpsEdge>()?.required_modules.clone()
+    }
+
+    /// The id of a declaration's edge or subscription.
+    fn parent(self, declaration: &Declaration, name: &str, missing: &mut Vec<Missing>) -> Option<Id> {
+        let kind = declaration.kind.info().parent?;
+        if kind == Kind::EventSubscription {
+            // Subscriptions belong to another system: without an id, one is derived from the name.
+            return Some(match declaration.states_subscription() {
+                true => Id::new(name),
+                false => self.subscription(declaration, name),
+            });
+        }
+        match self.find(kind, name, FormerTargets::EdgeOf(declaration)) {
+            Ok(found) => Some(found),
+            Err(fault) => {
+                let (origin, path) = (declaration.head(), declaration.parent_path());
+                let (kind, prefix) = (kind.info().name, kind.info().prefix);
+                missing.push(Missing { kind, prefix, name: name.to_owned(), origin, path, fault });
+                None
+            }
+        }
+    }
+
+    /// The ID of a subscription of this source by its name: the first one with event sources of this source, or of the
+    /// one that it takes them over from, or otherwise the first one without those of others, so that each source has its own subscription of a name (D112).
+    fn subscription(self, declaration: &Declaration, name: &str) -> Id {
+        let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived(Kind::EventSubscription, None, name, &[], number));
+        let has = |id: &Id, is_meant: &dyn Fn(&Claim) -> bool| {
+            let key = Key::new(Kind::EventSubscription, id.clone());
+            let mut sources = self.known.snapshot.children(&key, Kind::EventSource);
+            sources.any(|entry| entry.claim.as_deref().is_some_and(is_meant))
+        };
+        let (own, from) = (self.known.source, declaration.transfer.from.as_deref());
+        let found = ids().find(|id| has(id, &|claim| claim.source == own));
+        let found = found.or_else(|| ids().find(|id| has(id, &|claim| Some(claim.source.as_str()) == from)));
+        let found = found.or_else(|| ids().find(|id| !has(id, &|claim| claim.source != own)));
+        found.unwrap_or_else(|| derived(Kind::EventSubscription, None, name, &[], 0))
+    }
+
+    /// The id of a resource given by name, by source and name, or by id: declared in this source, or in the store. The error
+    /// has no fault if nothing has the name.
+    fn find(self, kind: Kind, name: &str, former: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
+        if let Some((source, name)) = name.rsplit_once('/') {
+            return self.find_in(kind, source, name).ok_or(None);
+        }
+        if name.contains('_') {
+            let key = Key::new(kind, Id::new(name));
+            let known = match self.known.offline {
+                true => name.starts_with(kind.info().prefix),
+                false => self.known.snapshot.get(&key).is_some() || (self.is_desired)(&key),
+            };
+            return known.then_some(key.id).ok_or(None);
+        }
+        match self.ids.get(&(kind, name)) {
+            Some(id) => Ok(id.clone()),
+            None => self.in_store(kind, name, former),
+        }
+    }
+
+    /// The id of a resource of a source, by its name there.
+    fn find_in(self, kind: Kind, source: &str, name: &str) -> Option<Id> {
+        if source == self.known.source
+            && let Some(id) = self.ids.get(&(kind, name))
+        {
+            return Some(id.clone());
+        }
+        let mut owned = self.standing(kind, name);
+        owned.retain(|entry| entry.is_owned_by(source));
+        latest(&owned).first().map(|entry| entry.key.id.clone())
+    }
+
+    /// The resources in the store with a name. One of this source does not count if it will be pruned or was declared under
+    /// another name.
+    fn standing(self, kind: Kind, name: &str) -> Vec<&'a Arc<Entry>> {
+        let known = self.known;
+        let stays = |entry: &&Arc<Entry>| {
+            let is_promised = entry.claim.as_deref().is_some_and(Claim::is_promised);
+            let goes = known.prune && entry.is_owned_by(known.source) && !is_promised;
+            !goes && !(self.is_desired)(&entry.key)
+        };
+        known.named(kind, None, name).filter(stays).collect()
+    }
+
+    /// Looks up a name in the store. A name that several sources have is ambiguous, and a reference never switches to another
+    /// resource by itself: whoever takes a name must not become the authority or the edge of others (D112).
+    fn in_store(self, kind: Kind, name: &str, targets: FormerTargets<'_>) -> Result<Id, Option<Fault>> {
+        let found = self.standing(kind, name);
+        if let Some(own) = found.first().filter(|entry| entry.is_owned_by(self.known.source)) {
+            return Ok(own.key.id.clone());
+        }
+        let former = if found.is_empty() { Vec::new() } else { targets.targets(self.known, kind) };
+        if let Some(same) = found.iter().find(|entry| former.contains(&&entry.key.id)) {
+            return Ok(same.key.id.clone());
+        }
+        let found = latest(&found);
+        let is_other = |id: &&Id| {
+            let entry = self.known.snapshot.get(&Key::new(kind, Id::clone(id)));
+            entry.filter(|entry| !entry.is_owned_by(self.known.source) && !(self.is_desired)(&entry.key))
+        };
+        // What another reference of the module still means, this one never meant.
+        let is_replaced = |entry: &&Arc<Entry>| !targets.names(entry);
+        match (found.as_slice(), former.iter().filter_map(is_other).find(is_replaced)) {
+            ([], _) => Err(None),
+            ([one], None) => Ok(one.key.id.clone()),
+            (several, Some(former)) => Err(Some(self.switched(name, several, former))),
+            (several, None) => Err(Some(self.ambiguous(kind, name, several))),
+        }
+    }
+
+    fn ambiguous(self, kind: Kind, name: &str, found: &[&Arc<Entry>]) -> Fault {
+        let all: Vec<String> = found.iter().map(|entry| self.known.snapshot.name_of(&entry.key)).collect();
+        let qualified: Vec<String> = found.iter().filter_map(|entry| qualified(entry)).collect();
+        let message = format!("{kind} `{}` is ambiguous: {}", printable(name), all.join(" and "));
+        Fault::new(Code::AmbiguousReference, message).help(format!("write {}", qualified.join(" or ")))
+    }
+
+    fn switched(self, name: &str, found: &[&Arc<Entry>], former: &Entry) -> Fault {
+        let named = |entry: &Entry| self.known.snapshot.name_of(&entry.key);
+        let now: Vec<String> = found.iter().map(|entry| named(entry)).collect();
+        let (name, now, before) = (printable(name), now.join(" or "), named(former));
+        let message = format!("`{name}` now means {now}; so far, this reference meant {before}");
+        let before = qualified(former).unwrap_or_else(|| format!("`{}`", former.key.id));
+        let either: Vec<String> = std::iter::once(before).chain(found.iter().filter_map(|it| qualified(it))).collect();
+        Fault::new(Code::AmbiguousReference, message).help(format!("write {}", either.join(" or ")))
+    }
+
+    /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
+    /// all.
+    fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+        let field = if declaration.kind == Kind::HttpsEdge { REQUIRED_MODULES } else { "modules_from" };
+        // It is kept with the declaration.
+        let mut used = Vec::with_capacity(declaration.modules_from.len());
+        let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+        for (index, name, set) in declaration.sets(self.sets) {
+            let Some(set) = set else {
+                missing.push(Missing {
+                    kind: MODULE_SET,
+                    prefix: "",
+                    name: name.clone(),
+                    origin: declaration.origin.clone(),
+                    path: Path::root().join(field).join(index),
+                    fault: None,
+                });
+                continue;
+            };
+            used.push(Arc::clone(set));
+            for (slot, module) in &set.modules {
+                if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
+                    taken.push((slot, Some(Arc::clone(module))));
+                }
+            }
+        }
+        match taken.is_empty() {
+            true => Arc::clone(&declaration.spec),
+            false => {
+                declaration.merged.with_sets(used, || match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
+                    Some(edge) => requiring(edge, &taken),
+                    None => declaration.spec.with_modules(&taken),
+                })
+            }
+        }
+    }
+
+    /// The spec with names replaced by identifiers.
+    fn with_ids(
+        self,
+        declaration: &Declaration,
+        spec: Arc<dyn AnyResource>,
+        missing: &mut Vec<Missing>,
+    ) -> Arc<dyn AnyResource> {
+        let mut targets = Vec::new();
+        for slot in declaration.kind.info().slots {
+            let Some(module) = spec.module(slot) else { continue };
+            module.references(&mut |reference| {
+                let (kind, name) = (reference.target.kind, reference.target.id.as_str());
+                let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot, &*spec));
+                targets.push(found.unwrap_or_else(|fault| {
+                    missing.push(Missing {
+                        kind: kind.info().name,
+                        prefix: kind.info().prefix,
+                        name: name.to_owned(),
+                        origin: declaration.origin.clone(),
+                        path: reference.path.under(&Path::root().join(slot.name)),
+                        fault,
+                    });
+                    reference.target.id.clone()
+                }));
+            });
+        }
+        match targets.is_empty() {
+            true => spec,
+            false => declaration.merged.with_ids(spec, targets, referencing),
+        }
+    }
+}
+
+/// What refers to other resources, so that the store may have an earlier version of it.
+#[derive(Clone, Copy)]
+enum FormerTargets<'d> {
+    /// A route that names its edge.
+    EdgeOf(&'d Declaration),
+    /// A resource with a module that names others.
+    ModuleOf(&'d Declaration, &'static Slot, &'d dyn AnyResource),
+}
+
+impl FormerTargets<'_> {
+    /// Whether the manifest refers to a resource by its name, its source and name, or its ID.
+    fn names(self, entry: &Entry) -> bool {
+        let FormerTargets::ModuleOf(_, slot, spec) = self else { return false };
+        let Some(module) = spec.module(slot) else { return false };
+        let mut is_named = false;
+        module.references(&mut |reference| {
+            let text = reference.target.id.as_str();
+            is_named |= match (&entry.claim, text.rsplit_once('/')) {
+                _ if text == entry.key.id.as_str() => true,
+                (Some(claim), Some((source, name))) => claim.source == source && claim.name == name,
+                (Some(claim), None) => claim.name == text,
+                (None, _) => false,
+            };
+        });
+        is_named
+    }
+
+    /// What the version in the store refers to, as far as this source owns it.
+    fn targets<'a>(self, known: &Known<'a>, kind: Kind) -> Vec<&'a Id> {
+        match self {
+            FormerTargets::EdgeOf(declaration) => {
+                former_names(declaration).flat_map(|name| known.edges_of_routes(name)).collect()
+            }
+            FormerTargets::ModuleOf(declaration, slot, _) => {
+                let own = |name: &str| {
+                    known.named(declaration.kind, None, name).find(|entry| entry.is_owned_by(known.source))
+                };
+                let entry = former_names(declaration).find_map(own);
+                let mut found = Vec::new();
+                let Some(module) = entry.and_then(|entry| entry.spec().module(slot)) else { return found };
+                module.references(&mut |reference| {
+                    let target = known.snapshot.get(&reference.target).filter(|target| target.key.kind == kind);
+                    found.extend(target.map(|target| &target.key.id));
+                });
+                found
+            }
+        }
+    }
+}
+
+/// The names that a declared resource can have in the store: its own, and the one that it had before.
+fn former_names(declaration: &Declaration) -> impl Iterator<Item = &str> {
+    std::iter::once(&*declaration.name).chain(declaration.renamed_from.as_deref())
+}
+
+/// Returns the newest resource of each source among those with one name. Its predecessor is kept as long as other sources use
+/// it (D35), and only they mean it.
+fn latest<'a>(found: &[&'a Arc<Entry>]) -> Vec<&'a Arc<Entry>> {
+    let source = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.clone());
+    let has_successor =
+        |entry: &Entry| found.iter().any(|other| other.order > entry.order && source(other) == source(entry));
+    found.iter().copied().filter(|entry| !has_successor(entry)).collect()
+}
+
+/// How a manifest names a resource of another source without ambiguity.
+fn qualified(entry: &Entry) -> Option<String> {
+    let claim = entry.claim.as_deref()?;
+    Some(format!("`{}/{}`", printable(&claim.source), printable(&claim.name)))
+}
+
+/// An edge that requires modules of its routes.
+fn requiring(edge: &HttpsEdge, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
+    let host = AnyResource::with_modules(&HttpsEdgeRoute::default(), modules);
+    let required_modules = host.as_any().downcast_ref::<HttpsEdgeRoute>().cloned().map(Arc::new);
+    Arc::new(HttpsEdge { required_modules, ..edge.clone() })
+}
+
+/// A route with the required modules that it does not have.
+fn with_required(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+    let slots = required.slots().iter().filter(|slot| spec.module(slot).is_none());
+    let added: Vec<(&'static Slot, Option<SharedModule>)> =
+        slots.filter_map(|slot| Some((slot, Some(required.shared_module(slot)?)))).collect();
+    if added.is_empty() { spec } else { spec.with_modules(&added) }
+}
+
+/// A spec with these identifiers as the targets of its references, in their order.
+fn referencing(spec: &dyn AnyResource, targets: &[Id]) -> Arc<dyn AnyResource> {
+    let mut targets = targets;
+    let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+    for slot in spec.kind().info().slots {
+        let Some(module) = spec.module(slot) else { continue };
+        let mut count = 0;
+        module.references(&mut |_| count += 1);
+        if let Some((own, others)) = targets.split_at_checked(count).filter(|_| count > 0) {
+            resolved.push((slot, Some(module.with_references(own))));
+            targets = others;
+        }
+    }
+    spec.with_modules(&resolved)
+}

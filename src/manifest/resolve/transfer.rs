@@ -1,0 +1,381 @@
+//! Resources that move between sources: what `transfer_from` and `transfer_to` mean in the present state (D104).
+
+use std::collections::BTreeMap;
+
+use crate::{
+    manifest::load::{declaration::Declaration, document::Metadata},
+    model::{
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Severity},
+            fault::{Fault, Path},
+        },
+        key::Key,
+        operation::Claim,
+        snapshot::Entry,
+    },
+    syntax::text::{has_token, printable},
+};
+
+/// The most resources that a warning names.
+const MOST_NAMED: usize = 10;
+const FROM: &str = "transfer_from";
+const TO: &str = "transfer_to";
+
+/// The sources that a manifest names for a transfer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TransferMarkers {
+    /// The source that the resource is taken from.
+    pub from: Option<String>,
+    /// The source that may take the resource over.
+    pub to: Option<String>,
+}
+
+/// What the store has of a declared resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum StoredClaim<'c> {
+    /// Nothing.
+    Missing {
+        /// Whether the resource is declared inside of one that waits.
+        parent_waits: bool,
+    },
+    /// The resource, with the claim of a source or without one.
+    Present(Option<&'c Claim>),
+}
+
+/// Whose turn it is with a declared resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing<'c> {
+    /// The manifest is applied: nobody else owns the resource, or its owner has offered it.
+    Applied,
+    /// Another source owns the resource, and the manifests say nothing about a transfer.
+    Conflict(&'c Claim),
+    /// The owner has not offered the resource yet, or that of the parent that contains it.
+    Waiting(Option<&'c Claim>),
+    /// Another source has the resource, or will create it.
+    HandedOver(Option<&'c Claim>),
+    /// A rollback gave the resource, or the one that contains it, back to the source that had it before. The manifests may
+    /// still be those that the rollback undid.
+    Returned(&'c Claim),
+}
+
+impl TransferMarkers {
+    /// The markers of a manifest, unless they are an error.
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata).is_empty() {
+            return Self::default();
+        }
+        Self { from: metadata.transfer_from.clone(), to: metadata.transfer_to.clone() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    /// Whether a resource of another source is the one that a manifest of `source` declares: it is taken over, has been
+    /// handed over, or was transferred by command.
+    pub(super) fn concern(&self, claim: &Claim, source: &str) -> bool {
+        let names = |marker: &Option<String>| marker.as_deref() == Some(claim.source.as_str());
+        claim.source != source
+            && (names(&self.from) || names(&self.to) || claim.transferred_from.as_deref() == Some(source))
+    }
+
+    /// The source that may take the resource over from `source`.
+    pub(super) fn receiver(&self, source: &str) -> Option<&str> {
+        self.to.as_deref().filter(|to| *to != source)
+    }
+
+    /// Finds whose turn it is.
+    pub(super) fn standing<'c>(&self, source: &str, stored: StoredClaim<'c>) -> Standing<'c> {
+        let claim = match stored {
+            StoredClaim::Present(Some(claim)) if claim.source != source => claim,
+            // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
+            StoredClaim::Missing { .. } if self.receiver(source).is_some() => return Standing::HandedOver(None),
+            StoredClaim::Missing { parent_waits: true } => return Standing::Waiting(None),
+            StoredClaim::Missing { .. } | StoredClaim::Present(_) => return Standing::Applied,
+        };
+        if self.from.as_deref() == Some(claim.source.as_str()) {
+            return match claim.transfer_to.as_deref() == Some(source) {
+                true => Standing::Applied,
+                false if claim.is_returned_by(source) => Standing::Returned(claim),
+                false => Standing::Waiting(Some(claim)),
+            };
+        }
+        // The receiver may have passed it on.
+        if self.receiver(source).is_some() {
+            return Standing::HandedOver(Some(claim));
+        }
+        if claim.is_returned_by(source) { Standing::Returned(claim) } else { Standing::Conflict(claim) }
+    }
+
+    /// Returns the error of a manifest that names its own source. Without a store, the source is not known.
+    pub(super) fn own_source(&self, source: &str) -> Option<Fault> {
+        let own = |(field, name): (&'static str, &Option<String>)| (name.as_deref() == Some(source)).then_some(field);
+        let field = [(FROM, &self.from), (TO, &self.to)].into_iter().find_map(own)?;
+        let message = format!("`{field}` names the source itself, `{}`", printable(source));
+        let fault = Fault::new(Code::NotAllowed, message).at(path(field));
+        Some(fault.help(format!("name the other source, remove `{field}`, or correct `--source`")))
+    }
+}
+
+impl Standing<'_> {
+    /// The warning about a manifest that is not applied.
+    pub(super) fn warning(self, declaration: &Declaration, source: &str) -> Option<Diagnostic> {
+        let (kind, name) = (declaration.kind, printable(&declaration.name));
+        let (from, to) = (declaration.transfer.from.as_deref(), declaration.transfer.receiver(source));
+        let (field, message, help) = match self {
+            Standing::Applied | Standing::Conflict(_) => return None,
+            Standing::Returned(claim) => {
+                let owner = printable(&claim.source);
+                let message = format!("{kind} `{name}` is not applied: a rollback returned it to source `{owner}`");
+                let fault = Fault::new(Code::RolledBack, message).at(path("name"));
+                let fault = fault.help(format!("remove it from this source, or {}", move_again("it", claim, source)));
+                return Some(declaration.head().warning(fault));
+            }
+            Standing::Waiting(claim) => {
+                let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
+                let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not handed it over");
+                let help = format!("set `{TO}: {}` in its manifest in source `{owner}`", printable(source));
+                (FROM, message, help)
+            }
+            Standing::HandedOver(Some(claim)) => {
+                let message = format!("{kind} `{name}` is not applied: source `{}` owns it", printable(&claim.source));
+                (TO, message, "remove it from this source: the transfer is complete".to_owned())
+            }
+            Standing::HandedOver(None) => {
+                let to = printable(to.unwrap_or_default());
+                let message =
+                    format!("{kind} `{name}` is not applied: it does not exist, and is left to source `{to}`");
+                (TO, message, format!("remove it from this source, or remove `{TO}` so that this source creates it"))
+            }
+        };
+        let fault = Fault::new(Code::TransferPending, message).at(path(field)).help(help);
+        Some(declaration.head().warning(fault))
+    }
+
+    /// The error of a manifest whose resource another source owns.
+    pub(super) fn conflict(self, declaration: &Declaration, key: &Key, source: &str) -> Option<Diagnostic> {
+        let Standing::Conflict(claim) = self else { return None };
+        let (owner, name) = (printable(&claim.source), printable(&claim.name));
+        let fault =
+            Fault::new(Code::OwnerConflict, format!("{key} is owned by source `{owner}` under the name `{name}`"));
+        let fault = fault.help(match claim.transferred_from.as_deref() == Some(source) {
+            true => format!("remove it from this source: it was transferred to source `{}`", claim.source),
+            false => format!(
+                "remove it from one of the two sources, or run with `--source {}` if these are its manifests",
+                claim.source
+            ),
+        });
+        Some(match declaration.is_inside_of_parent() {
+            true => declaration.origin.diagnostic(fault),
+            false => {
+                let field = if declaration.id.is_some() { "id" } else { "name" };
+                declaration.head().diagnostic(fault.at(path(field)))
+            }
+        })
+    }
+}
+
+/// The claim of a source on a resource that it declares. `held` is the claim on the resource in the store, or on the one
+/// that is replaced.
+pub(super) fn claim(
+    declaration: &Declaration,
+    source: &str,
+    held: Option<&Claim>,
+    renamed_from: Option<String>,
+) -> Claim {
+    let name: &str = &declaration.name;
+    // What the source before this one calls it.
+    let (transferred_from, known_as) = match held {
+        Some(held) if held.source == source => {
+            (held.transferred_from.clone(), held.transferred_as.as_deref().unwrap_or(&held.name))
+        }
+        Some(held) => (Some(held.source.clone()), held.name.as_str()),
+        None => (None, name),
+    };
+    let transferred_as = (transferred_from.is_some() && known_as != name).then(|| known_as.to_owned());
+    Claim {
+        source: source.to_owned(),
+        name: name.to_owned(),
+        prevent_destroy: declaration.prevent_destroy,
+        renamed_from,
+        transfer_to: declaration.transfer.receiver(source).map(str::to_owned),
+        transferred_from,
+        transferred_as,
+        returned: false,
+    }
+}
+
+/// The metadata of what is declared inside a manifest: it moves together with what contains it.
+pub(crate) fn inherited(metadata: &Metadata) -> Metadata {
+    let (transfer_from, transfer_to) = (metadata.transfer_from.clone(), metadata.transfer_to.clone());
+    Metadata { transfer_from, transfer_to, ..Metadata::default() }
+}
+
+/// The markers of a manifest, by their fields.
+fn given(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)> {
+    let markers = [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)];
+    markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
+}
+
+/// Checks the markers of a module set, which cannot have any.
+pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
+    let faults = given(metadata).map(|(field, _)| {
+        let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
+        fault.at(path(field)).help("copy the set to the manifests of the other source")
+    });
+    faults.collect()
+}
+
+/// Checks the markers of a resource.
+pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (field, name) in given(metadata) {
+        if has_token(name) {
+            let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
+            faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
+        } else if name.trim().is_empty() || name.len() > 255 || name.contains(char::is_control) {
+            let fault = Fault::new(Code::InvalidFormat, format!("`{field}` must be the name of a source"));
+            faults.push(fault.at(path(field)).help("use 1 to 255 bytes without control characters"));
+        }
+    }
+    if metadata.transfer_from.is_some() && metadata.transfer_from == metadata.transfer_to {
+        let fault = Fault::new(Code::NotAllowed, format!("`{FROM}` and `{TO}` name the same source"));
+        faults.push(fault.at(path(TO)).help("keep the one that is still to be done"));
+    }
+    faults
+}
+
+/// How a resource that a rollback returned moves again.
+fn move_again(what: &str, claim: &Claim, to: &str) -> String {
+    format!("move {what} again with `edgewright transfer --from {} --to {}`", printable(&claim.source), printable(to))
+}
+
+/// The warnings about resources of a source that are promised to a source and not declared: they are not deleted. `is_had`
+/// says whether a source has another resource of the name.
+pub(super) fn kept<'e>(
+    promised: impl Iterator<Item = &'e Entry>,
+    is_had: impl Fn(&Entry, &Claim, &str) -> bool,
+) -> Vec<Diagnostic> {
+    let mut by_receiver: BTreeMap<(Option<&str>, bool), Vec<String>> = BTreeMap::new();
+    let mut returned: BTreeMap<&str, (&Claim, Vec<String>)> = BTreeMap::new();
+    for entry in promised {
+        let Some(claim) = &entry.claim else { continue };
+        let name = format!("{} (`{}`)", entry.key, printable(&claim.name));
+        match claim.returned_from() {
+            Some(from) => returned.entry(from).or_insert_with(|| (claim, Vec::new())).1.push(name),
+            None => {
+                let to = claim.receiver();
+                let is_had = to.is_some_and(|to| is_had(entry, claim, to));
+                by_receiver.entry((to, is_had)).or_default().push(name);
+            }
+        }
+    }
+    let brought_back = returned.into_iter().map(|(from, (claim, names))| {
+        let message = format!(
+            "kept until a manifest of this source declares them, because a rollback returned them from source `{}`: {}",
+            printable(from),
+            listed(&names)
+        );
+        let help = format!(
+            "declare them in source `{}`, or {}; to delete them, declare them once, and remove the manifests afterwards",
+            printable(&claim.source),
+            move_again("them", claim, from)
+        );
+        let error = Diagnostic::error(Code::RolledBack, message).help(help);
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    let warnings = by_receiver.into_iter().map(|((to, is_had), names)| {
+        let why = match to {
+            Some(to) if is_had => {
+                format!("although source `{}` does not take over: it has its own of that name", printable(to))
+            }
+            Some(to) => format!("until source `{}` takes over", printable(to)),
+            None => "until a manifest of this source declares them, after their transfer".to_owned(),
+        };
+        let message = format!("kept {why}: {}", listed(&names));
+        let instead = if is_had { "" } else { " instead" };
+        let help = format!("to delete{instead}, declare without `{TO}` once, and remove the manifest afterwards");
+        let error = Diagnostic::error(Code::TransferPending, message).help(help);
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    brought_back.chain(warnings).collect()
+}
+
+fn listed(names: &[String]) -> String {
+    let named: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &more
+}
+
+fn path(field: &'static str) -> Path {
+    Path::root().join("metadata").join(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn markers(from: Option<&str>, to: Option<&str>) -> TransferMarkers {
+        TransferMarkers { from: from.map(str::to_owned), to: to.map(str::to_owned) }
+    }
+
+    fn claim(source: &str, to: Option<&str>) -> Claim {
+        Claim { source: source.into(), name: "shop".into(), transfer_to: to.map(str::to_owned), ..Claim::default() }
+    }
+
+    #[test]
+    fn a_resource_changes_hands_only_with_the_consent_of_both() {
+        let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
+        let taking = markers(Some("a"), None);
+        let standing = |claim| taking.standing("b", StoredClaim::Present(Some(claim)));
+        assert_eq!(standing(&offered), Standing::Applied);
+        assert_eq!(standing(&held), Standing::Waiting(Some(&held)));
+        assert_eq!(standing(&elsewhere), Standing::Waiting(Some(&elsewhere)));
+        let silent = TransferMarkers::default();
+        assert_eq!(silent.standing("b", StoredClaim::Present(Some(&offered))), Standing::Conflict(&offered));
+        let other = claim("d", Some("b"));
+        assert_eq!(standing(&other), Standing::Conflict(&other), "offered by somebody else");
+    }
+
+    #[test]
+    fn who_hands_over_neither_creates_nor_fights() {
+        let giving = markers(None, Some("b"));
+        let (own, taken, passed) = (claim("a", Some("b")), claim("b", None), claim("c", None));
+        let held = |claim| StoredClaim::Present(Some(claim));
+        assert_eq!(giving.standing("a", held(&own)), Standing::Applied);
+        assert_eq!(giving.standing("a", held(&taken)), Standing::HandedOver(Some(&taken)));
+        assert_eq!(giving.standing("a", held(&passed)), Standing::HandedOver(Some(&passed)));
+        assert_eq!(giving.standing("a", StoredClaim::Missing { parent_waits: false }), Standing::HandedOver(None));
+        // One that is passed on: taken first, and offered at once.
+        let both = markers(Some("a"), Some("c"));
+        assert_eq!(both.standing("b", held(&own)), Standing::Applied);
+        assert_eq!(both.standing("b", held(&passed)), Standing::HandedOver(Some(&passed)));
+    }
+
+    #[test]
+    fn what_is_inside_of_a_waiting_resource_waits() {
+        let taking = markers(Some("a"), None);
+        let missing = |parent_waits| taking.standing("b", StoredClaim::Missing { parent_waits });
+        assert_eq!((missing(true), missing(false)), (Standing::Waiting(None), Standing::Applied));
+    }
+
+    #[test]
+    fn markers_name_another_source() {
+        assert!(markers(Some("a"), None).own_source("b").is_none());
+        let fault = markers(None, Some("a")).own_source("a");
+        assert_eq!(fault.map(|fault| fault.message), Some("`transfer_to` names the source itself, `a`".into()));
+        let metadata = |from: Option<&str>, to: Option<&str>| Metadata {
+            transfer_from: from.map(str::to_owned),
+            transfer_to: to.map(str::to_owned),
+            ..Metadata::default()
+        };
+        let codes = |faults: Vec<Fault>| faults.iter().map(|fault| fault.code).collect::<Vec<Code>>();
+        assert!(faults(&metadata(Some("a"), Some("b"))).is_empty());
+        assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
+        let unfit = faults(&metadata(Some(" "), Some("a\nb")));
+        assert_eq!(codes(unfit), [Code::InvalidFormat, Code::InvalidFormat]);
+        assert_eq!(codes(faults_of_set(&metadata(Some("a"), None))), [Code::NotAllowed]);
+    }
+}

@@ -1,0 +1,465 @@
+//! Manifests in a commit of a Git repository, read without a work tree and without running Git.
+
+use std::{
+    cell::Cell,
+    fmt,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use git2::{ObjectType, Oid, Repository};
+
+use super::{
+    provenance,
+    ref_suggestions::existing,
+    repository::{commit, discover, root_of, whole},
+};
+use crate::{
+    manifest::{
+        resolve::origin::ManifestFile,
+        tree::{
+            MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree, TreeFiles,
+            ignored::{IGNORE_FILE, IgnoreRules},
+            is_hidden, is_manifest, manifest_file, no_manifest, outside, outside_manifest, outside_of, parent_of,
+            plain, too_large, too_many, unreadable, value_of,
+        },
+    },
+    model::{
+        diagnostics::{diagnostic::Diagnostic, fault::Fault},
+        operation::CommitAuthor,
+    },
+};
+
+/// The most files and folders that are looked at.
+const MOST_ENTRIES: usize = 500_000;
+/// The most folders in each other.
+pub(super) const MOST_DEPTH: usize = 100;
+/// A path with more links than this is treated as a loop.
+const MOST_LINKS: usize = 16;
+/// The mode of a symbolic link.
+const LINK: i32 = 0o120_000;
+/// The reason for a path that does not exist.
+const MISSING: &str = "no such file or folder";
+
+/// Files and folders of a commit.
+pub struct CommitTree {
+    repository: Mutex<Repository>,
+    /// The folder of the work tree.
+    root: PathBuf,
+    id: Oid,
+    /// The revision as given.
+    revision: String,
+    /// Each path as given, and relative to the repository.
+    paths: Vec<(PathBuf, PathBuf)>,
+    /// The repository, for errors: nothing if the paths tell which one it is.
+    repository_name: String,
+    /// Whether it is the older of two revisions.
+    is_older: bool,
+    /// Whether manifests and values may be read from files outside the paths (D28, D50).
+    pub allow_outside_files: bool,
+    /// The values of a followed source that the commit does not have.
+    values: Option<Arc<SourceValues>>,
+    /// Ends a listing early.
+    stop: StopCheck,
+}
+
+impl fmt::Debug for CommitTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CommitTree({} {})", self.revision, self.id)
+    }
+}
+
+impl CommitTree {
+    /// Paths inside a repository at a commit. Files have their names in the repository.
+    pub(super) fn at(
+        repository: Repository,
+        repository_name: String,
+        id: Oid,
+        revision: String,
+        inside: &[PathBuf],
+        stop: StopCheck,
+    ) -> Self {
+        let root = root_of(&repository);
+        let paths = inside.iter().map(|path| plain(path)).map(|path| (path.clone(), path)).collect();
+        let repository = Mutex::new(repository);
+        let (is_older, allow_outside_files, values) = (false, false, None);
+        Self { repository, root, id, revision, paths, repository_name, is_older, allow_outside_files, values, stop }
+    }
+
+    /// Opens the paths at a revision.
+    pub fn open(revision: &str, paths: &[PathBuf]) -> Result<Self, Diagnostic> {
+        let here = PathBuf::from(".");
+        let repository = discover(paths.first().unwrap_or(&here))?;
+        let id = commit(&repository, revision)?;
+        let root = root_of(&repository);
+        let inside = |path: &PathBuf| {
+            let whole = whole(path);
+            // Links can be followed only in the part of the path that still exists.
+            let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
+            let rest = whole.strip_prefix(there).unwrap_or(Path::new(""));
+            let real = there.canonicalize().unwrap_or_else(|_| there.to_owned());
+            let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+            match real.strip_prefix(&root) {
+                Ok(inside) => Ok((path.clone(), inside.to_owned())),
+                Err(_) => Err(unreadable(path.display(), "not in the same repository as the other paths")),
+            }
+        };
+        let paths = paths.iter().map(inside).collect::<Result<_, _>>()?;
+        let (name, revision, stop) = (String::new(), revision.to_owned(), StopCheck::default());
+        Ok(Self { paths, ..Self::at(repository, name, id, revision, &[], stop) })
+    }
+
+    /// The same for a followed source, with values that the commit does not have.
+    pub(super) fn with_values(self, values: Arc<SourceValues>) -> Self {
+        Self { values: Some(values), ..self }
+    }
+
+    /// The refusal of a value file.
+    fn outside(&self, name: &str) -> Fault {
+        self.values.as_ref().map_or_else(|| outside(name), |values| values.outside(name))
+    }
+
+    /// The same as the older of two revisions: file names start with the revision, to tell them from those of the other
+    /// one, and a path that is missing or has no manifests is empty, because it can be new in the other one.
+    #[must_use]
+    pub fn older(self) -> Self {
+        Self { is_older: true, ..self }
+    }
+
+    fn named(&self, path: &Path) -> String {
+        // The top folder of a repository.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        if self.is_older { format!("{}:{}", self.revision, path.display()) } else { path.display().to_string() }
+    }
+
+    /// Like [`Self::named`], with the repository, for errors that concern a whole path of the source.
+    fn placed(&self, path: &Path) -> String {
+        let named = self.named(path);
+        match self.repository_name.as_str() {
+            "" => named,
+            repository => format!("{named} of {repository} at `{}`", self.revision),
+        }
+    }
+
+    /// Calls `run` with the files of the commit.
+    fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
+        let tree = tree.map_err(|error| error.message().to_owned())?;
+        run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0), stop: &self.stop })
+    }
+}
+
+impl Tree for CommitTree {
+    fn manifests(&self) -> TreeFiles {
+        let (mut files, mut diagnostics) = (Vec::new(), Vec::new());
+        for (shown, inside) in &self.paths {
+            let walked = self.with(|tree| {
+                let entry = match tree.find(inside) {
+                    Ok(entry) => entry,
+                    Err(reason) if reason == MISSING && self.is_older => return Ok(Walk::default()),
+                    Err(reason) if reason == MISSING => return Err(reason + &tree.instead_of(inside)),
+                    Err(reason) => return Err(reason),
+                };
+                let folder = entry.kind == ObjectType::Tree;
+                let root = if folder { entry.path.clone() } else { tree.find(&parent_of(inside))?.path };
+                let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
+                if folder {
+                    walk.open.push(entry.path.clone());
+                    (walk.top, walk.ignored) = (shown.clone(), tree.ignored(&entry, &walk)?);
+                    tree.walk(&entry, shown, &mut walk)?;
+                } else if walk.allows(&entry) {
+                    walk.found.push((shown.clone(), entry.path.clone(), tree.read(&entry)?));
+                } else {
+                    walk.outside.push(shown.clone());
+                }
+                Ok(walk)
+            });
+            let Walk { root, found, outside, .. } = match walked {
+                Ok(walk) => walk,
+                Err(reason) => {
+                    diagnostics.push(unreadable(self.placed(shown), reason));
+                    continue;
+                }
+            };
+            if found.is_empty() && outside.is_empty() && !self.is_older {
+                diagnostics.push(no_manifest(self.placed(shown)));
+            }
+            diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
+            for (shown, real, bytes) in found {
+                let name = self.named(&shown);
+                files.extend(manifest_file(name, bytes, parent_of(&real), root.clone(), &mut diagnostics));
+            }
+        }
+        (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        Some(self.id.to_string())
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = repository.find_commit(self.id).ok()?;
+        Some(provenance::author(&commit))
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let commit = repository.find_commit(self.id).ok()?;
+        provenance::first_line(commit.message_bytes())
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        let path = plain(&manifest.folder.join(name));
+        let root = plain(&manifest.root);
+        if Path::new(name).is_absolute() || (!self.allow_outside_files && !path.starts_with(&root)) {
+            return Err(self.outside(name));
+        }
+        let found = self.with(|tree| {
+            let entry = tree.find(&path)?;
+            let bytes = tree.read(&entry)?;
+            Ok((entry.path, bytes))
+        });
+        match (found, &self.values) {
+            (Ok((real, _)), _) if !self.allow_outside_files && !real.starts_with(&root) => Err(self.outside(name)),
+            (Ok((_, bytes)), _) => value_of(name, &path, Ok(bytes)),
+            (Err(reason), Some(values)) if reason == MISSING => values.read(name),
+            (Err(reason), _) => value_of(name, &path, Err(format!("{reason} in {}", self.revision))),
+        }
+    }
+
+    fn identity(&self, name: &str) -> PathBuf {
+        let label = format!("{}:", self.revision);
+        let name = if self.is_older { name.strip_prefix(label.as_str()).unwrap_or(name) } else { name };
+        let path = Path::new(name);
+        // The work tree can have other links than the commit, so the path is not looked up there.
+        let below = self.paths.iter().find_map(|(shown, inside)| Some(inside.join(path.strip_prefix(shown).ok()?)));
+        let inside = plain(below.as_deref().unwrap_or(path));
+        self.with(|tree| Ok(tree.find(&inside)?.path)).unwrap_or(inside)
+    }
+
+    /// Paths are relative to the top of the repository, wherever edgewright runs.
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        outside_of(&self.root.join(&manifest.root), self.root.join(&manifest.folder).join(file))
+    }
+}
+
+/// The state of a walk below a path.
+#[derive(Default)]
+struct Walk {
+    /// The given folder, or the folder of the given file.
+    root: PathBuf,
+    anywhere: bool,
+    /// The path to show of the given folder.
+    top: PathBuf,
+    /// What of the folder is left out.
+    ignored: IgnoreRules,
+    /// The folders on the current path, to detect links that loop.
+    open: Vec<PathBuf>,
+    /// Each manifest's path to show, resolved path and bytes.
+    found: Vec<(PathBuf, PathBuf, Vec<u8>)>,
+    /// The paths to show of links that lead outside the root (D50).
+    outside: Vec<PathBuf>,
+}
+
+impl Walk {
+    fn allows(&self, entry: &GitTreeEntry) -> bool {
+        self.anywhere || entry.path.starts_with(&self.root)
+    }
+
+    /// Whether a path to show is left out.
+    fn leaves_out(&self, shown: &Path, kind: ObjectType) -> bool {
+        let inside = shown.strip_prefix(&self.top).unwrap_or(shown);
+        self.ignored.leaves_out(inside, kind == ObjectType::Tree)
+    }
+}
+
+/// The files of a commit.
+struct Files<'r> {
+    repository: &'r Repository,
+    tree: git2::Tree<'r>,
+    /// The total size of the manifests found.
+    total: Cell<u64>,
+    /// The number of entries seen: a few trees that contain each other many times stand for any number of paths.
+    seen: Cell<usize>,
+    stop: &'r StopCheck,
+}
+
+/// An entry of a commit with its resolved path.
+struct GitTreeEntry {
+    path: PathBuf,
+    id: Oid,
+    kind: ObjectType,
+}
+
+impl Files<'_> {
+    /// Resolves a path through links.
+    fn find(&self, path: &Path) -> Result<GitTreeEntry, String> {
+        let mut path = plain(path);
+        for _ in 0..=MOST_LINKS {
+            match self.step(&path)? {
+                Lookup::There(entry) => return Ok(entry),
+                Lookup::Link(target) => path = target,
+            }
+        }
+        Err("symbolic links form a loop".into())
+    }
+
+    /// Resolves a path up to its end or its first link.
+    fn step(&self, path: &Path) -> Result<Lookup, String> {
+        let mut here = GitTreeEntry { path: PathBuf::new(), id: self.tree.id(), kind: ObjectType::Tree };
+        let mut parts = path.components().filter(|part| !matches!(part, Component::CurDir));
+        while let Some(part) = parts.next() {
+            let missing = || MISSING.to_owned();
+            let folder = self.repository.find_tree(here.id).map_err(|error| match here.kind {
+                // It is in the commit, but not in this clone.
+                ObjectType::Tree => error.message().to_owned(),
+                _ => missing(),
+            })?;
+            let name = part.as_os_str().to_str().ok_or_else(missing)?;
+            let entry = folder.get_name(name).ok_or_else(missing)?;
+            let place = here.path.join(name);
+            if entry.filemode() == LINK {
+                let target = self.blob(entry.id())?;
+                let target = String::from_utf8(target).map_err(|_| missing())?;
+                let mut leads = plain(&here.path.join(target));
+                leads.extend(parts);
+                if leads.is_absolute() || leads.starts_with("..") {
+                    return Err("a link leads outside the repository".into());
+                }
+                return Ok(Lookup::Link(plain(&leads)));
+            }
+            here = GitTreeEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
+        }
+        Ok(Lookup::There(here))
+    }
+
+    /// Lists what the last existing folder of a path has.
+    fn instead_of(&self, path: &Path) -> String {
+        let path = plain(path);
+        let found = path.ancestors().skip(1).find_map(|folder| {
+            let tree = self.repository.find_tree(self.find(folder).ok()?.id).ok()?;
+            let wanted = path.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
+            let names = tree.iter().filter_map(|item| item.name().ok().map(str::to_owned));
+            let names: Vec<String> = names.filter(|name| !is_hidden(name)).collect();
+            let holder = match folder.as_os_str().is_empty() {
+                true => "the top folder".to_owned(),
+                false => format!("`{}`", folder.display()),
+            };
+            Some(existing(&holder, wanted, names.iter().map(String::as_str)))
+        });
+        found.unwrap_or_default()
+    }
+
+    fn blob(&self, id: Oid) -> Result<Vec<u8>, String> {
+        let (size, _) =
+            self.repository.odb().and_then(|odb| odb.read_header(id)).map_err(|it| it.message().to_owned())?;
+        if size as u64 > MOST_MANIFEST_BYTES {
+            return Err(too_large().to_string());
+        }
+        self.repository.find_blob(id).map(|blob| blob.content().to_vec()).map_err(|error| error.message().to_owned())
+    }
+
+    fn read(&self, entry: &GitTreeEntry) -> Result<Vec<u8>, String> {
+        match entry.kind {
+            ObjectType::Blob => self.blob(entry.id),
+            _ => Err("not a file".into()),
+        }
+    }
+
+    /// What the file in a folder leaves out, if there is one.
+    fn ignored(&self, folder: &GitTreeEntry, walk: &Walk) -> Result<IgnoreRules, String> {
+        let path = folder.path.join(IGNORE_FILE);
+        let name = path.display().to_string();
+        let entry = match self.find(&path) {
+            Ok(entry) => entry,
+            Err(reason) if reason == MISSING => return Ok(IgnoreRules::default()),
+            Err(reason) => return Err(format!("{name}: {reason}")),
+        };
+        if !walk.allows(&entry) {
+            return Err(format!("{name}: a link leads outside the folder"));
+        }
+        let bytes = self.read(&entry).map_err(|reason| format!("{name}: {reason}"))?;
+        IgnoreRules::read(&name, bytes).map_err(|unusable| format!("{name}: {}", unusable.message))
+    }
+
+    /// Collects the manifests below a folder.
+    fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
+        let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
+        for item in &tree {
+            if self.stop.stops() {
+                return Err("interrupted".into());
+            }
+            let Ok(name) = item.name() else {
+                let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
+                let folder = item.kind() == Some(ObjectType::Tree);
+                // A link may lead to a folder.
+                let matters = folder || item.filemode() == LINK || is_manifest(&name);
+                if !is_hidden(&name) && matters {
+                    let what = if folder { "folder" } else { "file" };
+                    return Err(format!("{}: {what} name is not UTF-8", shown.join(name).display()));
+                }
+                continue;
+            };
+            if is_hidden(name) {
+                continue;
+            }
+            self.seen.set(self.seen.get() + 1);
+            if self.seen.get() > MOST_ENTRIES {
+                return Err(format!("{}: more than {MOST_ENTRIES} files and folders", folder.path.display()));
+            }
+            let shown = shown.join(name);
+            let about = |reason: String| format!("{}: {reason}", shown.display());
+            let entry = match item.filemode() == LINK {
+                true => self.find(&folder.path.join(name)).map_err(about)?,
+                false => GitTreeEntry {
+                    path: folder.path.join(name),
+                    id: item.id(),
+                    kind: item.kind().unwrap_or(ObjectType::Any),
+                },
+            };
+            match entry.kind {
+                kind if walk.leaves_out(&shown, kind) => {}
+                ObjectType::Tree if !walk.allows(&entry) => walk.outside.push(shown),
+                ObjectType::Blob if !walk.allows(&entry) && is_manifest(name) => walk.outside.push(shown),
+                // Any other file outside matters only if a manifest references it.
+                ObjectType::Blob if !walk.allows(&entry) => {}
+                ObjectType::Tree if is_manifest(name) => {
+                    return Err(about("has a manifest extension but is not a regular file".into()));
+                }
+                ObjectType::Tree if walk.open.contains(&entry.path) => {
+                    return Err(about("links to a parent folder".into()));
+                }
+                ObjectType::Tree if walk.open.len() >= MOST_DEPTH => {
+                    return Err(about(format!("more than {MOST_DEPTH} folders deep")));
+                }
+                // Skipping it would delete the resources of its manifests.
+                ObjectType::Commit => {
+                    return Err(about("is a submodule, which is not read; add its files to the repository".into()));
+                }
+                ObjectType::Tree => {
+                    walk.open.push(entry.path.clone());
+                    self.walk(&entry, &shown, walk)?;
+                    walk.open.pop();
+                }
+                ObjectType::Blob if is_manifest(name) => {
+                    let bytes = self.blob(entry.id).map_err(about)?;
+                    self.total.set(self.total.get() + bytes.len() as u64);
+                    walk.found.push((shown, entry.path, bytes));
+                    if walk.found.len() > MOST_FILES || self.total.get() > MOST_TOTAL_BYTES {
+                        return Err(too_many(folder.path.display()).message);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Lookup {
+    There(GitTreeEntry),
+    /// The path with the link replaced by its target.
+    Link(PathBuf),
+}

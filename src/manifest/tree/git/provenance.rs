@@ -1,0 +1,265 @@
+//! The Git commit of the files read from the disk, and whether the commit contains them unchanged (D29).
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
+
+use super::repository::discover;
+use crate::{
+    manifest::tree::file_stamp::{FileStamp, NotedFile},
+    model::operation::CommitAuthor,
+};
+
+/// The most characters of an author's name and email address.
+const MOST_CHARS: usize = 255;
+/// The most characters of a commit's message.
+const MOST_MESSAGE_CHARS: usize = 120;
+
+/// The files that were read since the manifests were last listed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reads(Arc<Mutex<Log>>);
+
+#[derive(Debug, Default)]
+struct Log {
+    /// The commit that was checked out before the first file was read.
+    head: Option<Oid>,
+    /// Each reading of a file. This is a list, because it is made in each sync: only the last reading of a path counts.
+    files: Vec<NotedRead>,
+}
+
+/// A reading of a file.
+#[derive(Debug)]
+pub(crate) struct NotedRead {
+    /// The path that it was read by: what that leads to can be replaced.
+    pub path: Arc<OsStr>,
+    /// The resolved path.
+    pub real: Arc<OsStr>,
+    pub stamp: Stamp,
+}
+
+/// Shows whether a file was written since it was read.
+pub(super) type Stamp = Option<FileStamp>;
+
+impl Reads {
+    /// Clears the record of earlier reads.
+    pub(crate) fn begin(&self, paths: &[PathBuf]) {
+        let head = Checkout::of(paths).map(|checkout| checkout.head);
+        *self.log() = Log { head, ..Log::default() };
+    }
+
+    /// Records a reading.
+    pub(crate) fn note(&self, read: NotedRead) {
+        self.log().files.push(read);
+    }
+
+    /// The files by the paths that they were read by, sorted.
+    pub(crate) fn files(&self) -> Vec<NotedFile> {
+        let log = self.log();
+        let noted = |read: &NotedRead| read.stamp.map(|stamp| NotedFile { path: Arc::clone(&read.path), stamp });
+        let mut files: Vec<NotedFile> = log.files.iter().rev().filter_map(noted).collect();
+        // The last reading of a path comes first, and a sort keeps that.
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files.dedup_by(|one, other| one.path == other.path);
+        files
+    }
+
+    /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
+    /// uncommitted changes, or a file was read that the commit does not have.
+    pub(crate) fn commit(&self, paths: &[PathBuf]) -> Option<String> {
+        let checkout = Checkout::of(paths)?;
+        let log = self.log();
+        // Another commit was checked out meanwhile, so the files may come from either.
+        let moved = log.head.is_some_and(|head| head != checkout.head);
+        let has_all = || {
+            let last: BTreeMap<&OsStr, Stamp> = log.files.iter().map(|read| (&*read.real, read.stamp)).collect();
+            last.into_iter().all(|(file, stamp)| checkout.has(Path::new(file), stamp))
+        };
+        let dirty = checkout.is_dirty()? || moved || !has_all();
+        Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the author of the checked-out commit of paths.
+pub(crate) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
+    let checkout = Checkout::of(paths)?;
+    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    Some(author(&commit))
+}
+
+/// Returns the first line of the message of the checked-out commit of paths.
+pub(crate) fn message_of(paths: &[PathBuf]) -> Option<String> {
+    let checkout = Checkout::of(paths)?;
+    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
+    first_line(commit.message_bytes())
+}
+
+/// Returns the first line of a commit's message without control characters, or the beginning of a long one.
+pub(super) fn first_line(message: &[u8]) -> Option<String> {
+    let message = String::from_utf8_lossy(message);
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut text: String = line.chars().filter(|c| !c.is_control()).take(MOST_MESSAGE_CHARS + 1).collect();
+    if let Some((end, _)) = text.char_indices().nth(MOST_MESSAGE_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Returns the author of a commit, as recorded in it.
+pub(super) fn author(commit: &git2::Commit<'_>) -> CommitAuthor {
+    let author = commit.author();
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>()
+    };
+    CommitAuthor { name: text(author.name_bytes()), email: text(author.email_bytes()) }
+}
+
+/// The repositories of paths, all at one commit.
+struct Checkout {
+    head: Oid,
+    trees: Vec<WorkTree>,
+}
+
+/// A work tree, and the given paths in it.
+struct WorkTree {
+    repository: Repository,
+    /// The resolved path of the work tree.
+    root: PathBuf,
+    paths: Vec<PathBuf>,
+}
+
+impl Checkout {
+    /// Returns `None` if a path is outside Git, or the paths are at different commits.
+    fn of(paths: &[PathBuf]) -> Option<Self> {
+        let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
+        for path in paths {
+            // A link can lead into another repository, whose commit counts.
+            let path = path.canonicalize().ok()?;
+            if !may_be_in_git(&path) {
+                return None;
+            }
+            let repository = discover(&path).ok()?;
+            let at = repository.path().to_owned();
+            repositories.entry(at).or_insert_with(|| (repository, Vec::new())).1.push(path);
+        }
+        let mut head: Option<Oid> = None;
+        let mut trees = Vec::new();
+        for (repository, paths) in repositories.into_values() {
+            let own = repository.head().ok()?.peel_to_commit().ok()?.id();
+            if head.is_some_and(|other| other != own) {
+                return None;
+            }
+            head = Some(own);
+            let root = repository.workdir()?.canonicalize().ok()?;
+            trees.push(WorkTree { repository, root, paths });
+        }
+        Some(Self { head: head?, trees })
+    }
+
+    /// Whether the paths have uncommitted changes; none if a path is outside its repository.
+    fn is_dirty(&self) -> Option<bool> {
+        let mut dirty = false;
+        for tree in &self.trees {
+            dirty = dirty || tree.is_dirty()?;
+        }
+        Some(dirty)
+    }
+
+    /// Whether the commit contains a file as it was read.
+    fn has(&self, file: &Path, read: Stamp) -> bool {
+        read.is_some() && read == FileStamp::at(file) && self.trees.iter().any(|tree| tree.has(file))
+    }
+}
+
+impl WorkTree {
+    /// Whether the paths have uncommitted changes. Only the paths are compared.
+    fn is_dirty(&self) -> Option<bool> {
+        let inside = self.paths.iter().map(|path| path.strip_prefix(&self.root).ok()).collect::<Option<Vec<_>>>()?;
+        let mut options = StatusOptions::new();
+        options.include_untracked(true).include_ignored(false).exclude_submodules(true).disable_pathspec_match(true);
+        // Without a path filter the whole repository is compared, which is right only for its top folder.
+        if !inside.iter().any(|path| path.as_os_str().is_empty()) {
+            for path in inside {
+                options.pathspec(path);
+            }
+        }
+        // If the status cannot be read, assume changes.
+        Some(!self.repository.statuses(Some(&mut options)).is_ok_and(|statuses| statuses.is_empty()))
+    }
+
+    /// Whether the checked-out commit contains a file. The status omits ignored files, and files marked as assumed
+    /// unchanged or skipped.
+    fn has(&self, file: &Path) -> bool {
+        let Ok(inside) = file.strip_prefix(&self.root) else { return false };
+        if inside.as_os_str().is_empty() {
+            return false;
+        }
+        // The repository reads its index once.
+        match self.repository.index().ok().and_then(|index| index.get_path(inside, 0)) {
+            None => false,
+            Some(entry) if is_unchecked(&entry) => false,
+            // The status of the paths covers it.
+            Some(_) if self.paths.iter().any(|path| file.starts_with(path)) => true,
+            Some(_) => self.repository.status_file(inside).is_ok_and(|status| status == Status::CURRENT),
+        }
+    }
+}
+
+/// Whether one of the folders of a resolved path may be a work tree or a bare repository. If none is, the library is not
+/// started, which reads the certificate authorities of the system first.
+fn may_be_in_git(path: &Path) -> bool {
+    let is_missing = |path: PathBuf| {
+        let found = fs::symlink_metadata(path);
+        found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    };
+    path.ancestors().any(|folder| !is_missing(folder.join(".git")) || !is_missing(folder.join("HEAD")))
+}
+
+fn is_unchecked(entry: &IndexEntry) -> bool {
+    let skipped = IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+    entry.flags & IndexEntryFlag::VALID.bits() != 0 || entry.flags_extended & skipped != 0
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::{first_line, may_be_in_git};
+
+    #[test]
+    fn a_folder_inside_of_a_work_tree_or_a_bare_repository_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("a/b");
+        fs::create_dir_all(&inside).unwrap();
+        for name in [".git", "HEAD"] {
+            // A work tree can have a file, too.
+            let path = folder.path().join(name);
+            fs::write(&path, "gitdir: elsewhere").unwrap();
+            assert!(may_be_in_git(&inside) && may_be_in_git(&path), "{name}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_message_is_its_first_line_without_control_characters_and_bounded() {
+        let of = |message: &str| first_line(message.as_bytes());
+        assert_eq!(of("\n  Fix the \u{1b}[31mlogin\u{7} \r\n\nbody\n").as_deref(), Some("Fix the [31mlogin"));
+        assert_eq!((of(""), of("\n \n"), of("\u{1}\n")), (None, None, None));
+        assert_eq!(of(&"ä".repeat(120)), Some("ä".repeat(120)));
+        assert_eq!(of(&"ä".repeat(1 << 16)), Some(format!("{}…", "ä".repeat(120))));
+        assert_eq!(first_line(b"a\xffb").as_deref(), Some("a\u{fffd}b"));
+    }
+}

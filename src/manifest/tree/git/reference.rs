@@ -1,0 +1,243 @@
+//! Manifests at a revision of a repository: each listing reads the commit that the revision names at that time.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use git2::{Oid, Repository};
+
+use super::{repository::opened, revision_spec::WantedRevision, signed::CommitVerifier};
+use crate::{
+    manifest::{
+        resolve::origin::ManifestFile,
+        tree::{
+            CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, UnsetValues,
+            remote::RemoteMirror,
+        },
+    },
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
+        operation::CommitAuthor,
+    },
+    syntax::text::printable_path,
+};
+
+/// Where a repository is.
+#[derive(Debug, Clone)]
+pub(crate) enum RepositoryPlace {
+    /// On the disk.
+    Local(PathBuf),
+    /// Elsewhere, with a mirror on the disk.
+    Remote(Arc<RemoteMirror>),
+}
+
+impl RepositoryPlace {
+    /// The repository in messages. A URL has no credentials.
+    fn name(&self) -> String {
+        match self {
+            Self::Local(path) => printable_path(&path.display().to_string()),
+            Self::Remote(mirror) => printable_path(mirror.url().as_str()),
+        }
+    }
+}
+
+/// A folder or file of a repository, at a revision.
+#[derive(Debug)]
+pub(crate) struct RefTree {
+    place: RepositoryPlace,
+    wanted: WantedRevision,
+    /// Checks each commit before it is read.
+    verifier: Option<CommitVerifier>,
+    /// Checks that each commit descends from the one that was applied last.
+    lineage: Option<Arc<Lineage>>,
+    inside: PathBuf,
+    /// The paths of the context, inside the same commit.
+    context: Vec<PathBuf>,
+    /// Whether manifests and values may be read from files outside the path (D28, D50).
+    pub allow_outside_files: bool,
+    /// The values that the commits do not have.
+    values: Arc<SourceValues>,
+    /// Ends a listing early.
+    stop: StopCheck,
+    last: Mutex<Option<Arc<CommitListing>>>,
+}
+
+/// The commit of the last listing.
+#[derive(Debug)]
+struct CommitListing {
+    id: Oid,
+    /// The files of the commit, in their context.
+    tree: Arc<dyn Tree>,
+    /// The tag that was chosen from a range of versions.
+    tag: Option<String>,
+    /// The files, unless there were errors in reading them, which may pass.
+    files: Option<Vec<Arc<ManifestFile>>>,
+}
+
+impl RefTree {
+    /// The path `inside` a repository, at a revision.
+    pub(crate) fn new(
+        place: RepositoryPlace,
+        wanted: WantedRevision,
+        verifier: Option<CommitVerifier>,
+        inside: PathBuf,
+        stop: StopCheck,
+    ) -> Self {
+        let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
+        let (values, last) = (Arc::default(), Mutex::default());
+        Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
+    }
+
+    /// The same in the context of other paths of the commit (D107).
+    #[must_use]
+    pub(crate) fn with_context(self, context: Vec<PathBuf>) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The same with values that the commits do not have. Those of the context are not among them.
+    #[must_use]
+    pub(crate) fn with_values(self, values: Arc<SourceValues>) -> Self {
+        Self { values, ..self }
+    }
+
+    /// The same for a source that only moves forward.
+    #[must_use]
+    pub(crate) fn in_lineage(self, lineage: Arc<Lineage>) -> Self {
+        Self { lineage: Some(lineage), ..self }
+    }
+
+    /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
+    /// is fetched.
+    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+        self.refs().into_iter().chain(self.values.folder().map(Path::to_owned)).collect()
+    }
+
+    fn refs(&self) -> Vec<PathBuf> {
+        let RepositoryPlace::Local(path) = &self.place else { return Vec::new() };
+        // A `git gc` moves refs into one file.
+        let of = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
+        match opened(path) {
+            Ok(repository) => of(repository.commondir(), repository.path()).to_vec(),
+            // It may come later, bare or with a work tree.
+            Err(_) => [path.clone(), path.join(".git")].iter().flat_map(|git| of(git, git)).collect(),
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Arc<CommitListing>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listing(&self) -> Option<Arc<CommitListing>> {
+        self.last().clone()
+    }
+
+    fn open(&self) -> Result<OpenedCommit, Diagnostic> {
+        let (repository, id, tag) = match &self.place {
+            RepositoryPlace::Local(path) => {
+                let repository = opened(path)?;
+                let (id, tag) = self.wanted.resolve(&repository).map_err(|missing| {
+                    let message = format!("cannot read {}: {}", self.place.name(), missing.message);
+                    Diagnostic { message, ..missing }
+                })?;
+                (repository, id, tag)
+            }
+            RepositoryPlace::Remote(mirror) => {
+                let (repository, id) = mirror.head()?;
+                (repository, id, mirror.tag_of(id))
+            }
+        };
+        if let Some(verifier) = &self.verifier {
+            verifier.check(&repository, id)?;
+        }
+        if let Some(lineage) = &self.lineage {
+            lineage.check(&repository, id)?;
+        }
+        // Both are of one commit, whatever becomes of the ref meanwhile.
+        let context = match self.context.as_slice() {
+            [] => None,
+            paths => Some(Arc::new(self.files(opened(repository.path())?, id, paths)) as Arc<dyn Tree>),
+        };
+        let own = self.files(repository, id, std::slice::from_ref(&self.inside));
+        let own = Arc::new(own.with_values(Arc::clone(&self.values)));
+        Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, UnsetValues::Require), tag })
+    }
+
+    fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
+        let (name, revision) = (self.place.name(), self.wanted.to_string());
+        let mut files = CommitTree::at(repository, name, id, revision, paths, self.stop.clone());
+        files.allow_outside_files = self.allow_outside_files;
+        files
+    }
+}
+
+/// A commit with its files.
+struct OpenedCommit {
+    id: Oid,
+    tree: Arc<dyn Tree>,
+    /// The tag that was chosen from a range of versions.
+    tag: Option<String>,
+}
+
+fn unlisted() -> Fault {
+    Fault::new(Code::FileUnreadable, "the commit of the manifests is unknown")
+}
+
+impl Tree for RefTree {
+    fn manifests(&self) -> TreeFiles {
+        self.values.begin();
+        let OpenedCommit { id, tree, tag } = match self.open() {
+            Ok(opened) => opened,
+            Err(unreadable) => {
+                *self.last() = None;
+                return (Vec::new(), vec![unreadable]);
+            }
+        };
+        if let Some(last) = self.listing()
+            && last.id == id
+            && let Some(files) = &last.files
+        {
+            // A commit can get a further tag.
+            if last.tag != tag {
+                *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: Some(files.clone()) }));
+            }
+            return (files.clone(), Vec::new());
+        }
+        let (files, diagnostics) = tree.manifests();
+        let kept = diagnostics.is_empty().then(|| files.clone());
+        *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: kept }));
+        (files, diagnostics)
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.listing()?.tree.commit()
+    }
+
+    fn commit_author(&self) -> Option<CommitAuthor> {
+        self.listing()?.tree.commit_author()
+    }
+
+    fn commit_message(&self) -> Option<String> {
+        self.listing()?.tree.commit_message()
+    }
+
+    fn tag(&self) -> Option<String> {
+        self.listing()?.tag.clone()
+    }
+
+    fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
+        self.listing().ok_or_else(unlisted)?.tree.file(manifest, name)
+    }
+
+    fn files_read(&self) -> Vec<NotedFile> {
+        self.values.files_read()
+    }
+
+    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
+        self.listing().ok_or_else(unlisted)?.tree.token_file(manifest, file)
+    }
+
+    fn has_context(&self) -> bool {
+        !self.context.is_empty()
+    }
+}

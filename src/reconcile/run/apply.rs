@@ -1,0 +1,271 @@
+//! Applies a plan as a revision.
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::{
+    judged::about,
+    spans::start_stage,
+    token::{TokenFiles, Tokens, with_hashes},
+};
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Severity},
+        },
+        id::Id,
+        operation::Author,
+        snapshot::Snapshot,
+    },
+    plan::Plan,
+    reconcile::{Options, Planned, sync_loop::reverted_drift},
+    store::{Attempt, CommitError, Declined, NextState, Store, Tried, commit::header::Places},
+};
+
+/// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
+const OPTIMISTIC: usize = 2;
+
+/// Applies a plan as one revision, provided that the store is still at the revision it was computed from. Writes the
+/// tokens of new API keys to the files named by the manifests. Returns the store's new revision.
+///
+/// Fails if the manifests are invalid or a safety limit refuses the plan. On an error, nothing has changed.
+pub fn apply(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
+    apply_either(store, options, planned, None)
+}
+
+/// Applies as [`apply`] does, but commits what was tried when the plan was made, if the store is still in that state.
+/// The plan must not have been changed since.
+pub(crate) fn apply_as_tried(store: &Store, options: &Options, planned: &Planned) -> Result<u64, ApplyError> {
+    apply_either(store, options, planned, planned.tried.as_ref())
+}
+
+fn apply_either(
+    store: &Store,
+    options: &Options,
+    planned: &Planned,
+    tried: Option<&Arc<Tried>>,
+) -> Result<u64, ApplyError> {
+    if options.tree.assumes_values() {
+        let refusal = Diagnostic::error(Code::AssumedValues, "a plan with assumed values cannot be applied");
+        return Err(ApplyError::Refused(vec![refusal.help("set the values, and plan again without --secrets=assume")]));
+    }
+    let Some(plan) = &planned.plan else {
+        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        return Err(ApplyError::Refused(errors.cloned().collect()));
+    };
+    if !plan.refusals.is_empty() {
+        return Err(ApplyError::Refused(plan.refusals.clone()));
+    }
+    apply_plan(store, plan, tried, planned.places(), options.author())
+}
+
+/// Applies a plan without checking its refusals.
+pub(crate) fn apply_plan(
+    store: &Store,
+    plan: &Plan,
+    tried: Option<&Arc<Tried>>,
+    places: Places,
+    author: Author,
+) -> Result<u64, ApplyError> {
+    store.has_room_for(&author).map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
+    let mut tokens = TokenFiles::default();
+    let attempt = reverted_drift::attempt(author, Some(plan), places);
+    let committed = store.commit_next(attempt, |current| match current.revision == plan.base {
+        true => next_state(plan, tried, current, &mut tokens),
+        false => Err(ApplyError::Commit(CommitError::Stale { base: plan.base, current: current.revision })),
+    });
+    let applied = committed.map(|committed| committed.snapshot.revision).map_err(|error| match error {
+        Declined::Declined(error) => error,
+        Declined::Commit(error) => ApplyError::Commit(error),
+    });
+    if applied.is_err() {
+        tokens.take_back();
+    }
+    applied
+}
+
+/// What a plan commits: the operations, or what they made of the current state when they were tried on it. A key whose
+/// token is made now was tried without its hash.
+fn next_state(
+    plan: &Plan,
+    tried: Option<&Arc<Tried>>,
+    current: &Snapshot,
+    tokens: &mut dyn Tokens,
+) -> Result<NextState, ApplyError> {
+    match tried.filter(|tried| tried.fits(current)) {
+        Some(tried) if plan.changes.iter().all(|change| change.token_file.is_none()) => {
+            let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
+            Ok(NextState::Tried(Arc::clone(tried), calls))
+        }
+        _ => with_hashes(plan, tokens).map(NextState::Operations),
+    }
+}
+
+/// Plans on the current revision and applies the plan as one commit. If others commit between planning and applying, it plans
+/// again, in the last round under the lock, so that a large plan never starves. `accept` decides on each plan before it
+/// runs: whether it is the reviewed one, and whether it may run at all. `permit` has the last word, inside the commit.
+/// Returns the accepted plan and its revision, or no revision if there was nothing to do.
+pub(crate) fn apply_current<E: From<ApplyError>>(
+    store: &Store,
+    plan: impl Fn(&Snapshot) -> Planned,
+    author: impl Fn(&Snapshot) -> Result<Author, ApplyError>,
+    tokens: &mut dyn Tokens,
+    mut accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+    permit: impl Fn() -> Result<(), E>,
+) -> Result<(Planned, Option<u64>), E> {
+    enum Stop<E> {
+        Moved,
+        Declined(E),
+    }
+    let began = Instant::now();
+    for round in 0..=OPTIMISTIC {
+        let snapshot = store.snapshot();
+        let mut planned = accept(&snapshot, plan(&snapshot))?;
+        if planned.plan.as_ref().is_none_or(Plan::is_empty) {
+            return Ok((planned, None));
+        }
+        let attempt = reverted_drift::attempt(author(&snapshot)?, planned.plan.as_ref(), planned.places());
+        let attempt = Attempt { began, ..attempt };
+        let committing = start_stage("commit");
+        let committed = store.commit_next(attempt, |current| {
+            if current.revision != snapshot.revision {
+                if round < OPTIMISTIC {
+                    return Err(Stop::Moved);
+                }
+                planned = accept(current, plan(current)).map_err(Stop::Declined)?;
+            }
+            let Some(plan) = &planned.plan else { return Ok(NextState::Operations(Vec::new())) };
+            permit().map_err(Stop::Declined)?;
+            next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
+        });
+        drop(committing);
+        return match committed {
+            Ok(committed) => {
+                let empty = planned.plan.as_ref().is_none_or(Plan::is_empty);
+                Ok((planned, (!empty).then_some(committed.snapshot.revision)))
+            }
+            Err(Declined::Declined(Stop::Moved)) => continue,
+            Err(Declined::Declined(Stop::Declined(error))) => {
+                tokens.take_back();
+                Err(error)
+            }
+            Err(Declined::Commit(error)) => {
+                tokens.take_back();
+                Err(ApplyError::Commit(error).into())
+            }
+        };
+    }
+    // Unreachable: the last round plans under the lock, where the revision cannot change.
+    Err(ApplyError::Commit(CommitError::Stale { base: 0, current: store.snapshot().revision }).into())
+}
+
+/// Records the metrics of a server's reconciliation (D33).
+pub(crate) fn measure(result: &'static str, began: Instant) {
+    metrics::histogram!("edgewright_reconcile_duration_seconds").record(began.elapsed().as_secs_f64());
+    metrics::counter!("edgewright_reconcile_total", "result" => result).increment(1);
+}
+
+/// Why a plan was not applied; nothing has changed.
+#[derive(Debug)]
+pub enum ApplyError {
+    /// The manifests have errors, or a safety limit refuses the plan.
+    Refused(Vec<Diagnostic>),
+    /// The store refused the changes or failed.
+    Commit(CommitError),
+    /// A token could not be written to its `token_file`.
+    TokenFile(PathBuf, std::io::Error),
+    /// The client sent no token hash for a new key.
+    NoTokenHash(Id),
+}
+
+impl ApplyError {
+    /// Returns the error as a diagnostic.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            ApplyError::Refused(found) => {
+                found.first().cloned().unwrap_or_else(|| Diagnostic::error(Code::Internal, "there is no plan to apply"))
+            }
+            ApplyError::TokenFile(path, error) => {
+                Diagnostic::error(Code::Unreadable, format!("cannot write the token to {}: {error}", path.display()))
+                    .help("use a new file in a folder that you can write to; nothing was changed")
+            }
+            ApplyError::NoTokenHash(key) => {
+                Diagnostic::error(Code::Required, format!("the token hash of the new API key {key} is required"))
+            }
+            ApplyError::Commit(CommitError::Failed(error)) => {
+                Diagnostic::error(error.code, error.message.clone()).help(error.code.info().cure)
+            }
+            ApplyError::Commit(error @ CommitError::Stale { .. }) => {
+                Diagnostic::error(Code::Stale, error.to_string()).help("plan again and review the new plan")
+            }
+            ApplyError::Commit(CommitError::Refused(refusal)) => {
+                let fault = refusal.faults.first();
+                let code = fault.map_or(Code::Internal, |fault| fault.code);
+                Diagnostic::error(code, fault.map(|fault| about(&refusal.key, fault)).unwrap_or_default())
+                    .help(code.info().cure)
+            }
+        }
+    }
+}
+
+impl fmt::Display for ApplyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic().message)
+    }
+}
+
+impl std::error::Error for ApplyError {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::tree::{Sent, SentFile},
+        reconcile::plan,
+    };
+
+    fn options(name: &str) -> Options {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{hostports: ['{name}.example.com:443']}}\n"
+        );
+        let file = SentFile { name: format!("{name}.yaml"), text, values: Vec::new() };
+        Options { source: name.to_owned(), ..Options::new(Sent::new(vec![file], None)) }
+    }
+
+    #[test]
+    fn what_was_tried_is_committed_and_not_applied_again() {
+        let store = Store::open("memory:").unwrap();
+        let options = options("one");
+        let planned = plan(&options, &store.snapshot());
+        assert_eq!(apply_as_tried(&store, &options, &planned).unwrap(), 1);
+        let (tried, now) = (planned.tried.as_ref().unwrap(), store.snapshot());
+        let record = store.record(1).unwrap().unwrap();
+        for entry in now.iter() {
+            assert!(Arc::ptr_eq(entry, tried.after().get(&entry.key).unwrap()));
+            assert_eq!(entry.created_at, record.at);
+        }
+        assert_eq!((now.len(), record.calls), (1, vec!["POST /edges/https".to_owned()]));
+        assert!(apply_as_tried(&store, &options, &planned).is_err(), "the store has moved on");
+    }
+
+    #[test]
+    fn what_was_tried_on_one_store_is_not_the_state_of_another() {
+        let (one, other) = (Store::open("memory:").unwrap(), Store::open("memory:").unwrap());
+        for (store, name) in [(&one, "one"), (&other, "other")] {
+            let options = options(name);
+            apply(store, &options, &plan(&options, &store.snapshot())).unwrap();
+        }
+        let options = options("more");
+        let mut planned = plan(&options, &one.snapshot());
+        assert_eq!(apply_as_tried(&other, &options, &planned).unwrap(), 2);
+        let now = other.snapshot();
+        let mut names: Vec<&str> = now.iter().filter_map(|entry| Some(entry.claim.as_deref()?.name.as_str())).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["more", "other"]);
+        planned.plan.as_mut().unwrap().changes.clear();
+        assert_eq!(apply(&one, &options, &planned).unwrap(), 1, "a plan that its holder has changed runs as it is");
+    }
+}

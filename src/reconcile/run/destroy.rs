@@ -1,0 +1,47 @@
+//! The end of a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
+
+use super::token::TokenFiles;
+use crate::{
+    model::{id::Id, operation::Author, snapshot::Snapshot},
+    plan::{destroy, safety::Budget},
+    reconcile::{ApplyError, Planned, apply_current},
+    store::Store,
+};
+
+/// The source to destroy.
+#[derive(Debug, Clone)]
+pub(crate) struct Destroy {
+    /// The name of the source.
+    pub source: String,
+    /// The deletion limit (D41); the default limits nothing.
+    pub budget: Budget,
+}
+
+impl Destroy {
+    /// Plans the deletions. Changes nothing.
+    pub(crate) fn plan(&self, current: &Snapshot) -> Planned {
+        Planned::without_manifests(current, destroy(current, &self.source, self.budget))
+    }
+
+    /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request
+    /// and its owner. Returns the plan and its revision, or no revision if there was nothing to do.
+    pub(crate) fn apply<E: From<ApplyError>>(
+        &self,
+        store: &Store,
+        caller: Option<&(Id, Id)>,
+        accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+    ) -> Result<(Planned, Option<u64>), E> {
+        let plan = |current: &Snapshot| self.plan(current);
+        let author = |_: &Snapshot| Ok(self.author(caller));
+        apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))
+    }
+
+    /// The author of the revision, and of attempts that changed nothing.
+    pub(crate) fn author(&self, caller: Option<&(Id, Id)>) -> Author {
+        let author = Author::end_of(&self.source);
+        match caller {
+            Some((key, owner)) => author.through(key.clone(), owner.clone()),
+            None => author,
+        }
+    }
+}

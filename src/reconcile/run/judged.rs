@@ -1,0 +1,117 @@
+//! Resolved resources with what was found about them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    lint::Subject,
+    manifest::{Loaded, resolve::Resolved},
+    model::{
+        desired::Desired,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Severity, cap},
+            fault::{Fault, Path},
+        },
+        key::Key,
+        snapshot::{Refusal, Snapshot},
+    },
+    plan::Plan,
+    reconcile::Planned,
+};
+
+/// Resolved resources with the findings of all rules and lints.
+pub(super) struct Judged {
+    pub(super) resolved: Resolved,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The skipped resources (D44).
+    pub(super) set_aside: Vec<Desired>,
+}
+
+impl Judged {
+    /// Judges no manifests.
+    pub(super) fn nothing() -> Self {
+        Self { resolved: Resolved::default(), diagnostics: Vec::new(), set_aside: Vec::new() }
+    }
+
+    /// Whether any finding is an error.
+    pub(super) fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// Sorts the diagnostics and limits their number.
+    pub(super) fn capped(mut self) -> Self {
+        cap(&mut self.diagnostics);
+        self
+    }
+
+    /// Reports what the scope of the source does not admit, and marks it as faulty. Returns whether it is declared anywhere.
+    pub(super) fn mark(&mut self, refused: BTreeMap<Key, Fault>, snapshot: &Snapshot) -> bool {
+        let desired = &self.resolved.desired;
+        self.resolved.faulty = refused.keys().filter(|key| desired.contains_key(*key)).cloned().collect();
+        for (key, fault) in refused {
+            let refusal = Refusal { key, faults: vec![fault] };
+            self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
+        }
+        !self.resolved.faulty.is_empty()
+    }
+
+    /// Reports why a plan was refused.
+    pub(super) fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {
+        self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
+        self
+    }
+
+    /// Completes a run.
+    pub(super) fn planned(self, loaded: &Loaded, plan: Option<Plan>) -> Planned {
+        Planned {
+            diagnostics: self.diagnostics,
+            plan,
+            desired: Arc::new(self.resolved.desired),
+            left_out: self.set_aside,
+            unread: loaded.unread().cloned(),
+            is_undone: self.resolved.is_undone,
+            files: loaded.files.clone(),
+            origins: Arc::new(self.resolved.origins),
+            tried: None,
+        }
+    }
+}
+
+fn at_their_lines(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let Refusal { key, faults } = refusal;
+    let placed = faults.into_iter().map(|fault| {
+        let (key, fault) = match fault.code {
+            Code::InUse => of_deletion(&key, fault, resolved, snapshot),
+            _ => (key.clone(), fault),
+        };
+        let unplaced = || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) };
+        resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced)
+    });
+    placed.collect()
+}
+
+/// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
+fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
+    let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
+    let replaces = |wanted: &&Desired| {
+        let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;
+        is_beside && claim.is_some_and(|claim| claim.name == wanted.claim.name)
+    };
+    let Some(wanted) = resolved.desired.values().find(replaces) else {
+        return (key.clone(), fault.help("keep its manifest until no other resource uses it"));
+    };
+    let path = key.kind.info().fixed.first().map_or_else(Path::root, |field| Path::root().join(*field));
+    let help =
+        "restore it and declare the new one under another name; once no other resource uses the old one, remove it";
+    (wanted.key.clone(), fault.at(path).help(help))
+}
+
+/// Returns a fault's message, prefixed with the resource unless the message names it.
+pub(crate) fn about(key: &Key, fault: &Fault) -> String {
+    let subject = key.to_string();
+    if fault.message.contains(&subject) || fault.message.contains(&format!("({})", key.id)) {
+        return fault.message.clone();
+    }
+    let place = if fault.path == Path::root() { String::new() } else { format!(" at {}", fault.path) };
+    format!("{subject}{place}: {}", fault.message)
+}

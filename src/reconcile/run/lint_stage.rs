@@ -1,0 +1,225 @@
+//! Runs the lints, and places their findings. One in a module of a module set is reported once, at its line in the set,
+//! and not for every route that uses the set.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+
+use crate::{
+    lint::{self, Finding, Level, LintMemo, Subject, World},
+    manifest::resolve::Resolved,
+    model::{
+        diagnostics::{
+            diagnostic::{Diagnostic, Name, Place, Severity},
+            fault::{Aim, Path},
+        },
+        key::Key,
+    },
+    reconcile::LintLevels,
+};
+
+/// The most routes that a finding in a module set lists.
+const MOST_USES: usize = 10;
+
+/// What makes findings in module sets one: the lint, the set, the field and the message.
+type SetFinding = (&'static str, String, Path, Aim, String);
+
+/// A field of a subject.
+type FieldOf = (Subject, Path);
+
+/// What the resources of a source are judged among.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The lints that some document sets to `warn` or `deny`.
+    pub raised: &'a BTreeSet<&'static str>,
+    /// Whether the resources of the source are all there are.
+    pub is_whole: bool,
+    /// The time that they are judged at.
+    pub now: Timestamp,
+}
+
+/// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
+/// in this order. `memo` has the findings of the last run of a server on the same source. Also returns the resources with
+/// findings at level `deny`.
+pub(super) fn findings(
+    resolved: &Resolved,
+    surroundings: Surroundings<'_>,
+    lints: &LintLevels,
+    memo: Option<&LintMemo>,
+) -> (Vec<Diagnostic>, Vec<Key>) {
+    let Surroundings { raised, is_whole, now } = surroundings;
+    let judged = resolved.judged();
+    let world = World {
+        judged: &judged,
+        is_whole,
+        others: &resolved.others,
+        manifests: &resolved.facts,
+        now,
+        expiry_days: lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS),
+        allowed_labels: lints.allowed_labels.as_ref(),
+    };
+    let (mut shown, mut denied) = (Vec::new(), Vec::new());
+    let mut of_sets: BTreeMap<SetFinding, Vec<&Finding>> = BTreeMap::new();
+    let all = lint::run(&world, &allowed_everywhere(raised, lints), memo);
+    let mut found = all.in_order();
+    found.retain(|finding| !resolved.is_unjudged(finding.lint, &finding.subject, &finding.path));
+    drop_redundant(resolved, lints, &mut found);
+    for finding in found {
+        if let Some(set) = set_of(resolved, finding) {
+            if resolved.is_context(&set) {
+                continue;
+            }
+            let key = (finding.lint, set, finding.path.clone(), finding.aim, finding.message.clone());
+            of_sets.entry(key).or_default().push(finding);
+            continue;
+        }
+        let Some(severity) = severity(resolved, lints, &finding.subject, finding.lint) else { continue };
+        if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
+            denied.push(key.clone());
+        }
+        shown.extend(of_resource(resolved, finding, severity));
+    }
+    for ((lint, set, ..), found) in of_sets {
+        let Some(severity) = severity(resolved, lints, &Subject::ModuleSet(set.clone()), lint) else { continue };
+        if severity == Severity::Error {
+            denied.extend(found.iter().filter_map(|finding| match &finding.subject {
+                Subject::Resource(key) => Some(key.clone()),
+                Subject::ModuleSet(_) => None,
+            }));
+        }
+        shown.extend(of_set(resolved, &set, &found, severity));
+    }
+    (shown, denied)
+}
+
+/// The lints whose findings are allowed in every resource: some of them find something in most.
+fn allowed_everywhere(raised: &BTreeSet<&'static str>, lints: &LintLevels) -> Vec<&'static str> {
+    let level = |lint: &lint::Lint| lints.levels.get(lint.name).copied().unwrap_or(lint.default);
+    let allowed = lint::LINTS.iter().filter(|lint| level(lint) == Level::Allow && !raised.contains(lint.name));
+    allowed.map(|lint| lint.name).collect()
+}
+
+/// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
+/// same place, or each is related to the place of the other.
+fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<&Finding>) {
+    let level = |finding: &Finding| severity(resolved, lints, &finding.subject, finding.lint);
+    let place = |finding: &Finding| (finding.subject.clone(), finding.path.clone());
+    let related =
+        |finding: &Finding| finding.related.as_ref().map(|(subject, path, _)| (subject.clone(), path.clone()));
+    let yielding: HashSet<&'static str> = found.iter().filter_map(|finding| finding.yields_to).collect();
+    let mut better: HashMap<(&'static str, FieldOf, Option<FieldOf>), Severity> = HashMap::new();
+    for finding in found.iter().filter(|finding| yielding.contains(finding.lint)) {
+        let Some(severity) = level(finding) else { continue };
+        better.insert((finding.lint, place(finding), None), severity);
+        if let Some(other) = related(finding) {
+            better.insert((finding.lint, other, Some(place(finding))), severity);
+        }
+    }
+    found.retain(|finding| {
+        let Some(lint) = finding.yields_to else { return true };
+        let better = better.get(&(lint, place(finding), related(finding)));
+        better.is_none_or(|better| level(finding).is_some_and(|own| *better > own))
+    });
+}
+
+/// The module set that alone causes a finding.
+fn set_of(resolved: &Resolved, finding: &Finding) -> Option<String> {
+    if finding.of_whole || finding.in_document {
+        return None;
+    }
+    let set = resolved.set_module(&finding.subject, &finding.path)?.set;
+    let is_inside = finding.related.as_ref().is_none_or(|(subject, path, _)| {
+        *subject == finding.subject && resolved.set_module(subject, path).is_some_and(|other| other.set == set)
+    });
+    is_inside.then_some(set)
+}
+
+/// The severity of a lint's findings about a subject; `None` if they are allowed.
+fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
+    let own = resolved.levels(subject).and_then(|levels| levels.get(lint));
+    let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
+    match own.or_else(|| lints.levels.get(lint)).copied().unwrap_or_else(default) {
+        Level::Allow => None,
+        Level::Warn => Some(Severity::Warning),
+        Level::Deny => Some(Severity::Error),
+    }
+}
+
+fn of_resource(resolved: &Resolved, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
+    let (place, field) = match finding.in_document {
+        true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.aim), None),
+        false => resolved.place_inside(&finding.subject, &finding.path, finding.aim)?,
+    };
+    let related = related(resolved, finding).into_iter().chain(field).collect();
+    Some(diagnostic(finding, finding.message.clone(), severity, place, related))
+}
+
+/// The findings of the routes that use a set, as one at its line in the set.
+fn of_set(resolved: &Resolved, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
+    let first = found.first()?;
+    let place = resolved.place(&first.subject, &first.path, first.aim)?;
+    let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();
+    routes.sort_unstable();
+    routes.dedup();
+    let uses = routes.iter().filter_map(|route| {
+        let module = resolved.set_module(route, &first.path)?;
+        resolved.place_of_use(route, &module)
+    });
+    let mut uses: Vec<Place> = uses.collect();
+    uses.sort_by(|a, b| (&a.file.name, a.span.start).cmp(&(&b.file.name, b.span.start)));
+    let uses = uses.into_iter().take(MOST_USES).map(|place| (place, "used here".to_owned()));
+    let related = related(resolved, first).into_iter().chain(uses).collect();
+    let plural = if routes.len() == 1 { "" } else { "s" };
+    let message = format!("{} (in ModuleSet `{set}`, used by {} route{plural})", first.message, routes.len());
+    Some(diagnostic(first, message, severity, place, related))
+}
+
+fn related(resolved: &Resolved, finding: &Finding) -> Option<(Place, String)> {
+    let (subject, path, label) = finding.related.as_ref()?;
+    Some((resolved.place(subject, path, Aim::Value)?, (*label).to_owned()))
+}
+
+fn diagnostic(
+    finding: &Finding,
+    message: String,
+    severity: Severity,
+    place: Place,
+    related: Vec<(Place, String)>,
+) -> Diagnostic {
+    let cure = || lint::find(finding.lint).map(|lint| lint.cure).unwrap_or_default();
+    let help = finding.help.unwrap_or_else(cure);
+    Diagnostic { severity, related, ..Diagnostic::error(Name::Lint(finding.lint), message).help(help).at(place) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{
+        load,
+        tree::{Sent, SentFile},
+    };
+
+    #[test]
+    fn lints_run_if_their_findings_are_seen_anywhere() {
+        let skipped = |annotation: &str, lints: &LintLevels| {
+            let annotation = format!("{{edgewright/lint.{annotation}}}");
+            let metadata = format!("{{name: a, annotations: {annotation}}}");
+            let text = format!(
+                "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {metadata}\nspec: {{hostports: ['a.example.com:443']}}\n"
+            );
+            let tree = Sent::new(vec![SentFile { name: "a.yaml".into(), text, values: Vec::new() }], None);
+            allowed_everywhere(load(&tree).raised_lints(), lints)
+        };
+        let default = LintLevels::default();
+        let weak_key = skipped("weak-key: deny", &default);
+        assert!(weak_key.contains(&"unprotected-route") && !weak_key.contains(&"weak-key"), "{weak_key:?}");
+        assert_eq!(skipped("unprotected-route: allow", &default), weak_key);
+        assert!(!skipped("unprotected-route: warn", &default).contains(&"unprotected-route"));
+        let levels = [("unprotected-route", Level::Deny), ("weak-key", Level::Allow)];
+        let levels = levels.into_iter().map(|(name, level)| (name.to_owned(), level)).collect();
+        let configured = LintLevels { levels, ..LintLevels::default() };
+        assert!(skipped("open-login: allow", &configured).contains(&"weak-key"));
+        assert!(!skipped("weak-key: warn", &configured).contains(&"weak-key"));
+        assert!(!skipped("weak-key: warn", &configured).contains(&"unprotected-route"));
+    }
+}

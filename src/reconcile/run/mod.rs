@@ -1,0 +1,402 @@
+//! One run, the part of a sync that works on the store: it plans the manifests, decides what may happen, applies it, and
+//! reports.
+
+pub(crate) mod apply;
+pub(crate) mod cancel;
+pub(crate) mod destroy;
+pub(crate) mod judged;
+mod lint_stage;
+pub(crate) mod options;
+pub(crate) mod plan_cache;
+pub(crate) mod planned;
+pub(crate) mod report;
+pub(crate) mod rollback;
+pub(crate) mod spans;
+pub(crate) mod stages;
+pub(crate) mod token;
+pub(crate) mod transfer;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use super::{
+    ApplyError, Options, Planned, Prepared, apply_current, measure,
+    sync_loop::{
+        drift::{HeldChanges, find_drift, hold},
+        status::RunFindings,
+    },
+};
+use crate::{
+    model::{
+        diagnostics::{code::Code, diagnostic::Diagnostic},
+        drift::{DriftState, DriftedResource},
+        key::Key,
+        operation::{Author, Operation},
+        snapshot::Snapshot,
+    },
+    plan::{Change, Plan, Summary},
+    store::{CommitError, Store, Tried},
+};
+use report::RunReport;
+use token::TokenFiles;
+
+/// How often a run plans again if the history does not have the changes yet that it would overwrite.
+const MOST_ROUNDS: u32 = 10;
+/// How long it waits for them each time. A commit that is being written takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What a run may do.
+#[derive(Clone, Copy)]
+pub(super) enum RunMode<'a> {
+    /// Apply the plan.
+    Apply {
+        /// What to do with drift.
+        on_drift: OnDrift,
+        /// The values that have changed since their commit was applied.
+        changed_values: &'a [String],
+        /// Whether it still may, asked inside the commit.
+        may_apply: &'a dyn Fn() -> bool,
+    },
+    /// Report the plan, because the source is suspended.
+    Suspended,
+}
+
+/// What a run does with drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDrift {
+    /// Reverts it.
+    Revert,
+    /// Leaves it, and reports it.
+    Report,
+    /// Leaves it because of a fight, and reports that.
+    Rest {
+        /// When it is reverted again.
+        until: Timestamp,
+    },
+    /// Leaves it, and only counts it.
+    Count,
+}
+
+/// The result of a run.
+pub(crate) struct RunResult {
+    /// The report.
+    pub report: RunReport,
+    /// What it found, for the status.
+    pub findings: RunFindings,
+    /// The source, with the commit of the manifests if they are in Git.
+    pub author: Author,
+}
+
+impl RunResult {
+    /// The commit of the manifests, if known.
+    pub(super) fn commit(&self) -> Option<String> {
+        commit_of(&self.author)
+    }
+
+    /// Whether the run was cancelled before its end. Then it has no result.
+    pub(super) fn is_cut_short(&self, options: &Options) -> bool {
+        options.cancel.is_cancelled() && matches!(self.report, RunReport::Invalid(_) | RunReport::Failed(_))
+    }
+}
+
+/// The commit of the manifests, if known.
+pub(super) fn commit_of(author: &Author) -> Option<String> {
+    match author {
+        Author::Source { commit, .. } => commit.clone(),
+        _ => None,
+    }
+}
+
+/// Why a plan is not applied.
+enum NotApplied {
+    /// The manifests have errors.
+    Invalid(Box<Planned>),
+    /// A rollback left what they declare.
+    RolledBack,
+    /// The source is suspended.
+    Suspended(Box<Planned>),
+    /// What it would overwrite is not in the history yet.
+    NotInHistory { visible: u64, current: u64 },
+    /// A safety limit refuses it, or something failed.
+    Failed(Vec<Diagnostic>),
+}
+
+impl From<ApplyError> for NotApplied {
+    fn from(error: ApplyError) -> Self {
+        NotApplied::Failed(vec![error.diagnostic()])
+    }
+}
+
+/// Plans the manifests on the store, and does what the mode and the checks of the plan permit. `in_sync` is called if the
+/// store matches the manifests now, with its revision.
+pub(super) fn run(
+    store: &Store,
+    prepared: &Prepared,
+    mode: RunMode<'_>,
+    in_sync: impl FnOnce(&Planned, u64),
+) -> RunResult {
+    let began = Instant::now();
+    let (author, source) = (prepared.options.author(), prepared.options.source.as_str());
+    let (findings, held) = (RunFindings::default(), HeldChanges::default());
+    let mut run = PlannedRun { store, prepared, source, author, mode, findings, held };
+    let done = match mode {
+        RunMode::Apply { may_apply, .. } => run.apply(may_apply),
+        RunMode::Suspended => {
+            let current = store.snapshot();
+            run.decide(&current, prepared.plan(&current)).map(|planned| (planned, None))
+        }
+    };
+    let report = match done {
+        Ok((planned, revision)) => run.report(planned, revision, in_sync),
+        Err(why) => run.report_not_applied(why),
+    };
+    let result = run.result(report);
+    if !result.is_cut_short(&prepared.options) {
+        let name = if matches!(mode, RunMode::Suspended) { "suspended" } else { result.report.result() };
+        measure(name, began);
+    }
+    result
+}
+
+/// A run in progress.
+struct PlannedRun<'a> {
+    store: &'a Store,
+    prepared: &'a Prepared,
+    source: &'a str,
+    author: Author,
+    mode: RunMode<'a>,
+    /// What the last plan found.
+    findings: RunFindings,
+    /// What was left out of it.
+    held: HeldChanges,
+}
+
+impl PlannedRun<'_> {
+    /// Plans on the current revision, and applies what is decided. Returns the plan and its revision, or no revision if there
+    /// was nothing to do.
+    fn apply(&mut self, may_apply: &dyn Fn() -> bool) -> Result<(Planned, Option<u64>), NotApplied> {
+        let (store, prepared, author) = (self.store, self.prepared, self.author.clone());
+        let cancelled = || NotApplied::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")]);
+        let permit = || if may_apply() { Ok(()) } else { Err(cancelled()) };
+        let mut rounds = 0;
+        loop {
+            let plan = |current: &Snapshot| prepared.plan(current);
+            let decide = |current: &Snapshot, planned: Planned| self.decide(current, planned);
+            match apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), decide, permit) {
+                Err(NotApplied::NotInHistory { current, .. }) if rounds < MOST_ROUNDS => {
+                    // Commits become visible only when this run does not hold the lock.
+                    store.wait_for_revision(current.saturating_sub(1), LONGEST_WAIT);
+                    rounds += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Decides on a plan from a state: each check passes it on, or stops the run. Returns what to apply of it. If others commit
+    /// meanwhile, the run plans again, and the last decision counts.
+    fn decide(&mut self, current: &Snapshot, planned: Planned) -> Result<Planned, NotApplied> {
+        let planned = self.find_drift(current, planned)?;
+        self.findings = RunFindings::of(&planned, current);
+        let planned = self.check_errors(planned)?;
+        self.check_rollback(current, &planned)?;
+        check_refusals(&planned)?;
+        let planned = self.check_suspension(current, planned)?;
+        self.hold_drift(current, planned)
+    }
+
+    /// Adds to a plan what others have changed, and which values.
+    fn find_drift(&self, current: &Snapshot, mut planned: Planned) -> Result<Planned, NotApplied> {
+        if let Err(error) = find_drift(self.store, self.source, current, &mut planned, None) {
+            // What is left must be known; all else can be applied without.
+            if self.leaves_drift() {
+                return Err(ApplyError::Commit(CommitError::Failed(error)).into());
+            }
+            let source = self.source;
+            tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
+        }
+        if let (RunMode::Apply { changed_values, .. }, Some(plan)) = (self.mode, &mut planned.plan) {
+            changed_values.clone_into(&mut plan.changed_values);
+        }
+        Ok(planned)
+    }
+
+    /// Manifests with errors have no plan, or one for their valid part. A suspended source shows the errors.
+    fn check_errors(&self, planned: Planned) -> Result<Planned, NotApplied> {
+        let is_shown = matches!(self.mode, RunMode::Suspended) && planned.has_errors();
+        if planned.plan.is_none() || is_shown { Err(NotApplied::Invalid(Box::new(planned))) } else { Ok(planned) }
+    }
+
+    /// Manifests that a rollback left are not applied again (D78).
+    fn check_rollback(&self, current: &Snapshot, planned: &Planned) -> Result<(), NotApplied> {
+        // Once a suspended source is resumed, the next run says what a rollback left.
+        let (RunMode::Apply { .. }, Some(plan)) = (self.mode, &planned.plan) else { return Ok(()) };
+        let is_left = match plan.is_empty() {
+            true => self.is_undone(current, planned),
+            false => self.is_left(current, plan, planned)?,
+        };
+        if is_left { Err(NotApplied::RolledBack) } else { Ok(()) }
+    }
+
+    /// The plan of a suspended source is not applied (D84).
+    fn check_suspension(&self, current: &Snapshot, planned: Planned) -> Result<Planned, NotApplied> {
+        let is_in_sync = planned.plan.as_ref().is_some_and(Plan::is_empty) && !self.is_undone(current, &planned);
+        match self.mode {
+            RunMode::Suspended if !is_in_sync => Err(NotApplied::Suspended(Box::new(planned))),
+            RunMode::Suspended | RunMode::Apply { .. } => Ok(planned),
+        }
+    }
+
+    /// Whether the run applies the plan without its drift.
+    fn leaves_drift(&self) -> bool {
+        !matches!(self.mode, RunMode::Suspended | RunMode::Apply { on_drift: OnDrift::Revert, .. })
+    }
+
+    /// Leaves drift out of the plan, unless it is reverted (D85).
+    fn hold_drift(&mut self, current: &Snapshot, mut planned: Planned) -> Result<Planned, NotApplied> {
+        if !self.leaves_drift() {
+            return Ok(planned);
+        }
+        let visible = self.store.snapshot();
+        if planned.plan.as_ref().is_some_and(|plan| overwrites_newer(plan, &visible, current)) {
+            return Err(NotApplied::NotInHistory { visible: visible.revision, current: current.revision });
+        }
+        self.held = hold(current, &mut planned).map_err(NotApplied::Failed)?;
+        self.findings.drifted = self.held.drifted;
+        let is_drift = |it: &DriftedResource| it.fields.iter().any(|field| field.state == DriftState::Drift);
+        self.findings.drift.retain(is_drift);
+        Ok(planned)
+    }
+
+    /// Whether a rollback left what a plan would apply.
+    fn is_left(&self, current: &Snapshot, plan: &Plan, planned: &Planned) -> Result<bool, ApplyError> {
+        if only_returns_claims(plan, current, self.source) {
+            return Ok(false);
+        }
+        // A plan that is refused was not tried.
+        let is_untried = !plan.refusals.is_empty() && !current.rejected(self.source).is_empty();
+        let untried = is_untried.then(|| Tried::new(current, &plan.each_operation()).ok()).flatten();
+        let after = planned.tried.as_deref().or(untried.as_ref()).map(|tried| tried.after());
+        let left = self.store.is_rejected(current, self.source, commit_of(&self.author).as_deref(), after);
+        left.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))
+    }
+
+    /// Whether manifests with nothing to do are still those from after a transfer that a rollback undid: it gave resources to
+    /// another source, or back to this one.
+    fn is_undone(&self, current: &Snapshot, planned: &Planned) -> bool {
+        !planned.has_errors() && !current.rejected(self.source).is_empty() && planned.is_undone
+    }
+
+    /// The report of a plan that was applied as a revision, or that had nothing to do.
+    fn report(&self, planned: Planned, revision: Option<u64>, in_sync: impl FnOnce(&Planned, u64)) -> RunReport {
+        if planned.has_errors() {
+            return RunReport::Partly(planned);
+        }
+        let (unchanged, mut base) = planned.plan.as_ref().map(|plan| (plan.unchanged, plan.base)).unwrap_or_default();
+        // What is left as it is would be remembered as in sync.
+        if self.held.is_empty() {
+            if revision.is_none() {
+                base = self.accept(base).unwrap_or(base);
+            }
+            in_sync(&planned, revision.unwrap_or(base));
+        }
+        match (planned.plan.zip(revision), self.mode) {
+            (applied, RunMode::Apply { on_drift, .. }) if !self.held.is_empty() && on_drift != OnDrift::Count => {
+                RunReport::Drifted {
+                    applied,
+                    drifted: self.findings.drifted,
+                    resources: self.findings.drift.iter().map(DriftedResource::to_string).collect(),
+                    fight_until: if let OnDrift::Rest { until } = on_drift { Some(until) } else { None },
+                }
+            }
+            (Some((plan, revision)), _) => RunReport::Applied { plan, revision },
+            (None, _) => RunReport::InSync { unchanged, revision: base },
+        }
+    }
+
+    /// The report of a plan that is not applied.
+    fn report_not_applied(&self, why: NotApplied) -> RunReport {
+        match why {
+            NotApplied::Invalid(planned) => RunReport::invalid(*planned),
+            NotApplied::RolledBack => RunReport::RolledBack { commit: commit_of(&self.author) },
+            NotApplied::Suspended(planned) => RunReport::Suspended(*planned),
+            NotApplied::NotInHistory { visible, current } => {
+                let stale = CommitError::Stale { base: visible, current };
+                RunReport::Failed(vec![ApplyError::Commit(stale).diagnostic()])
+            }
+            NotApplied::Failed(found) => RunReport::Failed(found),
+        }
+    }
+
+    /// Records that the store matches manifests that no rollback left, and returns the revision of that (D78).
+    fn accept(&self, base: u64) -> Option<u64> {
+        let RunMode::Apply { may_apply, .. } = self.mode else { return None };
+        let state = self.store.snapshot();
+        if state.revision != base {
+            return None;
+        }
+        self.store.accept(&self.author, &state, may_apply).unwrap_or_else(|error| {
+            let source = self.source;
+            tracing::warn!(source, code = %error.code, "cannot record that the source is in sync after a rollback: {error}");
+            None
+        })
+    }
+
+    /// The result of the run, with what it has left to do.
+    fn result(self, report: RunReport) -> RunResult {
+        let Self { author, mut findings, held, mode, .. } = self;
+        match &report {
+            RunReport::Failed(found) => findings = findings.failed(found),
+            RunReport::Invalid(_) | RunReport::Suspended(_) | RunReport::RolledBack { .. } => {}
+            // Nothing is left to do but what is left as it is.
+            _ => {
+                findings.pending = Summary { change: held.waiting, ..Summary::default() };
+                match mode {
+                    RunMode::Apply { on_drift: OnDrift::Report | OnDrift::Rest { .. }, .. } => {}
+                    RunMode::Apply { on_drift: OnDrift::Count, .. } => findings.drift.clear(),
+                    RunMode::Apply { on_drift: OnDrift::Revert, .. } | RunMode::Suspended => {
+                        (findings.drifted, findings.drift) = (0, Vec::new());
+                    }
+                }
+            }
+        }
+        RunResult { report, findings, author }
+    }
+}
+
+/// A safety limit refuses a plan, such as the deletion limit (D41).
+fn check_refusals(planned: &Planned) -> Result<(), NotApplied> {
+    let refusals = planned.plan.iter().flat_map(|plan| &plan.refusals).cloned().collect::<Vec<_>>();
+    if refusals.is_empty() { Ok(()) } else { Err(NotApplied::Failed(refusals)) }
+}
+
+/// Whether commits that are not durable yet have changed what a plan changes. The history does not have them.
+fn overwrites_newer(plan: &Plan, visible: &Snapshot, current: &Snapshot) -> bool {
+    let is_same = |key: &Key| match (visible.get(key), current.get(key)) {
+        (Some(visible), Some(current)) => Arc::ptr_eq(visible, current),
+        (None, None) => true,
+        _ => false,
+    };
+    visible.revision < current.revision && !plan.changes.iter().all(|change| is_same(&change.key))
+}
+
+/// Whether a plan changes nothing but claims on resources that a rollback took from the source and a command transferred to it
+/// again: its manifests may declare them. Anything else that the rollback undid stays undone.
+fn only_returns_claims(plan: &Plan, current: &Snapshot, source: &str) -> bool {
+    let returned = current.moved_again(source);
+    let declares = |operation: &Operation| match operation {
+        Operation::Claim { claim: Some(claim), .. } => claim.source == source && !claim.is_promised(),
+        _ => false,
+    };
+    let is_returned = |change: &Change| {
+        let held = current.get(&change.key).and_then(|entry| entry.claim.as_deref());
+        held.is_some_and(|held| held.source == source && held.awaits_manifest())
+            && returned.contains(change.key.path().as_str())
+    };
+    let completes = |change: &Change| change.operations.iter().all(declares) && is_returned(change);
+    !returned.is_empty() && plan.changes.iter().all(completes)
+}

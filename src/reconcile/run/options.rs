@@ -1,0 +1,151 @@
+//! The options of a run: the manifests, the source, and the limits.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::cancel::Cancel;
+use crate::{
+    lint::{self, LINTS, Level},
+    manifest::{
+        resolve::ResolveOptions,
+        tree::{Disk, Tree},
+    },
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path, nearest},
+        },
+        id::Id,
+        operation::Author,
+    },
+    plan::safety::Budget,
+    syntax::text::{has_token, is_invisible, printable},
+    tenancy::SourceScope,
+};
+
+/// The options of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The manifests.
+    pub tree: Arc<dyn Tree>,
+    /// The name of the source that owns the resources (D40).
+    pub source: String,
+    /// Whether to delete owned resources that are no longer declared.
+    pub prune: bool,
+    /// Whether to skip invalid resources and their dependents, and apply the rest (D44).
+    pub isolate: bool,
+    /// Whether a `metadata.id` that the store does not have creates the resource under this ID: for a store that is built
+    /// again, and for what somebody has deleted by hand (D27).
+    pub recreate_ids: bool,
+    /// The deletion limit (D41).
+    pub budget: Budget,
+    /// The levels of lints.
+    pub lints: LintLevels,
+    /// Whose the keys are that name no owner: who asks a server for the run, or else the bot of the source (D27).
+    pub key_owner: Option<Id>,
+    /// What the source may declare (D112).
+    pub scope: Arc<SourceScope>,
+    /// Cancels the run when nobody waits for it (D52).
+    pub cancel: Cancel,
+}
+
+impl Options {
+    /// Creates the default options for manifests.
+    pub fn new(tree: impl Tree + 'static) -> Self {
+        Self { tree: Arc::new(tree), ..Self::default() }
+    }
+
+    /// How the manifests are resolved.
+    pub(super) fn resolving(&self) -> ResolveOptions<'_> {
+        ResolveOptions { source: &self.source, prune: self.prune, recreate_ids: self.recreate_ids }
+    }
+
+    /// Returns the author of the run's changes, for the history.
+    pub fn author(&self) -> Author {
+        let author = Author::source(&self.source, self.tree.commit());
+        author.with_commit_author(self.tree.commit_author()).with_commit_message(self.tree.commit_message())
+    }
+}
+
+/// The default options, without manifests.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            tree: Arc::new(Disk::default()),
+            source: DEFAULT_SOURCE.to_owned(),
+            prune: true,
+            isolate: false,
+            recreate_ids: false,
+            budget: Budget::default(),
+            lints: LintLevels::default(),
+            key_owner: None,
+            scope: Arc::default(),
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// The name of the source if none is set (D40).
+pub(crate) const DEFAULT_SOURCE: &str = "default";
+
+/// Validates the name of a source that a store may have; the error explains what is wrong.
+pub(crate) fn check_source(name: &str) -> Result<(), String> {
+    if has_token(name) {
+        return Err("a source name cannot contain an API token; revoke its key with `edgewright keys revoke`".into());
+    }
+    let good = !name.trim().is_empty() && name.len() <= 255 && !name.contains(char::is_control);
+    good.then_some(()).ok_or_else(|| "a source name must have 1 to 255 bytes without control characters".into())
+}
+
+/// Validates the name of a source that gets resources, more strictly than [`check_source`] (D40); the error explains what
+/// is wrong.
+pub(crate) fn check_new_source(name: &str) -> Result<(), String> {
+    check_source(name)?;
+    if name.contains('*') {
+        return Err("a source name cannot contain `*`, which selects several sources in the scope of an API key".into());
+    }
+    let good = !name.chars().any(|c| c.is_whitespace() || is_invisible(c));
+    good.then_some(()).ok_or_else(|| {
+        "a source name cannot contain spaces, invisible characters or direction marks; write it like `team-shop`".into()
+    })
+}
+
+/// The configuration of lints.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LintLevels {
+    /// Levels by lint name.
+    pub levels: BTreeMap<String, Level>,
+    /// The label keys that manifests may use; none means any.
+    pub allowed_labels: Option<BTreeSet<String>>,
+    /// How many days before a certificate expires `expiring-certificate` reports it; none means 30.
+    pub certificate_expiry_days: Option<u32>,
+}
+
+impl LintLevels {
+    /// Parses the names of lints and levels. The path of a fault starts at the lint's name.
+    pub fn named(
+        names: &BTreeMap<String, String>,
+        allowed_labels: Option<BTreeSet<String>>,
+    ) -> Result<LintLevels, Fault> {
+        let mut levels = BTreeMap::new();
+        for (name, level) in names {
+            let path = Path::root().join(name.as_str());
+            if lint::find(name).is_none() {
+                let fault = Fault::new(Code::UnknownValue, format!("unknown lint `{}`", printable(name))).at(path);
+                return Err(match nearest(name, LINTS.iter().map(|lint| lint.name)) {
+                    Some(near) => fault.help(format!("did you mean `{near}`?")),
+                    None => fault.help("run `edgewright explain` to list all lints"),
+                });
+            }
+            let level = Level::from_name(level).ok_or_else(|| {
+                Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(level)))
+                    .at(path)
+                    .help("use `allow`, `warn` or `deny`")
+            })?;
+            levels.insert(name.clone(), level);
+        }
+        Ok(Self { levels, allowed_labels, certificate_expiry_days: None })
+    }
+}

@@ -1,0 +1,220 @@
+//! Runs that had nothing to do, remembered beside the store (D73): the same run on the same files and the same state is
+//! answered from digests, without parsing the files or loading the state.
+//!
+//! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
+//! same digest. A file that is damaged or missing only costs time.
+
+use std::{fs, sync::Arc};
+
+use foldhash::HashMap;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    lint,
+    manifest::{
+        ManifestFile,
+        tree::{ReadDigests, Recorder},
+    },
+    model::{
+        build,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
+        },
+        secrets::digest_key::DigestKey,
+    },
+    reconcile::{Options, sync_loop::freshness::SettledRun},
+    store::{engine::OnDisk, ids_and_clock, read_beside, write_beside},
+};
+
+/// The file, beside the files of the store.
+const FILE: &str = "remembered";
+/// The most runs in the file; sources and options have runs of their own.
+const MOST_RUNS: usize = 16;
+/// The largest file that is read or written.
+const MOST_BYTES: usize = 8 << 20;
+
+/// A run that had nothing to do.
+#[derive(Serialize, Deserialize)]
+struct RememberedRun {
+    /// The digest of the program and the options.
+    question: String,
+    /// The fingerprint of the store.
+    state: String,
+    /// What was read.
+    reading: ReadDigests,
+    /// The time of the run, before which lints may report something else.
+    at: Timestamp,
+    /// The time from which they may.
+    until: Option<Timestamp>,
+    revision: u64,
+    unchanged: usize,
+    warnings: Vec<RememberedWarning>,
+}
+
+/// A warning, with places as byte ranges in files by index.
+#[derive(Serialize, Deserialize)]
+struct RememberedWarning {
+    code: String,
+    message: String,
+    help: Option<String>,
+    place: Option<(usize, usize, usize)>,
+    related: Vec<(usize, usize, usize, String)>,
+    omitted: u32,
+}
+
+/// The answer to a run that has nothing to do.
+pub(crate) struct Recalled {
+    /// The warnings about the manifests.
+    pub warnings: Vec<Diagnostic>,
+    /// The number of resources.
+    pub unchanged: usize,
+    /// The revision of the store.
+    pub revision: u64,
+    /// The files.
+    pub files: Vec<Arc<ManifestFile>>,
+}
+
+/// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
+/// `recorder`.
+pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
+    let key = store.digest_key.as_ref()?;
+    let (question, state) = (question(options)?, store.fingerprint.to_hex());
+    let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
+    let now = ids_and_clock::now();
+    if now < run.at || run.until.is_some_and(|until| until <= now) {
+        return None;
+    }
+    let files = recorder.reads_again(key, &run.reading)?;
+    let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
+    Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
+}
+
+/// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision.
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &SettledRun<'_>) {
+    // Without a key, the digests would give away short secrets.
+    let Some(key) = &store.digest_key else { return };
+    let Some(run) = run_of(store, key, options, recorder, done) else { return };
+    let mut runs = read(store, key);
+    runs.retain(|other| other.question != run.question);
+    runs.insert(0, run);
+    runs.truncate(MOST_RUNS);
+    // Without it, the next run takes longer.
+    let _ = lines_of(&runs, key).map(|text| write_beside(store, FILE, &text));
+}
+
+fn run_of(
+    store: &OnDisk,
+    key: &DigestKey,
+    options: &Options,
+    recorder: &Recorder,
+    done: &SettledRun<'_>,
+) -> Option<RememberedRun> {
+    let SettledRun { planned, revision, until } = *done;
+    let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
+    let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
+    Some(RememberedRun {
+        question: question(options)?,
+        state: store.fingerprint.to_hex().to_string(),
+        reading: recorder.reading(key, ids_and_clock::salt())?,
+        at: ids_and_clock::now(),
+        until,
+        revision,
+        unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
+        warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
+    })
+}
+
+impl RememberedWarning {
+    /// `files` has the index of each file.
+    fn new(diagnostic: &Diagnostic, files: &HashMap<*const SourceFile, usize>) -> Option<Self> {
+        let place = |place: &Place| Some((*files.get(&Arc::as_ptr(&place.file))?, place.span.start, place.span.end));
+        let related = diagnostic.related.iter().map(|(at, label)| {
+            let (file, start, end) = place(at)?;
+            Some((file, start, end, label.clone()))
+        });
+        Some(Self {
+            code: diagnostic.code.to_string(),
+            message: diagnostic.message.clone(),
+            help: diagnostic.help.clone(),
+            place: match &diagnostic.place {
+                Some(at) => Some(place(at)?),
+                None => None,
+            },
+            related: related.collect::<Option<_>>()?,
+            omitted: diagnostic.omitted,
+        })
+    }
+
+    fn diagnostic(self, files: &[Arc<ManifestFile>]) -> Option<Diagnostic> {
+        let place = |(file, start, end): (usize, usize, usize)| Some(files.get(file)?.place(start..end));
+        let code = match Code::from_name(&self.code) {
+            Some(code) => Name::Code(code),
+            None => Name::Lint(lint::find(&self.code)?.name),
+        };
+        let related =
+            self.related.into_iter().map(|(file, start, end, label)| Some((place((file, start, end))?, label)));
+        Some(Diagnostic {
+            code,
+            severity: Severity::Warning,
+            cause: None,
+            message: self.message,
+            help: self.help,
+            place: match self.place {
+                Some(at) => Some(place(at)?),
+                None => None,
+            },
+            related: related.collect::<Option<_>>()?,
+            omitted: self.omitted,
+        })
+    }
+}
+
+/// The digest of the program and of the options that a plan depends on.
+fn question(options: &Options) -> Option<String> {
+    let program = program()?;
+    // The tree is known by what is read from it.
+    let Options { tree: _, source, prune, isolate, recreate_ids, budget, lints, key_owner, scope, cancel: _ } = options;
+    let folder = std::env::current_dir().ok()?;
+    let asked = format!(
+        "{program} {folder:?} {source:?} {prune} {isolate} {recreate_ids} {budget:?} {lints:?} {key_owner:?} {scope:?}"
+    );
+    Some(blake3::hash(asked.as_bytes()).to_hex().to_string())
+}
+
+/// What tells this build of the program from others, which may read the same files differently. Packages give all their
+/// builds one time, so the commit counts, too.
+fn program() -> Option<String> {
+    let program = std::env::current_exe().and_then(fs::metadata).ok()?;
+    let modified = program.modified().ok()?;
+    Some(format!("{} {} {modified:?}", build::VERSION, program.len()))
+}
+
+/// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.
+fn read(store: &OnDisk, key: &DigestKey) -> Vec<RememberedRun> {
+    let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
+    let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (sum, run) = line.split_at_checked(64)?;
+        (checksum(key, run).to_hex().as_bytes() == sum).then(|| serde_json::from_slice(run).ok()).flatten()
+    });
+    runs.collect()
+}
+
+fn checksum(key: &DigestKey, run: &[u8]) -> blake3::Hash {
+    key.digest("remembered run", &[run])
+}
+
+fn lines_of(runs: &[RememberedRun], key: &DigestKey) -> Result<Vec<u8>, serde_json::Error> {
+    let mut text = Vec::new();
+    for run in runs {
+        let line = serde_json::to_vec(run)?;
+        if text.len() + line.len() > MOST_BYTES - 65 * MOST_RUNS {
+            break;
+        }
+        text.extend_from_slice(checksum(key, &line).to_hex().as_bytes());
+        text.extend_from_slice(&line);
+        text.push(b'\n');
+    }
+    Ok(text)
+}

@@ -1,0 +1,257 @@
+//! The result of planning, as a report and for a commit.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use rayon::{
+    iter::{IntoParallelRefIterator, ParallelIterator},
+    slice::ParallelSliceMut,
+};
+
+use super::{judged::about, stages::try_on, token};
+use crate::{
+    background::give_way,
+    manifest::{ManifestFile, Origins},
+    model::{
+        desired::Desired,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Severity},
+            fault::{Aim, Path},
+        },
+        key::Key,
+        snapshot::Snapshot,
+    },
+    plan::{
+        Plan,
+        outline::{Detail, Outline},
+        report::Report,
+    },
+    reconcile::ApplyError,
+    store::{Store, Tried, commit::header::Places},
+};
+
+/// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
+/// takes longer than the commit, and nobody reads the lines of thousands of resources.
+const MOST_LINES: usize = 2_000;
+
+/// The most kept resources whose users are looked up in the history.
+const MOST_LOCATED: usize = 20;
+
+/// The result of planning.
+#[derive(Debug)]
+pub struct Planned {
+    /// Errors and warnings about the manifests.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The plan; `None` if the manifests have errors.
+    pub plan: Option<Plan>,
+    /// The desired state.
+    pub desired: Arc<BTreeMap<Key, Desired>>,
+    /// The resources skipped because they, or resources that they depend on, are invalid (D44).
+    pub left_out: Vec<Desired>,
+    /// The error because of which no manifest of the source, or not its whole context, was read.
+    pub(crate) unread: Option<Diagnostic>,
+    /// Whether a rollback undid transfers that the manifests still declare, or no longer do.
+    pub(crate) is_undone: bool,
+    /// The files that were read.
+    pub files: Vec<Arc<ManifestFile>>,
+    /// The origin of each declared resource.
+    pub(crate) origins: Arc<Origins>,
+    /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
+    pub(crate) tried: Option<Arc<Tried>>,
+}
+
+impl Planned {
+    /// A plan that does not come from manifests. Tries it, and adds what a commit would refuse.
+    pub(crate) fn without_manifests(current: &Snapshot, mut plan: Plan) -> Self {
+        let tried = try_on(current, &mut plan).unwrap_or_else(|refusal| {
+            let refused = refusal.faults.iter().map(|fault| {
+                let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
+                Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
+            });
+            plan.refusals.extend(refused);
+            None
+        });
+        Self {
+            diagnostics: Vec::new(),
+            plan: Some(plan),
+            desired: Arc::default(),
+            left_out: Vec::new(),
+            unread: None,
+            is_undone: false,
+            files: Vec::new(),
+            origins: Arc::default(),
+            tried,
+        }
+    }
+
+    /// Returns the error that writing the token of a new API key would cause, at the line of its `token_file`. Only the
+    /// process that writes the file can check this, not a server.
+    pub fn token_fault(&self, key: &Key) -> Option<Diagnostic> {
+        let file = self.desired.get(key)?.token_file.as_ref()?;
+        let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
+        Some(match self.origins.get(key) {
+            Some(origin) => fault.at(origin.place(&Path::root().join("token_file"), Aim::Value)),
+            None => fault,
+        })
+    }
+
+    /// Returns the file of each resource that the plan changes, for the history; up to 2,000 changes, with the line.
+    pub fn places(&self) -> Places {
+        let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
+        let with_lines = changes.len() <= MOST_LINES;
+        let place = |key: &Key| {
+            let origin = self.origins.get(key)?;
+            if !with_lines {
+                return Some(origin.file_name().to_owned());
+            }
+            let place = origin.place(&Path::root(), Aim::Value);
+            Some(format!("{}:{}", place.file.name, place.line_column().0))
+        };
+        // The first look at a file parses it for its positions.
+        let places = changes.par_iter().filter_map(|change| {
+            give_way();
+            Some((change.key.clone(), place(&change.key)?))
+        });
+        let mut places: Vec<(Key, String)> = places.collect();
+        // A map is made of sorted entries at once, and otherwise by one search for each.
+        places.par_sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        places.into_iter().collect()
+    }
+
+    /// Whether the manifests have errors.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// Whether the store matches all manifests once the plan is applied.
+    pub(crate) fn settles(&self) -> bool {
+        let applies = self.plan.as_ref().is_some_and(|plan| plan.refusals.is_empty());
+        applies && !self.has_errors() && self.left_out.is_empty()
+    }
+
+    /// Whether the store has nothing to do at a revision: the plan is empty, or was applied as this revision.
+    pub(crate) fn leaves_nothing(&self, revision: u64) -> bool {
+        self.settles() && self.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
+    }
+
+    /// Marks a cancelled run, which has no plan.
+    pub(super) fn given_up(mut self) -> Self {
+        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));
+        self
+    }
+
+    /// The number of files of the source, without those of its context.
+    pub(crate) fn own_files(&self) -> usize {
+        self.files.iter().filter(|file| !file.is_context()).count()
+    }
+
+    /// Describes the skipped resources.
+    pub fn left_out_names(&self) -> Vec<String> {
+        let named = |key: &Key| {
+            let left_out = || self.left_out.iter().find(|it| it.key == *key);
+            self.desired.get(key).or_else(left_out).map(|it| it.claim.name.clone())
+        };
+        let name = |it: &Desired| match it.key.parent_key().map(|parent| (named(&parent), parent.id)) {
+            Some((parent, id)) => format!("{}/{}", parent.unwrap_or_else(|| id.to_string()), it.claim.name),
+            None => it.claim.name.clone(),
+        };
+        self.left_out.iter().map(|it| format!("{} {} ({})", it.key.kind, name(it), it.key.id)).collect()
+    }
+
+    /// The warnings of what the plan opens and takes from others, at their manifests. They come first: a reviewer must see them.
+    fn openings(&self) -> Vec<Diagnostic> {
+        let openings = self.plan.iter().flat_map(Plan::openings);
+        let told = openings.map(|opening| {
+            let warning = Diagnostic::error(Code::OpensAccess, opening.to_string());
+            let warning = warning.help("apply it if that is meant; in CI, let somebody approve it");
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match self.origins.get(&opening.key) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        });
+        told.chain(self.lost_certificates()).collect()
+    }
+
+    /// The warnings of edges of other sources that lose their last certificate for a host.
+    fn lost_certificates(&self) -> impl Iterator<Item = Diagnostic> {
+        let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
+        lost.map(|lost| {
+            let warning = Diagnostic::error(Code::NotDelegated, lost.to_string());
+            let warning = warning.help(
+                "leave the certificate as it is until the edge has another one, or name this source in its `certificates_from`",
+            );
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match self.origins.get(&lost.certificate) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        })
+    }
+
+    /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
+    /// come first, so that no limit leaves them out.
+    fn warn_of_kept(&mut self) {
+        let is_warning_of_kept =
+            |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
+        self.diagnostics.retain(|it| !is_warning_of_kept(it));
+        let kept = self.plan.iter().flat_map(|plan| &plan.kept);
+        let warnings = kept.map(|kept| {
+            let help = match kept.successor {
+                Some(_) => "let the other sources use the new one; the next run then deletes this one",
+                None => "let the other sources use something else; the next run then deletes it",
+            };
+            let warning = Diagnostic::error(Code::InUse, kept.to_string()).help(help);
+            let warning = Diagnostic { severity: Severity::Warning, ..warning };
+            match kept.successor.as_ref().and_then(|key| self.origins.get(key)) {
+                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+                None => warning,
+            }
+        });
+        let warnings: Vec<Diagnostic> = warnings.collect();
+        self.diagnostics.splice(0..0, warnings);
+    }
+
+    /// The same with the warnings about kept resources.
+    #[must_use]
+    pub(super) fn with_warnings_of_kept(mut self) -> Self {
+        self.warn_of_kept();
+        self
+    }
+
+    /// Adds to the warnings about kept resources where other sources declare what uses them, as far as the history has it.
+    pub(crate) fn locate_users_of_kept(&mut self, store: &Store, source: &str) {
+        let Some(plan) = self.plan.as_mut().filter(|plan| !plan.kept.is_empty()) else { return };
+        for kept in plan.kept.iter_mut().take(MOST_LOCATED) {
+            kept.locate(source, |key, source| store.declared_at(key, source).ok().flatten());
+        }
+        self.warn_of_kept();
+    }
+
+    /// Creates the report of a command.
+    pub fn report(&self, command: &'static str) -> Report {
+        self.report_with(command, Detail::Bodies)
+    }
+
+    /// Creates the report of a command with the detail that its format shows.
+    pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
+        let mut diagnostics = self.openings();
+        diagnostics.extend_from_slice(&self.diagnostics);
+        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, detail)).transpose().unwrap_or_else(|error| {
+            // A plan that cannot be shown must not be applied.
+            diagnostics.push(error.into());
+            None
+        });
+        Report {
+            command,
+            source: None,
+            diagnostics,
+            plan,
+            refusals: self.plan.as_ref().map(|plan| plan.refusals.clone()).unwrap_or_default(),
+            files: self.own_files(),
+            first_file: self.files.first().map(|file| file.source.name.clone()),
+            applied: None,
+            new_store: None,
+        }
+    }
+}

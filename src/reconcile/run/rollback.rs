@@ -1,0 +1,71 @@
+//! A rollback: the state of an earlier revision as a new one, through the same checks as any plan (D78).
+
+use super::token::TokenFiles;
+use crate::{
+    model::{id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
+    plan::{revert, safety::Budget},
+    reconcile::{ApplyError, Planned, apply_current, sources::secret_visibility::with_secrets_of_state},
+    store::{CommitError, Store},
+};
+
+/// What a rollback brings back.
+#[derive(Debug, Clone)]
+pub(crate) struct Rollback {
+    /// The revision.
+    pub to: u64,
+    /// The source that it is limited to, if any.
+    pub source: Option<String>,
+    /// The deletion limit (D41).
+    pub budget: Budget,
+}
+
+impl Rollback {
+    /// Plans the changes from `current` to `target`, the state of the revision. Changes nothing.
+    pub(crate) fn plan(&self, current: &Snapshot, target: &Snapshot) -> Planned {
+        Planned::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
+    }
+
+    /// The same for a reader who does not see the secrets of both states: the plan changes none.
+    pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<Planned, JsonError> {
+        Ok(self.plan(&with_secrets_of_state(current, target)?, target))
+    }
+
+    /// Plans on the current revision, and applies the plan if `accept` returns it. `caller` is the API key of the request
+    /// and its owner. Returns the plan and its revision, or no revision if there was nothing to do.
+    pub(crate) fn apply<E: From<ApplyError>>(
+        &self,
+        store: &Store,
+        target: &Snapshot,
+        caller: Option<&(Id, Id)>,
+        accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+    ) -> Result<(Planned, Option<u64>), E> {
+        let plan = |current: &Snapshot| self.plan(current, target);
+        let author = |current: &Snapshot| self.author(store, current, target, caller);
+        apply_current(store, plan, author, &mut TokenFiles::default(), accept, || Ok(()))
+    }
+
+    fn author(
+        &self,
+        store: &Store,
+        current: &Snapshot,
+        target: &Snapshot,
+        caller: Option<&(Id, Id)>,
+    ) -> Result<Author, ApplyError> {
+        let rejected = store.left_by(current, target, self.source.as_deref());
+        let rejected = rejected.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
+        let author = Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: None };
+        Ok(match caller {
+            Some((key, owner)) => author.through(key.clone(), owner.clone()),
+            None => author,
+        })
+    }
+
+    /// The author of attempts that changed nothing.
+    pub(crate) fn attempted(&self, caller: Option<&(Id, Id)>) -> Author {
+        let author = Author::Rollback { to: self.to, source: self.source.clone(), rejected: Vec::new(), through: None };
+        match caller {
+            Some((key, owner)) => author.through(key.clone(), owner.clone()),
+            None => author,
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The stages of a run, each from one value to the next: load, resolve, judge, isolate, diff, try.
+//!
+//! Loading returns [`Prepared`]. All later stages depend on a Snapshot, and can be repeated on another one without
+//! reading the manifests again.
+
+mod changes_from;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    judged::Judged,
+    lint_stage::{Surroundings, findings},
+    spans::stage,
+};
+use crate::{
+    lint::LintMemo,
+    manifest::{
+        self, Loaded,
+        resolve::{
+            Resolved,
+            memo::{LastResolved, ResolveMemo},
+            resolve, resolve_offline,
+        },
+        tree::Tree,
+    },
+    model::{
+        diagnostics::diagnostic::{Diagnostic, Severity},
+        json::JsonError,
+        key::Key,
+        snapshot::{Entry, Refusal, Snapshot},
+    },
+    plan::{Plan, diff, safety::Budget},
+    reconcile::{
+        LintLevels, Options, Planned,
+        sources::secret_visibility::{Sees, uncompared, without_unseen},
+        sync_loop::{clock::Clock, freshness::SettledRun},
+    },
+    store::{Tried, ids_and_clock},
+};
+
+/// Loaded manifests, which can be planned on any revision.
+pub(crate) struct Prepared {
+    /// The options of the run.
+    pub options: Options,
+    loaded: Arc<Loaded>,
+    /// What the runs on a source leave for the next one, if it is loaded again and again.
+    memo: Option<Arc<RunMemo>>,
+    clock: Clock,
+    /// The resources whose secrets the reader of the plan sees, if not all.
+    sees: Option<Sees>,
+}
+
+/// What a run on a followed source leaves for the next one.
+#[derive(Default)]
+struct RunMemo {
+    resolved: ResolveMemo,
+    findings: LintMemo,
+}
+
+/// How a plan ends.
+struct PlanEnd {
+    judged: Judged,
+    /// The plan, unless there is none to apply, and its result.
+    plan: Option<(Plan, Option<Arc<Tried>>)>,
+    /// The resources that differ from those in the store. None if these may be any.
+    unsettled: Option<BTreeSet<Key>>,
+    /// Whether the run was cancelled before that.
+    is_given_up: bool,
+}
+
+impl PlanEnd {
+    fn without_plan(judged: Judged, unsettled: Option<BTreeSet<Key>>) -> Self {
+        Self { judged, plan: None, unsettled, is_given_up: false }
+    }
+
+    fn given_up(judged: Judged, unsettled: Option<BTreeSet<Key>>) -> Self {
+        Self { is_given_up: true, ..Self::without_plan(judged, unsettled) }
+    }
+}
+
+/// Reads manifests and checks them against every rule and lint, using only the files.
+pub fn validate(tree: &dyn Tree, lints: &LintLevels) -> Planned {
+    let loaded = manifest::load(tree);
+    let validated = validate_loaded(&loaded, lints, crate::reconcile::DEFAULT_SOURCE);
+    free(loaded);
+    validated
+}
+
+/// Like [`validate`], for loaded manifests of a source.
+pub(crate) fn validate_loaded(loaded: &Loaded, lints: &LintLevels, source: &str) -> Planned {
+    let context = loaded.context_state();
+    let resolved = resolve_offline(loaded, &context, source);
+    judge(loaded, resolved, lints, None, ids_and_clock::now()).capped().planned(loaded, None)
+}
+
+/// Reads manifests and plans the changes from `snapshot` to their desired state. Changes nothing.
+pub fn plan(options: &Options, snapshot: &Snapshot) -> Planned {
+    let prepared = Prepared::load(options.clone());
+    let planned = prepared.plan(snapshot);
+    free(prepared.loaded);
+    planned
+}
+
+/// Frees something large while nobody waits for it.
+fn free(unused: impl Send + 'static) {
+    rayon::spawn(move || drop(unused));
+}
+
+impl Prepared {
+    /// Reads the manifests.
+    pub(crate) fn load(options: Options) -> Self {
+        let loaded = Arc::new(manifest::load(options.tree.as_ref()));
+        Self { options, loaded, memo: None, clock: Clock::default(), sees: None }
+    }
+
+    /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
+    /// judged again.
+    pub(crate) fn load_again(options: Options, last: Option<Self>) -> Self {
+        let tree = options.tree.as_ref();
+        let (loaded, memo) = stage("load", || match last {
+            Some(last) => (manifest::load_again(tree, &last.loaded), last.memo),
+            None => (manifest::load_again(tree, &Loaded::default()), None),
+        });
+        let memo = Some(memo.unwrap_or_default());
+        Self { options, loaded: Arc::new(loaded), memo, clock: Clock::default(), sees: None }
+    }
+
+    /// The state of a store that has only the resources of the context.
+    pub(crate) fn context_state(&self) -> Snapshot {
+        self.loaded.context_state()
+    }
+
+    /// The same, judged at the time of a clock.
+    pub(crate) fn on(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same for a reader who sees the secrets of some resources only: its plans do not depend on those of the others.
+    /// They are not the ones to apply.
+    #[must_use]
+    pub(crate) fn seen_by(self, sees: Sees) -> Self {
+        Self { sees: Some(sees), ..self }
+    }
+
+    /// The resources whose secrets the reader of the plans sees, if not all.
+    pub(crate) fn sees(&self) -> Option<&Sees> {
+        self.sees.as_ref()
+    }
+
+    /// The same manifests for a reader who sees no secrets at all.
+    pub(crate) fn masked(&self) -> Self {
+        let (options, loaded, clock) = (self.options.clone(), Arc::clone(&self.loaded), self.clock.clone());
+        Self { options, loaded, memo: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
+    }
+
+    fn resolve(&self, snapshot: &Snapshot) -> Resolved {
+        match &self.memo {
+            Some(memo) => memo.resolved.resolve(&self.loaded, snapshot, self.options.resolving(), free),
+            None => resolve(&self.loaded, snapshot, self.options.resolving()),
+        }
+    }
+
+    /// The memo of the lints.
+    #[cfg(test)]
+    pub(crate) fn lint_memo(&self) -> Option<&LintMemo> {
+        self.memo.as_ref().map(|memo| &memo.findings)
+    }
+
+    /// Whether all names are as in the last run, so that only what has other inputs is resolved.
+    #[cfg(test)]
+    pub(crate) fn keeps_all_names(&self, snapshot: &Snapshot) -> bool {
+        let holds = |memo: &Arc<RunMemo>| memo.resolved.holds(&self.loaded, snapshot, self.options.resolving());
+        self.memo.as_ref().is_some_and(holds)
+    }
+
+    /// The run that has just judged and planned this, after which the store is at a revision.
+    pub(crate) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> SettledRun<'a> {
+        match &self.memo {
+            // Each part knows it since it was judged.
+            Some(memo) => SettledRun { planned, revision, until: memo.findings.hold_until() },
+            None => SettledRun::judged_now(planned, revision, &self.options),
+        }
+    }
+
+    /// Plans the changes from `snapshot` to the desired state. Changes nothing.
+    pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
+        if self.options.cancel.is_cancelled() {
+            return Judged::nothing().planned(&self.loaded, None).given_up();
+        }
+        let mut resolved = stage("resolve", || self.resolve(snapshot));
+        let keeps_all_names = resolved.keeps_all_names();
+        resolved.limit(&self.options.scope, snapshot);
+        let end = self.plan_resolved(resolved, snapshot);
+        self.planned(end, snapshot, keeps_all_names)
+    }
+
+    /// Judges a resolved source, and plans it if that found no error.
+    fn plan_resolved(&self, resolved: Resolved, snapshot: &Snapshot) -> PlanEnd {
+        let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
+        let stops = || options.cancel.is_cancelled();
+        let may_differ = resolved.may_differ.clone();
+        let memo = self.memo.as_ref().map(|memo| &memo.findings);
+        let mut judged = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
+        let mut faulty = judged.has_errors();
+        if stops() {
+            return PlanEnd::given_up(judged.capped(), may_differ);
+        }
+        if faulty && !options.isolate {
+            return PlanEnd::without_plan(judged.capped(), may_differ);
+        }
+        if faulty {
+            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now));
+        }
+        let mut judged = judged.capped();
+        let seen = match self.seen(&mut judged, snapshot) {
+            Ok(seen) => seen,
+            Err(error) => {
+                judged.diagnostics.push(error.into());
+                return PlanEnd::without_plan(judged, None);
+            }
+        };
+        let snapshot = seen.as_ref().unwrap_or(snapshot);
+        let (mut plan, unsettled) = loop {
+            // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
+            let prune = options.prune && !faulty;
+            let only = may_differ.as_ref().filter(|_| !faulty);
+            let (desired, owner) = (&judged.resolved.desired, options.key_owner.as_ref());
+            let mut plan =
+                stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
+            // Only the next run on a followed source asks for them.
+            let is_followed = !faulty && self.memo.is_some();
+            let unsettled: Option<BTreeSet<Key>> = is_followed.then(|| {
+                let changed = plan.changes.iter().map(|change| &change.key);
+                changed.chain(plan.kept.iter().map(|kept| &kept.key)).cloned().collect()
+            });
+            if stops() {
+                return PlanEnd::given_up(judged, unsettled);
+            }
+            let origins = &judged.resolved.origins;
+            let changed = plan.changes.iter().map(|change| &change.key);
+            plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
+            let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
+            if refused.is_empty() {
+                break (plan, unsettled);
+            }
+            // A deletion has no manifest to set aside, but the next plan has no deletions.
+            let has_rest = judged.mark(refused, snapshot) || !faulty;
+            if !options.isolate || !has_rest {
+                return PlanEnd::without_plan(judged.capped(), unsettled);
+            }
+            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now)).capped();
+            faulty = true;
+        };
+        match stage("try", || try_on(snapshot, &mut plan)) {
+            Err(refusal) => PlanEnd::without_plan(judged.refused(refusal, snapshot), unsettled),
+            Ok(_) if stops() => PlanEnd::given_up(judged, unsettled),
+            Ok(tried) => PlanEnd { judged, plan: Some((plan, tried)), unsettled, is_given_up: false },
+        }
+    }
+
+    /// The state as the reader of the plan sees it, unless the reader sees all of it.
+    fn seen(&self, judged: &mut Judged, snapshot: &Snapshot) -> Result<Option<Snapshot>, JsonError> {
+        let Some(sees) = &self.sees else { return Ok(None) };
+        let desired = &judged.resolved.desired;
+        judged.diagnostics.extend(uncompared(snapshot, desired, sees));
+        without_unseen(snapshot, desired, sees).map(Some)
+    }
+
+    /// Completes a plan, and keeps for the next run what was resolved.
+    fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> Planned {
+        let PlanEnd { mut judged, plan, unsettled, is_given_up } = end;
+        let resolved = &mut judged.resolved;
+        let facts = std::mem::take(&mut resolved.facts);
+        let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
+        let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
+        let has_plan = plan.is_some();
+        let planned = Planned { tried, ..judged.planned(&self.loaded, plan) };
+        if let (true, Some(memo), Some(unsettled)) = (keeps_all_names, &self.memo, unsettled) {
+            memo.resolved.keep(LastResolved {
+                loaded: Arc::clone(&self.loaded),
+                snapshot: snapshot.clone(),
+                desired: Arc::clone(&planned.desired),
+                origins: Arc::clone(&planned.origins),
+                facts,
+                others,
+                is_self_contained,
+                unsettled,
+            });
+        }
+        match has_plan {
+            true => planned.with_warnings_of_kept(),
+            false if is_given_up => planned.given_up(),
+            false => planned,
+        }
+    }
+}
+
+/// Plans the changes from one set of manifests to another, without a store.
+pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
+    let lenient = |options: &Options| Options { budget: Budget::Percent(100.0), recreate_ids: true, ..options.clone() };
+    let former = Prepared::load(lenient(old));
+    let context = former.context_state();
+    let mut before = former.plan(&context);
+    let Some(first) = before.plan.take() else { return before };
+    match context.apply(&first.operations(), ids_and_clock::now()) {
+        Ok((snapshot, _)) => {
+            let current = Prepared::load(lenient(new));
+            let mut after = current.plan(&current.loaded.in_context(&snapshot));
+            after.files.splice(0..0, before.files);
+            after
+        }
+        Err(refusal) => Planned {
+            diagnostics: refusal.faults.into_iter().map(|fault| Diagnostic::error(fault.code, fault.message)).collect(),
+            ..before
+        },
+    }
+}
+
+/// Checks the rules and the lints. An error in one resource does not hide the findings in others.
+fn judge(
+    loaded: &Loaded,
+    mut resolved: Resolved,
+    lints: &LintLevels,
+    memo: Option<&LintMemo>,
+    now: Timestamp,
+) -> Judged {
+    let mut diagnostics = loaded.diagnostics.clone();
+    diagnostics.append(&mut resolved.diagnostics);
+    let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
+    let is_whole = !judged.has_errors();
+    judged.resolved.spread_faults();
+    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole, now };
+    let (found, denied) = findings(&judged.resolved, surroundings, lints, memo);
+    judged.diagnostics.extend(found);
+    judged.resolved.faulty.extend(denied);
+    judged
+}
+
+/// Skips invalid resources and everything that depends on them, and judges the rest again.
+fn isolate(loaded: &Loaded, mut judged: Judged, options: &Options, snapshot: &Snapshot, now: Timestamp) -> Judged {
+    judged.set_aside.extend(judged.resolved.set_aside());
+    // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
+    // switch them off. Findings that are already known are dropped with the other duplicates.
+    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole: true, now };
+    let (found, denied) = findings(&judged.resolved, surroundings, &options.lints, None);
+    judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+    judged.resolved.faulty = denied.into_iter().collect();
+    judged.set_aside.extend(judged.resolved.set_aside());
+    loop {
+        judged.resolved.judge_consent(snapshot, &options.source);
+        judged.diagnostics.append(&mut judged.resolved.diagnostics);
+        if judged.resolved.faulty.is_empty() {
+            return judged;
+        }
+        judged.set_aside.extend(judged.resolved.set_aside());
+    }
+}
+
+/// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
+/// from others.
+pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+    plan.taken_over.clear();
+    plan.lost_certificates.clear();
+    if !plan.refusals.is_empty() || plan.is_empty() {
+        return Ok(None);
+    }
+    let tried = Tried::new(snapshot, &plan.each_operation())?;
+    plan.note_effects(snapshot, tried.after());
+    Ok(Some(Arc::new(tried)))
+}

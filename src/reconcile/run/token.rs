@@ -1,0 +1,135 @@
+//! Tokens of new API keys, which are written to files on the client. The store gets only their hashes (D23, D27).
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Access, access};
+
+use crate::{
+    model::{Kind, id::Id, operation::Operation, secrets::secret::Secret},
+    plan::Plan,
+    reconcile::ApplyError,
+    store::ids_and_clock,
+};
+
+/// A source of token hashes for new keys.
+pub(crate) trait Tokens {
+    /// Returns the hash of a key's token, which goes to a file.
+    fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError>;
+
+    /// Removes the tokens, because the keys are not created.
+    fn take_back(&mut self);
+}
+
+/// Creates tokens and writes them to the files named by the manifests.
+#[derive(Debug, Default)]
+pub(crate) struct TokenFiles {
+    written: Vec<PathBuf>,
+}
+
+impl Tokens for TokenFiles {
+    fn hash(&mut self, key: &Id, file: &Path) -> Result<Secret, ApplyError> {
+        let (token, hash) = ids_and_clock::token(key);
+        write_new(file, token.expose()).map_err(|error| ApplyError::TokenFile(file.to_owned(), error))?;
+        self.written.push(file.to_owned());
+        Ok(hash)
+    }
+
+    fn take_back(&mut self) {
+        for file in self.written.drain(..) {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// Hashes sent by a client that has the tokens.
+#[derive(Debug, Default)]
+pub(crate) struct TokenHashes(pub BTreeMap<Id, Secret>);
+
+impl Tokens for TokenHashes {
+    fn hash(&mut self, key: &Id, _file: &Path) -> Result<Secret, ApplyError> {
+        self.0.get(key).cloned().ok_or_else(|| ApplyError::NoTokenHash(key.clone()))
+    }
+
+    fn take_back(&mut self) {}
+}
+
+/// Returns the operations of a plan with the token hash of each new key.
+pub(super) fn with_hashes(plan: &Plan, tokens: &mut dyn Tokens) -> Result<Vec<Operation>, ApplyError> {
+    let mut operations = Vec::new();
+    for change in &plan.changes {
+        for operation in &change.operations {
+            let mut operation = operation.clone();
+            if let (Operation::Create { key, token, .. }, Some(file)) = (&mut operation, &change.token_file)
+                && key.kind == Kind::ApiKey
+            {
+                *token = Some(tokens.hash(&key.id, file)?);
+            }
+            operations.push(operation);
+        }
+    }
+    Ok(operations)
+}
+
+/// Writes a token to a file that only its user can read (D27), and replaces the file of an earlier token. Anything else
+/// at the path is an error: a device or somebody's file must not be lost to a mistyped option.
+pub(crate) fn write_token(path: &Path, token: &str) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(facts) if !facts.is_file() => return Err(io::Error::other("it exists and is not a regular file")),
+        Ok(facts) => {
+            let mut start = [0; 3];
+            // An empty one is what a process has left that was killed before it wrote the token.
+            let known = facts.len() == 0 || (fs::File::open(path)?.read_exact(&mut start).is_ok() && start == *b"ew_");
+            if !known {
+                return Err(io::Error::other("it exists and does not contain a token"));
+            }
+            // The existing file may be readable by others, so it is replaced rather than overwritten.
+            fs::remove_file(path)?;
+        }
+    }
+    write_new(path, token)
+}
+
+/// Returns the error that [`write_new`] would return, as far as it can be predicted without writing.
+pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => return Some(io::Error::from(rustix::io::Errno::EXIST)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Some(error),
+        Err(_) => {}
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
+}
+
+/// Writes a token to a new file. An existing file is an error, because it may contain another key's token.
+fn write_new(path: &Path, token: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(token.as_bytes())?;
+    file.write_all(b"\n")?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_replaces_an_earlier_one_and_what_a_killed_process_left_but_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.token");
+        for (before, is_replaced) in [("", true), ("ew_ak_1_2\n", true), ("mine", false)] {
+            fs::write(&path, before).unwrap();
+            assert_eq!(write_token(&path, "ew_new").is_ok(), is_replaced, "{before}");
+            let expected = if is_replaced { "ew_new\n" } else { before };
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A transfer: resources move from one source to another as one revision, through the same checks as any plan (D104).
+
+use super::token::TokenFiles;
+use crate::{
+    model::{
+        diagnostics::diagnostic::{Diagnostic, Severity},
+        operation::Author,
+        snapshot::Snapshot,
+    },
+    plan::{Plan, transfer::Transfer},
+    reconcile::{ApplyError, Planned, apply_current},
+    store::Store,
+    syntax::text::printable,
+    tenancy::not_admitted,
+};
+
+/// The most routes that a plan warns about.
+const MOST_WARNINGS: usize = 10;
+
+/// Plans a transfer. Changes nothing.
+pub(crate) fn plan_transfer(transfer: &Transfer, current: &Snapshot) -> Planned {
+    let mut planned = Planned::without_manifests(current, transfer.plan(current));
+    if let (Some(plan), Some(tried)) = (&planned.plan, &planned.tried) {
+        planned.diagnostics = not_delegated(transfer, plan, tried.after());
+    }
+    planned
+}
+
+/// The warnings about routes that the new source must not declare, because their edge stays with a source that does not
+/// delegate them to it (D103).
+fn not_delegated(transfer: &Transfer, plan: &Plan, after: &Snapshot) -> Vec<Diagnostic> {
+    let moved = plan.changes.iter().map(|change| &change.key);
+    let found = not_admitted(moved, after, &transfer.to).into_iter().take(MOST_WARNINGS);
+    let warnings = found.map(|(key, fault)| {
+        let (to, route) = (printable(&transfer.to), after.name_of(&key));
+        let message = format!("the next run of source `{to}` will be an error for {route}: {}", fault.message);
+        let error = Diagnostic::error(fault.code, message).help(fault.help.unwrap_or_default());
+        Diagnostic { severity: Severity::Warning, ..error }
+    });
+    warnings.collect()
+}
+
+/// Plans a transfer on the current revision, and applies the plan if `accept` returns it. Returns the plan and its
+/// revision, or no revision if there was nothing to do.
+pub(crate) fn apply_transfer<E: From<ApplyError>>(
+    transfer: &Transfer,
+    store: &Store,
+    author: &Author,
+    accept: impl FnMut(&Snapshot, Planned) -> Result<Planned, E>,
+) -> Result<(Planned, Option<u64>), E> {
+    let plan = |current: &Snapshot| plan_transfer(transfer, current);
+    apply_current(store, plan, |_| Ok(author.clone()), &mut TokenFiles::default(), accept, || Ok(()))
+}

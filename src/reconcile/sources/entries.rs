@@ -1,0 +1,60 @@
+//! A file beside the store with an entry for each source, for what must survive a restart and is not in the history.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    model::diagnostics::code::Code,
+    store::{Store, StoreError, read_beside, write_beside},
+};
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The entries of a file.
+pub(crate) struct SourceEntries<T> {
+    store: Arc<Store>,
+    name: &'static str,
+    by_source: Mutex<BTreeMap<String, T>>,
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
+    /// Creates the entries of a file that does not exist or does not count.
+    pub(crate) fn new(store: Arc<Store>, name: &'static str) -> Self {
+        Self { store, name, by_source: Mutex::default() }
+    }
+
+    /// Reads a file, if it exists.
+    pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, serde_json::Error> {
+        let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
+        let by_source: Option<BTreeMap<String, T>> = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose()?;
+        Ok(Self { store, name, by_source: Mutex::new(by_source.unwrap_or_default()) })
+    }
+
+    fn by_source(&self) -> MutexGuard<'_, BTreeMap<String, T>> {
+        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The entry of a source.
+    pub(crate) fn get(&self, source: &str) -> Option<T> {
+        self.by_source().get(source).cloned()
+    }
+
+    /// Sets the entry of a source, durably.
+    pub(crate) fn set(&self, source: &str, entry: T) -> Result<(), StoreError> {
+        let mut by_source = self.by_source();
+        let mut next = by_source.clone();
+        next.insert(source.to_owned(), entry);
+        if let Some(on_disk) = self.store.beside() {
+            let text =
+                serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            write_beside(&on_disk, self.name, &text)?;
+        }
+        *by_source = next;
+        Ok(())
+    }
+}

@@ -1,0 +1,451 @@
+//! The handle of a followed source: the status of its loop, and a way to control it.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::Sender,
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot::{self, error::TryRecvError};
+
+use super::fetch_schedule::FetchSchedule;
+use crate::{
+    manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
+    model::{diagnostics::diagnostic::Diagnostic, operation::Author},
+    reconcile::{
+        Options,
+        run::cancel::Cancel,
+        sync_loop::{
+            clock::Clock,
+            drift::DriftPolicy,
+            health::{Condition, Health},
+            known_condition::KnownCondition,
+            status::StatusBoard,
+            suspension::{Suspension, Suspensions},
+        },
+    },
+    store::StoreError,
+};
+
+/// The grace period for a run during shutdown.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+/// How long the start of a server, or a reload, waits for the first syncs of its sources.
+pub(crate) const LONGEST_START: Duration = Duration::from_secs(10);
+/// The interval of syncs without events, unless the source sets another one.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Whoever must know when a source stops or resumes being applied.
+pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
+    /// Called with a source whose run has ended, or that was suspended or resumed.
+    fn observe(&self, handle: &SourceHandle);
+}
+
+/// A source to follow.
+#[derive(Debug, Clone)]
+pub(crate) struct FollowedSource {
+    /// The manifests, the name and the limits.
+    pub options: Options,
+    /// The files and folders whose changes trigger a sync.
+    pub watched: Vec<PathBuf>,
+    /// How often to sync without an event.
+    pub interval: Duration,
+    /// Where the manifests are, to show it.
+    pub location: SourceLocation,
+    /// Whether the configuration suspends it.
+    pub is_suspended: bool,
+    /// What to do about drift.
+    pub drift: DriftPolicy,
+    /// The fetches of its repository, if that is a remote one.
+    pub fetches: Option<Arc<FetchSchedule>>,
+    /// The commit that was applied last, if the manifests are in a repository.
+    pub lineage: Option<Arc<Lineage>>,
+    /// The values that its commits do not have.
+    pub values: Arc<SourceValues>,
+    /// Who sees its state after each run.
+    pub observer: Option<Arc<dyn SourceObserver>>,
+}
+
+/// Where the manifests of a source are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SourceLocation {
+    /// The files and folders on disk; in a repository, at most one path inside it.
+    pub paths: Vec<PathBuf>,
+    /// The path or URL of the repository, or empty.
+    pub repository: String,
+    /// The branch, tag or commit in the repository, or empty.
+    pub revision: String,
+    /// The range of versions that the tag in the repository is in, or empty.
+    pub semver: String,
+}
+
+/// A request to the loop.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    Sync,
+    Stop,
+}
+
+/// The status of the loop, and a way to control it.
+#[derive(Debug)]
+pub struct SourceHandle {
+    /// The reconciled source.
+    pub source: String,
+    /// The health of the loop.
+    pub health: Health,
+    /// Where its manifests are.
+    pub(crate) location: SourceLocation,
+    /// How often it syncs without an event.
+    pub(crate) interval: Duration,
+    /// What it does about drift.
+    pub(crate) drift: DriftPolicy,
+    /// What it last attempted, found and applied.
+    pub(crate) status: StatusBoard,
+    /// The fetches of its repository, if that is a remote one.
+    pub(crate) fetches: Option<Arc<FetchSchedule>>,
+    /// The commit that was applied last, if the manifests are in a repository.
+    lineage: Option<Arc<Lineage>>,
+    /// The values that its commits do not have.
+    pub(crate) values: Arc<SourceValues>,
+    observer: Option<Arc<dyn SourceObserver>>,
+    suspensions: Arc<Suspensions>,
+    /// The suspension that was logged last, if the source was suspended then.
+    logged: Mutex<Option<Suspension>>,
+    /// The suspension by the configuration file, if any.
+    configured: Option<Suspension>,
+    /// Held during a run. A loop that takes over shares it with the one before: only one of them runs at a time.
+    running: Arc<Mutex<()>>,
+    /// Cancels the current run.
+    run: Mutex<Cancel>,
+    /// The resources that the loop, and those before it, have reverted.
+    repairs: Arc<AtomicU64>,
+    signals: Sender<Signal>,
+    cancel: Cancel,
+    clock: Clock,
+    stopped: OnceLock<Instant>,
+}
+
+impl SourceHandle {
+    /// Creates the status of a loop that starts now and receives the other end of `signals`. It takes over from the loop
+    /// `before` of the same source, if any; what that one found still holds for manifests at the same location.
+    pub(crate) fn new(
+        source: &FollowedSource,
+        suspensions: Arc<Suspensions>,
+        signals: Sender<Signal>,
+        before: Option<&SourceHandle>,
+        clock: Clock,
+    ) -> Self {
+        // A loop that syncs more often still has the time of the default.
+        let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
+        let is_same_place = before.is_some_and(|before| before.location == source.location);
+        let known = match before {
+            Some(before) => {
+                health.take_over(&before.health, is_same_place);
+                None
+            }
+            None => suspensions.conditions().get(&source.options.source),
+        };
+        if let Some(KnownCondition { status, since, .. }) = known {
+            health.recall(status, since);
+        }
+        let configured = || {
+            let since = || known.as_ref().and_then(|known| known.suspended_since).unwrap_or_else(|| clock.time());
+            before.and_then(|it| it.configured.clone()).unwrap_or_else(|| Suspension::configured(since()))
+        };
+        Self {
+            source: source.options.source.clone(),
+            health,
+            location: source.location.clone(),
+            interval: source.interval,
+            drift: source.drift,
+            status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
+            fetches: source.fetches.clone(),
+            lineage: source.lineage.clone(),
+            values: Arc::clone(&source.values),
+            observer: source.observer.clone(),
+            suspensions,
+            logged: Mutex::default(),
+            configured: source.is_suspended.then(configured),
+            running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
+            run: Mutex::default(),
+            repairs: before.map(|it| Arc::clone(&it.repairs)).unwrap_or_default(),
+            signals,
+            cancel: source.options.cancel.clone(),
+            clock,
+            stopped: OnceLock::new(),
+        }
+    }
+
+    /// Who suspended the source, if it is suspended now.
+    pub(crate) fn suspension(&self) -> Option<Suspension> {
+        self.suspensions.current(&self.source, self.clock.time()).or_else(|| self.configured.clone())
+    }
+
+    /// Whether the configuration file suspends the source.
+    pub(crate) fn is_suspended_by_configuration(&self) -> bool {
+        self.configured.is_some()
+    }
+
+    /// Suspends the source, or resumes it, durably. Returns the suspension that was in effect before. Once it returns, a
+    /// suspended source is not applied: a current run is cancelled, however long its current step takes.
+    pub(crate) fn set_suspension(
+        &self,
+        suspension: Option<Suspension>,
+        author: Author,
+    ) -> Result<Option<Suspension>, StoreError> {
+        let is_suspended = suspension.is_some();
+        let before = self.suspensions.set(&self.source, suspension, author)?;
+        if is_suspended {
+            self.run().cancel();
+        }
+        // Before the next sync, because it may be replaced until then.
+        self.note_suspension();
+        self.request_sync();
+        Ok(before)
+    }
+
+    fn run(&self) -> MutexGuard<'_, Cancel> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a run, which a suspension or the end of the loop cancels.
+    pub(crate) fn begin_run(&self) -> Cancel {
+        let cancel = self.cancel.child();
+        *self.run() = cancel.clone();
+        cancel
+    }
+
+    /// Whether the current run may apply its plan. Asked inside the commit: a suspension that is recorded later comes
+    /// after the commit in the history, too.
+    pub(crate) fn may_apply(&self) -> bool {
+        let run = self.run();
+        if self.suspension().is_some() {
+            run.cancel();
+        }
+        !run.is_cancelled()
+    }
+
+    /// Records that the time of a suspension is over, if it is.
+    pub(crate) fn end_suspension(&self) {
+        if let Err(error) = self.suspensions.end(&self.source, self.clock.time()) {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
+        }
+    }
+
+    /// Whether the source is suspended now; logs when that has changed, and shows the state to the observer.
+    pub(crate) fn note_suspension(&self) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let (source, now) = (self.source.as_str(), self.suspension());
+        match (logged.as_ref(), &now) {
+            (before, Some(suspension)) if before != Some(suspension) => {
+                let Suspension { reason, by, since, until } = suspension;
+                let until = until.map_or_else(|| "it is resumed".to_owned(), |until| until.to_string());
+                tracing::warn!(source, by, %since, until, reason, "the source is suspended: changes are not applied");
+            }
+            (Some(_), None) => tracing::info!(source, "the source is no longer suspended"),
+            _ => {}
+        }
+        if now.is_none() {
+            // Whoever sees the status of a source that is not suspended must not read that it is.
+            self.health.resume();
+        }
+        *logged = now;
+        let is_suspended = logged.is_some();
+        drop(logged);
+        if let Some(observer) = &self.observer {
+            observer.observe(self);
+        }
+        is_suspended
+    }
+
+    /// Whether the history has an attempt with this digest, and the source has been so since.
+    pub(crate) fn has_recorded(&self, attempt: &str) -> bool {
+        self.suspensions.conditions().get(&self.source).is_some_and(|known| known.attempt.as_deref() == Some(attempt))
+    }
+
+    /// Keeps since when the source is in its state, and the digest of its attempt, for the next process.
+    pub(crate) fn keep_condition(&self, attempt: Option<String>) {
+        let Condition { status, last_transition_time: since, .. } = self.health.condition();
+        let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
+        let known = KnownCondition { status, since, suspended_since, attempt };
+        let conditions = self.suspensions.conditions();
+        if conditions.get(&self.source).as_ref() == Some(&known) {
+            return;
+        }
+        if let Err(error) = conditions.set(&self.source, known) {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record since when the source is in its state: {error}");
+        }
+    }
+
+    /// Whether the manifests are in a repository.
+    pub(crate) fn is_in_repository(&self) -> bool {
+        self.lineage.is_some()
+    }
+
+    /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
+    pub(crate) fn find_lineage(&self) -> Result<(), Diagnostic> {
+        let Some(lineage) = self.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
+        let commit = self.suspensions.applied().last(&self.source, &self.location).map_err(|error| {
+            let message = format!("cannot find out which commit was applied last: {error}");
+            Diagnostic::error(error.code, message).help(error.code.info().cure)
+        })?;
+        lineage.set_applied(commit.as_deref());
+        Ok(())
+    }
+
+    /// The warning about the commit that was read, if it does not descend from the one that was applied before.
+    pub(crate) fn rewound(&self) -> Option<Diagnostic> {
+        self.lineage.as_ref()?.warning()
+    }
+
+    /// Records the commit that is applied now: the next one must descend from it.
+    pub(crate) fn note_applied(&self, commit: Option<&str>) {
+        let (Some(lineage), Some(commit)) = (&self.lineage, commit) else { return };
+        self.values.note_applied(commit);
+        if lineage.set_applied(Some(commit))
+            && let Err(error) = self.suspensions.applied().set(&self.source, &self.location, commit)
+        {
+            let source = self.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record which commit was applied last: {error}");
+        }
+    }
+
+    /// Accepts a commit in place of the one that was applied last, durably. The next sync applies it, or one that descends
+    /// from it.
+    pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
+        self.suspensions.applied().accept(&self.source, Some(&self.location), commit, author)?;
+        if let Some(lineage) = &self.lineage {
+            lineage.set_applied(Some(commit));
+        }
+        Ok(())
+    }
+
+    /// Counts resources whose drift was reverted.
+    pub(crate) fn count_repairs(&self, resources: u64) {
+        self.repairs.fetch_add(resources, Ordering::Relaxed);
+    }
+
+    /// The number of resources whose drift was reverted since the source is followed.
+    pub(crate) fn repairs(&self) -> u64 {
+        self.repairs.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the end of a current run, and holds up the next one.
+    pub(crate) fn running(&self) -> MutexGuard<'_, ()> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.
+    pub(crate) fn idle_wait(&self) -> Duration {
+        let until = self.suspension().and_then(|suspension| suspension.until);
+        let left = until.map(|until| until.duration_since(self.clock.time()));
+        let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
+        let left = left.map_or(self.interval, |left| left.min(self.interval));
+        self.fetches.as_ref().map_or(left, |fetches| left.min(fetches.pause()))
+    }
+
+    /// Why the repository cannot be fetched, if it cannot.
+    pub(crate) fn fetch_failure(&self) -> Option<Diagnostic> {
+        self.fetches.as_ref()?.failure()
+    }
+
+    /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.
+    pub(crate) fn request_fetch(&self, urls: &[RemoteUrl]) -> bool {
+        let (is_own, is_new) = self.fetches.as_ref().map(|fetches| fetches.request(urls)).unwrap_or_default();
+        // However many requests there are, they cause one sync at a time.
+        if is_new {
+            self.request_sync();
+        }
+        is_own
+    }
+
+    /// Whether the loop was asked to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Requests a sync now.
+    pub fn request_sync(&self) {
+        let _ = self.signals.send(Signal::Sync);
+    }
+
+    /// Asks the loop to stop. A current run ends before its next step.
+    pub fn stop(&self) {
+        self.stopped.get_or_init(Instant::now);
+        self.cancel.cancel();
+        let _ = self.signals.send(Signal::Stop);
+    }
+}
+
+/// Stops the loop on drop. A run that does not end within the grace period is abandoned: its commit is atomic.
+pub struct LoopGuard {
+    handle: Arc<SourceHandle>,
+    first: Option<oneshot::Receiver<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LoopGuard {
+    /// Takes over a loop and the signal of its first run.
+    pub(crate) fn new(handle: Arc<SourceHandle>, first: oneshot::Receiver<()>, thread: JoinHandle<()>) -> Self {
+        Self { handle, first: Some(first), thread: Some(thread) }
+    }
+
+    /// The status of the loop, and a way to control it.
+    pub fn handle(&self) -> Arc<SourceHandle> {
+        Arc::clone(&self.handle)
+    }
+
+    /// Asks the loop to stop after its current run.
+    pub(crate) fn retire(&self) {
+        // Its grace period begins now.
+        self.handle.stopped.get_or_init(Instant::now);
+        let _ = self.handle.signals.send(Signal::Stop);
+    }
+
+    /// Waits for the end of a retired loop. Its run is cancelled after the grace period, or when there is a hurry.
+    pub(crate) fn finish(self, is_hurried: impl Fn() -> bool) {
+        let since = Instant::now();
+        let is_running = || self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        while is_running() && since.elapsed() < GRACE && !is_hurried() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Whether the first run is over.
+    pub(crate) fn has_synced(&mut self) -> bool {
+        let is_pending = |first: &mut oneshot::Receiver<()>| matches!(first.try_recv(), Err(TryRecvError::Empty));
+        !self.first.as_mut().is_some_and(is_pending)
+    }
+
+    /// Completes after the first run.
+    pub fn first_sync(&mut self) -> impl Future<Output = ()> + use<> {
+        let first = self.first.take();
+        async move {
+            if let Some(first) = first {
+                let _ = first.await;
+            }
+        }
+    }
+}
+
+impl Drop for LoopGuard {
+    fn drop(&mut self) {
+        self.handle.stop();
+        let Some(thread) = self.thread.take() else { return };
+        let since = *self.handle.stopped.get_or_init(Instant::now);
+        while !thread.is_finished() {
+            if since.elapsed() > GRACE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = thread.join();
+    }
+}

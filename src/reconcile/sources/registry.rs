@@ -1,0 +1,133 @@
+//! The sources that a server follows now, in the order of the configuration. A reload changes them (D91).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use arc_swap::ArcSwap;
+
+use super::handle::SourceHandle;
+use crate::{model::operation::Operation, plan::Plan, reconcile::run::cancel::Cancel};
+
+/// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceRegistry {
+    all: Arc<ArcSwap<Vec<Arc<SourceHandle>>>>,
+    /// Whether the configuration file that lists them has an error, so that an earlier version is in effect.
+    is_outdated: Arc<AtomicBool>,
+    /// Set when the server stops.
+    stopping: Cancel,
+}
+
+impl SourceRegistry {
+    /// Creates a list of sources.
+    pub(crate) fn new(all: Vec<Arc<SourceHandle>>) -> Self {
+        let list = Self::default();
+        list.set(all);
+        list
+    }
+
+    /// The sources now. A caller that reads it once sees one state.
+    pub(crate) fn now(&self) -> Arc<Vec<Arc<SourceHandle>>> {
+        self.all.load_full()
+    }
+
+    /// The sources now, one by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<SourceHandle>> + use<> {
+        self.now().to_vec().into_iter()
+    }
+
+    /// Requests syncs after a plan of a source was applied: at all others if resources changed hands or were offered, and at
+    /// those that wait for others anyway. Without a sync, their status would have old warnings until the next one is due.
+    pub(crate) fn request_syncs_after(&self, source: &str, plan: &Plan) {
+        if plan.is_empty() {
+            return;
+        }
+        let gives = plan.each_operation().iter().any(|operation| matches!(operation, Operation::Claim { .. }));
+        let concerned =
+            |it: &Arc<SourceHandle>| it.source != source && (gives || it.status.current().findings.waits_for_others);
+        self.iter().filter(concerned).for_each(|handle| handle.request_sync());
+    }
+
+    /// Replaces the list. If the server is stopping, the loops of the new one stop too.
+    pub(crate) fn set(&self, all: Vec<Arc<SourceHandle>>) {
+        self.all.store(Arc::new(all));
+        if self.is_stopping() {
+            self.stop();
+        }
+    }
+
+    /// Whether an earlier version of the configuration file is in effect.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the configuration file is in effect.
+    pub(crate) fn set_outdated(&self, is_outdated: bool) {
+        self.is_outdated.store(is_outdated, Ordering::Relaxed);
+    }
+
+    /// Asks all loops to stop, those of later lists included.
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+        self.iter().for_each(|handle| handle.stop());
+    }
+
+    /// Whether the server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::{
+        reconcile::{
+            Options,
+            sources::handle::{FollowedSource, INTERVAL, SourceLocation},
+            sync_loop::{clock::Clock, drift::DriftPolicy, suspension::Suspensions},
+        },
+        store::Store,
+    };
+
+    fn handle(name: &str) -> Arc<SourceHandle> {
+        let suspensions = Suspensions::open(Arc::new(Store::open("memory:").unwrap())).unwrap();
+        let options = Options { source: name.to_owned(), ..Options::default() };
+        let location = SourceLocation::default();
+        let (watched, drift, interval) = (Vec::new(), DriftPolicy::Enforce, INTERVAL);
+        let (is_suspended, fetches, lineage, values, observer) = (false, None, None, Arc::default(), None);
+        let source = FollowedSource {
+            options,
+            watched,
+            interval,
+            location,
+            is_suspended,
+            drift,
+            fetches,
+            lineage,
+            values,
+            observer,
+        };
+        Arc::new(SourceHandle::new(&source, Arc::new(suspensions), channel().0, None, Clock::default()))
+    }
+
+    #[test]
+    fn clones_share_the_list_and_a_list_of_a_stopping_server_stops() {
+        let list = SourceRegistry::new(vec![handle("a")]);
+        let other = list.clone();
+        let late = handle("b");
+        list.set(vec![Arc::clone(&late)]);
+        assert_eq!(other.iter().map(|it| it.source.clone()).collect::<Vec<_>>(), ["b"]);
+        assert!(!late.is_stopping());
+        other.stop();
+        assert!(late.is_stopping() && list.is_stopping());
+        let later = handle("c");
+        list.set(vec![Arc::clone(&later)]);
+        assert!(later.is_stopping());
+    }
+}

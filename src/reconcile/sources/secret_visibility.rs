@@ -1,0 +1,207 @@
+//! Plans for readers who do not see all secrets (D101): a plan compares the manifests with the store, so that whoever sends
+//! guesses would learn which one is right. Their plans are made on a state that has the secrets of the manifests instead.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::{
+    model::{
+        desired::Desired,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Severity},
+        },
+        json::JsonError,
+        key::Key,
+        lazy_spec::{LazySpec, StoredSecrets},
+        resource::AnyResource,
+        secrets::secret::{MASK, Secrets},
+        snapshot::{Entry, Snapshot},
+    },
+    plan::full_name,
+    syntax::text::printable,
+};
+
+/// Whether the reader of a plan sees the secrets of a resource.
+pub(crate) type Sees = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
+
+/// Returns a state in which the secrets that the reader does not see are those of the manifests, so that a plan does not
+/// change them. A secret that the manifests do not have is a mask, which no value of the manifests is.
+pub(crate) fn without_unseen(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    sees: &Sees,
+) -> Result<Snapshot, JsonError> {
+    let wanted = desired.values().map(|wanted| (&wanted.key, wanted.spec.as_ref()));
+    with_secrets(snapshot, wanted, |entry| !sees(entry))
+}
+
+/// How many resources a warning names.
+const NAMED: usize = 5;
+
+/// The warning that a plan does not compare secrets that its reader does not see, if there are any. An immutable secret goes
+/// with its resource, so there is nothing to compare.
+pub(crate) fn uncompared(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, sees: &Sees) -> Option<Diagnostic> {
+    let mutable = desired.values().filter(|wanted| wanted.key.kind.info().fixed.is_empty());
+    let unseen: Vec<(&Desired, usize)> = mutable
+        .filter_map(|wanted| Some((wanted, snapshot.get(&wanted.key)?)))
+        .filter(|(_, entry)| !sees(entry))
+        .map(|(wanted, entry)| (wanted, secrets_of(entry)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    if unseen.is_empty() {
+        return None;
+    }
+    let named = unseen.iter().take(NAMED).map(|(wanted, count)| {
+        let fields = if *count == 1 { "secret field" } else { "secret fields" };
+        let name = full_name(snapshot, desired, &wanted.key, &wanted.claim);
+        format!("{count} {fields} of {} {}", wanted.key.kind, printable(&name))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = unseen.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(", and those of {more} more resources") } else { String::new() };
+    let warning = Diagnostic::error(Code::UncomparedSecrets, format!("values not compared: {named}{more}"));
+    let warning =
+        warning.help("to compare them, plan with an API key that may apply the source, or whose scope has `secrets`");
+    Some(Diagnostic { severity: Severity::Warning, ..warning })
+}
+
+/// Returns a state that has the secrets of an earlier one, so that a rollback to it changes none.
+pub(crate) fn with_secrets_of_state(snapshot: &Snapshot, earlier: &Snapshot) -> Result<Snapshot, JsonError> {
+    let differs = |then: &&Arc<Entry>| snapshot.get(&then.key).is_some_and(|now| !Arc::ptr_eq(now, then));
+    let kept = earlier.iter().filter(differs).filter(|then| !then.lazy_spec.has_lost_secrets());
+    with_secrets(snapshot, kept.map(|then| (&then.key, then.spec().as_ref())), |_| true)
+}
+
+/// Returns a state in which some resources have the secrets of others.
+fn with_secrets<'s>(
+    snapshot: &Snapshot,
+    wanted: impl Iterator<Item = (&'s Key, &'s (dyn AnyResource + 'static))>,
+    is_replaced: impl Fn(&Entry) -> bool,
+) -> Result<Snapshot, JsonError> {
+    let mut changed = Vec::new();
+    for (key, spec) in wanted {
+        let Some(entry) = snapshot.get(key).filter(|entry| has_secrets(entry) && is_replaced(entry)) else {
+            continue;
+        };
+        let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), spec)?);
+        changed.push((entry.key.clone(), Ok(Entry { lazy_spec, rendered: Arc::default(), ..Entry::clone(entry) })));
+    }
+    Ok(snapshot.advance(snapshot.revision, snapshot.next_order(), changed))
+}
+
+fn has_secrets(entry: &Entry) -> bool {
+    secrets_of(entry) > 0
+}
+
+/// The number of secrets of a resource: at least one if that is not known.
+fn secrets_of(entry: &Entry) -> usize {
+    match entry.lazy_spec.with_known_secrets().secrets() {
+        Ok(StoredSecrets::At(places)) => places.len(),
+        _ => 1,
+    }
+}
+
+/// Returns a Spec with the secrets of another one of its kind.
+fn with_secrets_of(spec: &dyn AnyResource, other: &dyn AnyResource) -> Result<Arc<dyn AnyResource>, JsonError> {
+    let forms = |spec: &dyn AnyResource| -> Result<(Value, Value), JsonError> {
+        Ok((spec.to_json(Secrets::Revealed)?.into(), spec.to_json(Secrets::Masked)?.into()))
+    };
+    let (mut whole, masked) = forms(spec)?;
+    let (other, other_masked) = forms(other)?;
+    replace(&mut whole, &masked, &other, &other_masked);
+    let text = Zeroizing::new(whole.to_string());
+    // The error could quote a secret.
+    (spec.kind().info().restore)(&text).map_err(|_| JsonError::new("the secrets of a resource cannot be left out"))
+}
+
+/// Replaces the secrets of a value. What differs from the masked form is secret.
+fn replace(value: &mut Value, masked: &Value, other: &Value, other_masked: &Value) {
+    match (value, masked) {
+        (Value::Object(fields), Value::Object(masked)) => {
+            for (name, field) in fields.iter_mut() {
+                let at = |fields: &Value| fields.get(name).cloned().unwrap_or_default();
+                replace(field, masked.get(name).unwrap_or(&Value::Null), &at(other), &at(other_masked));
+            }
+        }
+        (Value::Array(items), Value::Array(masked)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                let at = |items: &Value| items.get(index).cloned().unwrap_or_default();
+                replace(item, masked.get(index).unwrap_or(&Value::Null), &at(other), &at(other_masked));
+            }
+        }
+        (value, masked) if value != masked => {
+            let is_secret = other.is_string() && other != other_masked;
+            *value = if is_secret { other.clone() } else { Value::from(MASK) };
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{
+        manifest::tree::{Sent, SentFile},
+        plan::format::{Format, render},
+        reconcile::{Options, Planned, Prepared, apply},
+        store::{MEMORY, Store},
+    };
+
+    fn options(secret: &str, description: &str) -> Options {
+        let text = format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  hostports: ['a.example.com:443']\n  \
+             routes:\n    - name: hook\n      match_type: path_prefix\n      match: /\n      description: {description}\n      \
+             backend: {{backend_id: bkd_1}}\n      webhook_verification: {{provider: github, secret: {secret}}}\n"
+        );
+        let file = SentFile { name: "shop.yaml".into(), text, values: Vec::new() };
+        Options { source: "shop".into(), ..Options::new(Sent::new(vec![file], None)) }
+    }
+
+    fn store() -> Store {
+        let store = Store::open(MEMORY).unwrap();
+        let options = options("right-one", "first");
+        apply(&store, &options, &crate::reconcile::plan(&options, &store.snapshot())).unwrap();
+        store
+    }
+
+    fn planned(store: &Store, options: Options, sees: bool) -> Planned {
+        Prepared::load(options).seen_by(Arc::new(move |_: &Entry| sees)).plan(&store.snapshot())
+    }
+
+    fn shown(planned: &Planned) -> String {
+        let calls: Vec<String> =
+            planned.plan.as_ref().unwrap().each_operation().iter().map(ToString::to_string).collect();
+        let report = render(Format::Markdown, &planned.report("plan")).unwrap();
+        format!("{calls:?} {report}")
+    }
+
+    #[test]
+    fn a_plan_confirms_no_guess_of_a_secret() {
+        let store = store();
+        for description in ["first", "second"] {
+            let right = shown(&planned(&store, options("right-one", description), false));
+            for guess in ["wrong-one", "other-one", MASK] {
+                let wrong = planned(&store, options(guess, description), false);
+                if wrong.plan.is_some() {
+                    assert_eq!(shown(&wrong), right, "{guess} {description}");
+                }
+            }
+        }
+        let empty = |secret: &str, sees: bool| planned(&store, options(secret, "first"), sees).plan.unwrap().is_empty();
+        assert!(empty("right-one", false) && empty("wrong-one", false));
+        assert!(empty("right-one", true) && !empty("wrong-one", true));
+    }
+
+    #[test]
+    fn all_but_secrets_is_compared() {
+        let store = store();
+        let changed = planned(&store, options("wrong-one", "second"), false);
+        let plan = changed.plan.as_ref().unwrap();
+        assert_eq!((plan.changes.len(), plan.refusals.len()), (1, 0), "{:?}", plan.changes);
+        assert!(!shown(&changed).contains("changed)"), "{}", shown(&changed));
+    }
+}

@@ -1,0 +1,266 @@
+//! Tells drift from pending changes, and leaves drift out of a plan (D85).
+
+use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
+
+use crate::{
+    background::give_way,
+    model::{
+        Kind,
+        diagnostics::diagnostic::Diagnostic,
+        drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite},
+        key::Key,
+        operation::Operation,
+        resource::AnyResource,
+        secrets::secret::without_digests,
+        snapshot::Snapshot,
+    },
+    plan::{Change, Effect, Plan},
+    reconcile::{
+        Planned,
+        run::{judged::about, stages::try_on},
+        sources::secret_visibility::Sees,
+    },
+    store::{Store, StoreError},
+};
+
+/// The most changes of a plan whose drift is looked up.
+const MOST_TOLD: usize = 500;
+/// The most changes that are left out because they depend on what drifted and has not changed hands in the plan.
+const MOST_TRIES: usize = 50;
+
+/// What a loop does about drift.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum DriftPolicy {
+    /// Revert it.
+    #[default]
+    Enforce,
+    /// Leave it, and report it.
+    Warn,
+    /// Leave it, and only count it.
+    Off,
+}
+
+impl DriftPolicy {
+    /// The policy's name in the configuration.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            DriftPolicy::Enforce => "enforce",
+            DriftPolicy::Warn => "warn",
+            DriftPolicy::Off => "off",
+        }
+    }
+}
+
+impl FromStr for DriftPolicy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let all = [DriftPolicy::Enforce, DriftPolicy::Warn, DriftPolicy::Off];
+        let found = all.into_iter().find(|policy| policy.as_str() == name);
+        found.ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
+    }
+}
+
+impl fmt::Display for DriftPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What was left out of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct HeldChanges {
+    /// The number of resources that drifted and stay as they are.
+    pub drifted: usize,
+    /// The number of changes that cannot be applied without reverting drift.
+    pub waiting: usize,
+}
+
+impl HeldChanges {
+    /// Whether the whole plan is applied.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.drifted + self.waiting == 0
+    }
+}
+
+/// Looks up what others have changed of the resources that a plan changes, and where they declare what uses the ones that it
+/// keeps, and adds it to the plan. Does not change what the plan does. Secrets that the reader of the plan does not see, if `sees` tells them, are not compared.
+pub(crate) fn find_drift(
+    store: &Store,
+    source: &str,
+    snapshot: &Snapshot,
+    planned: &mut Planned,
+    sees: Option<&Sees>,
+) -> Result<(), StoreError> {
+    planned.locate_users_of_kept(store, source);
+    let Some(plan) = &planned.plan else { return Ok(()) };
+    let replaced = plan.replaced();
+    // What others have changed is in the history of the resource that goes.
+    let written = |change: &Change| replaced.get(&change.key).map_or_else(|| change.key.clone(), |old| (*old).clone());
+    // Its predecessor has the history, unless another source has handed it over.
+    let is_owned = |it: &Change| snapshot.get(&written(it)).is_some_and(|entry| entry.is_owned_by(source));
+    let can_drift = |it: &Change| {
+        give_way();
+        can_drift(it, source, snapshot) && (it.effect != Effect::Replace || is_owned(it))
+    };
+    let told = plan.changes.iter().filter(|it| can_drift(it));
+    let mut keys: Vec<Key> = told.map(written).collect();
+    let untold = keys.len().saturating_sub(MOST_TOLD);
+    keys.truncate(MOST_TOLD);
+    let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
+    let mut found = Vec::new();
+    for (at, change) in plan.changes.iter().enumerate() {
+        give_way();
+        // The deletion of a replaced resource has its drift at the resource that replaces it.
+        if change.effect == Effect::Replaced {
+            continue;
+        }
+        let key = written(change);
+        let Some(writes) = writes.get(&key) else { continue };
+        let Some(wanted) = wanted(planned, &change.key) else { continue };
+        let entry = snapshot.get(&key);
+        let mut live = entry.map(|entry| store.digested(entry.spec().as_ref())).transpose()?;
+        let mut declared = store.digested(wanted.as_ref())?;
+        // Nobody can ask the store whose the secrets of a deleted resource were.
+        let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
+            true => Drift::of(source, live.as_ref(), &declared, writes),
+            false => {
+                live.iter_mut().for_each(hide_secrets);
+                hide_secrets(&mut declared);
+                Drift::of(source, live.as_ref(), &declared, &without_secrets(writes))
+            }
+        };
+        let drift = if change.effect == Effect::Replace { drift.map(Drift::of_replaced) } else { drift };
+        found.extend(drift.map(|drift| (at, drift)));
+    }
+    let Some(plan) = &mut planned.plan else { return Ok(()) };
+    plan.untold = if found.is_empty() { 0 } else { untold };
+    for (at, drift) in found {
+        if let Some(change) = plan.changes.get_mut(at) {
+            change.drift = Some(drift);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the digests of secrets, which would tell whether a guess in a manifest is right.
+fn hide_secrets(fields: &mut DriftFields) {
+    fields.values_mut().for_each(without_digests);
+}
+
+/// The same writes without the digests of secrets.
+fn without_secrets(writes: &[ForeignWrite]) -> Vec<ForeignWrite> {
+    let mut writes = writes.to_vec();
+    for write in &mut writes {
+        write.before.iter_mut().chain(&mut write.after).for_each(without_digests);
+    }
+    writes
+}
+
+/// Whether a change may revert something: the source owns the resource, or the resource does not exist.
+fn can_drift(change: &Change, source: &str, snapshot: &Snapshot) -> bool {
+    match change.effect {
+        Effect::Create => snapshot.get(&change.key).is_none(),
+        Effect::Replace => true,
+        Effect::Change => snapshot.get(&change.key).is_some_and(|entry| entry.is_owned_by(source)),
+        _ => false,
+    }
+}
+
+/// The Spec that a resource has once the plan is applied.
+fn wanted(planned: &Planned, key: &Key) -> Option<Arc<dyn AnyResource>> {
+    if let Some(entry) = planned.tried.as_ref().and_then(|tried| tried.after().get(key)) {
+        return Some(Arc::clone(entry.spec()));
+    }
+    // A refused plan was not tried. The owner of a key may not be in its manifest.
+    planned.desired.get(key).filter(|_| key.kind != Kind::ApiKey).map(|desired| Arc::clone(&desired.spec))
+}
+
+/// Whether a change does nothing but revert what others have changed. If the manifests have changed as well, it is pending.
+pub(super) fn is_drift_alone(change: &Change) -> bool {
+    change.drift.as_ref().is_some_and(|drift| drift.fields.iter().all(|field| field.state == DriftState::Drift))
+}
+
+/// The resources of a plan that others have changed.
+pub(super) fn drifted(plan: &Plan) -> impl Iterator<Item = DriftedResource> {
+    plan.changes.iter().filter_map(|change| {
+        let drift = change.drift.as_ref()?;
+        Some(DriftedResource {
+            kind: change.key.kind.to_string(),
+            name: change.name.clone(),
+            id: change.key.id.to_string(),
+            path: change.key.path(),
+            fields: drift.changed().cloned().collect(),
+        })
+    })
+}
+
+/// Leaves out of a plan what would revert drift. What both the manifests and others have changed stays in it.
+pub(crate) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldChanges, Vec<Diagnostic>> {
+    let mut held = HeldChanges::default();
+    let Some(plan) = &mut planned.plan else { return Ok(held) };
+    let mut gone: BTreeSet<Key> = BTreeSet::new();
+    let mut kept = Vec::new();
+    for mut change in std::mem::take(&mut plan.changes) {
+        let is_created = change.effect == Effect::Create;
+        if is_created && change.drift.as_ref().is_some_and(|it| it.is_deletion() && it.state == DriftState::Drift) {
+            gone.insert(change.key.clone());
+            held.drifted += 1;
+        } else if is_created && change.key.parent_key().is_some_and(|parent| gone.contains(&parent)) {
+            gone.insert(change.key.clone());
+            held.waiting += 1;
+        } else {
+            held.drifted += usize::from(leave_drift(&mut change));
+            if !change.operations.is_empty() {
+                kept.push(change);
+            }
+        }
+    }
+    plan.changes = kept;
+    if held.is_empty() {
+        return Ok(held);
+    }
+    // What is left may refer to something that was deleted.
+    for _ in 0..MOST_TRIES {
+        let refusal = match try_on(snapshot, plan) {
+            Ok(tried) => {
+                planned.tried = tried;
+                return Ok(held);
+            }
+            Err(refusal) => refusal,
+        };
+        let before = plan.changes.len();
+        plan.changes.retain(|change| change.key != refusal.key);
+        if plan.changes.len() == before {
+            let faults = refusal.faults.iter();
+            return Err(faults.map(|fault| Diagnostic::error(fault.code, about(&refusal.key, fault))).collect());
+        }
+        held.waiting += before - plan.changes.len();
+    }
+    held.waiting += plan.changes.len();
+    plan.changes.clear();
+    planned.tried = None;
+    Ok(held)
+}
+
+/// Removes the operations that would revert drift. Returns whether there were any.
+fn leave_drift(change: &mut Change) -> bool {
+    let Some(drift) = change.drift.as_ref().filter(|drift| !drift.is_deletion()) else { return false };
+    let units = drift.units();
+    if units.is_empty() {
+        return false;
+    }
+    let kept = std::mem::take(&mut change.operations).into_iter().filter_map(|operation| match operation {
+        Operation::Patch { key, spec, mut fields } => {
+            fields.retain(|field| !units.contains(field.as_str()));
+            (!fields.is_empty()).then_some(Operation::Patch { key, spec, fields })
+        }
+        Operation::PutModule { slot, .. } | Operation::DeleteModule { slot, .. } if units.contains(slot.name) => None,
+        other => Some(other),
+    });
+    let kept: Vec<Operation> = kept.collect();
+    change.operations = kept;
+    // What is applied is no repair of the fields that are left.
+    change.drift = None;
+    true
+}

@@ -1,0 +1,60 @@
+//! What a loop knows from its last run, as long as it holds.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::clock::Clock;
+use crate::{
+    lint::{self, horizon::holds_until},
+    reconcile::{Options, Planned},
+    store::{Store, ids_and_clock},
+};
+
+/// The interval of full runs, even without changes.
+const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
+
+/// A run that is over.
+pub(crate) struct SettledRun<'a> {
+    /// What was planned.
+    pub planned: &'a Planned,
+    /// The revision of the store after it.
+    pub revision: u64,
+    /// The time from which lints may report something else.
+    pub until: Option<Timestamp>,
+}
+
+impl<'a> SettledRun<'a> {
+    /// A run that judged the manifests just now.
+    pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
+        let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
+        Self { planned, revision, until: holds_until(&planned.desired, ids_and_clock::now(), days) }
+    }
+}
+
+/// A record that the store matched the folder.
+pub(super) struct Settled {
+    revision: u64,
+    at: Instant,
+    /// The time from which lints may report something else.
+    until: Option<Timestamp>,
+}
+
+impl Settled {
+    /// The store matches the folder at a revision.
+    pub(super) fn at(revision: u64, clock: &Clock) -> Self {
+        Self { revision, at: clock.now(), until: None }
+    }
+
+    /// Like [`Self::at`], after a run that judged the manifests now.
+    pub(super) fn of(run: &SettledRun<'_>, clock: &Clock) -> Self {
+        Self { until: run.until, ..Self::at(run.revision, clock) }
+    }
+
+    /// Whether the store is unchanged since. Expires, because lints depend on the time.
+    pub(super) fn holds(&self, store: &Store, clock: &Clock) -> bool {
+        store.snapshot().revision == self.revision
+            && clock.now().saturating_duration_since(self.at) < LONGEST_SETTLED
+            && self.until.is_none_or(|until| clock.time() < until)
+    }
+}

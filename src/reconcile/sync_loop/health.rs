@@ -1,0 +1,476 @@
+//! The health of the reconcile loop, as a condition (D33), for `/readyz` and `/metrics` (D52).
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::clock::Clock;
+
+/// A longer run is considered stuck.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
+
+/// Whether the store matches the manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// In sync.
+    Synced,
+    /// Out of sync.
+    OutOfSync,
+    /// No run has finished yet.
+    Unknown,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The reason for the condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The first run has not finished.
+    Starting,
+    /// The last run changed the store.
+    Applied,
+    /// The last run had nothing to change.
+    InSync,
+    /// The manifests have errors; the valid part is applied.
+    PartlyApplied,
+    /// The manifests have errors.
+    Invalid,
+    /// The source is suspended, and the plan is not applied.
+    Suspended,
+    /// The source is no longer suspended, and the next run has not ended.
+    Resumed,
+    /// A safety limit refused the plan.
+    Refused,
+    /// A rollback left the state that the manifests declare (D78).
+    RolledBack,
+    /// Others have changed resources of the source, which are left as they are (D85).
+    Drifted,
+    /// Others keep changing what is reverted, so it is left as it is for a while (D85).
+    Fight,
+    /// The plan could not be applied.
+    Failed,
+    /// The repository could not be fetched; the last commit that was fetched stays in effect.
+    FetchFailed,
+    /// The run panicked.
+    Panicked,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Reason {
+    /// Whether somebody wants it so: a source that was suspended, rolled back or changed by hand must not take the server
+    /// out of rotation.
+    fn is_intended(self) -> bool {
+        matches!(self, Reason::Suspended | Reason::Resumed | Reason::RolledBack | Reason::Drifted | Reason::Fight)
+    }
+
+    /// The status that the reason is of.
+    pub(crate) fn status(self) -> Status {
+        match self {
+            Reason::Starting => Status::Unknown,
+            Reason::Applied | Reason::InSync => Status::Synced,
+            Reason::PartlyApplied
+            | Reason::Invalid
+            | Reason::Suspended
+            | Reason::Resumed
+            | Reason::Refused
+            | Reason::RolledBack
+            | Reason::Drifted
+            | Reason::Fight
+            | Reason::Failed
+            | Reason::FetchFailed
+            | Reason::Panicked => Status::OutOfSync,
+        }
+    }
+}
+
+/// The condition of the loop (D33).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// The condition type; always the same.
+    pub kind: &'static str,
+    /// Whether the store matches the manifests.
+    pub status: Status,
+    /// The reason as one word.
+    pub reason: Reason,
+    /// The reason as one sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: Timestamp,
+    /// The revision of the store after the last run.
+    pub observed_revision: u64,
+}
+
+/// Whether the server is ready for requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Ready.
+    Ready,
+    /// Ready with the last good state.
+    Degraded(String),
+    /// Not ready.
+    NotReady(String),
+}
+
+/// The state that the loop records.
+#[derive(Debug)]
+pub struct Health {
+    /// A loop without a heartbeat for this long is considered stuck.
+    longest_silence: Duration,
+    clock: Clock,
+    state: Mutex<HealthState>,
+}
+
+#[derive(Debug)]
+struct HealthState {
+    condition: Condition,
+    /// The status of an earlier process, and since when it had it.
+    recalled: Option<(Status, Timestamp)>,
+    /// The last heartbeat.
+    beat: Instant,
+    /// The start of the current run.
+    running_since: Option<Instant>,
+    has_ended: bool,
+    /// Whether the store holds resources of the source.
+    is_applied: bool,
+    /// Whether the server is ready without the source.
+    is_optional: bool,
+    last_attempt: Option<Timestamp>,
+    last_success: Option<Timestamp>,
+}
+
+impl Health {
+    /// Creates the health of a source's loop that starts now and wakes up more often than every `longest_silence`.
+    pub fn new(longest_silence: Duration) -> Self {
+        Self::on(Clock::default(), longest_silence)
+    }
+
+    /// Like [`Health::new`], with the clock of the loop.
+    pub(crate) fn on(clock: Clock, longest_silence: Duration) -> Self {
+        let condition = Condition {
+            kind: "Synced",
+            status: Status::Unknown,
+            reason: Reason::Starting,
+            message: "the first run has not finished".into(),
+            last_transition_time: clock.time(),
+            observed_revision: 0,
+        };
+        let state = HealthState {
+            condition,
+            recalled: None,
+            beat: clock.now(),
+            running_since: None,
+            has_ended: false,
+            is_applied: false,
+            is_optional: false,
+            last_attempt: None,
+            last_success: None,
+        };
+        Self { longest_silence, clock, state: Mutex::new(state) }
+    }
+
+    /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
+    /// manifests are where they were, so that their condition still holds.
+    pub(crate) fn take_over(&self, before: &Health, is_same_place: bool) {
+        let before = before.state();
+        let mut state = self.state();
+        (state.is_applied, state.is_optional) = (before.is_applied, before.is_optional);
+        (state.last_attempt, state.last_success) = (before.last_attempt, before.last_success);
+        if is_same_place {
+            state.condition = before.condition.clone();
+        }
+    }
+
+    /// Recalls the status that an earlier process has left, and since when: if the first run finds the same, it has been so
+    /// since then.
+    pub(crate) fn recall(&self, status: Status, since: Timestamp) {
+        // A clock that was set back must not put the beginning into the future.
+        self.state().recalled = (since <= self.clock.time()).then_some((status, since));
+    }
+
+    /// Records that the server is ready without the source: it was added while the server was running (D91).
+    pub(crate) fn set_optional(&self) {
+        self.state().is_optional = true;
+    }
+
+    fn state(&self) -> MutexGuard<'_, HealthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a heartbeat.
+    pub fn beat(&self) {
+        self.state().beat = self.clock.now();
+    }
+
+    /// Records the start of a run.
+    pub fn begin(&self) {
+        let mut state = self.state();
+        state.beat = self.clock.now();
+        state.running_since = Some(state.beat);
+        state.last_attempt = Some(self.clock.time());
+    }
+
+    /// Records a run without changes since the last one.
+    pub fn unchanged(&self) {
+        let mut state = self.state();
+        if state.condition.status == Status::Synced {
+            state.last_success = Some(self.clock.time());
+        }
+    }
+
+    /// Records the result of a run and the store's revision.
+    pub fn result(&self, reason: Reason, message: String, revision: u64) {
+        let mut state = self.state();
+        let status = reason.status();
+        let now = self.clock.time();
+        if status == Status::Synced {
+            state.last_success = Some(now);
+        }
+        state.is_applied |= status == Status::Synced || reason == Reason::PartlyApplied;
+        if state.condition.status != status {
+            let recalled = state.recalled.take().filter(|(before, _)| *before == status);
+            state.condition.last_transition_time = recalled.map_or(now, |(_, since)| since);
+        }
+        let last_transition_time = state.condition.last_transition_time;
+        state.condition =
+            Condition { kind: "Synced", status, reason, message, last_transition_time, observed_revision: revision };
+    }
+
+    /// Records that the source is no longer suspended: what the last run found is not held back any longer.
+    pub(crate) fn resume(&self) {
+        let mut state = self.state();
+        let condition = &mut state.condition;
+        if condition.reason == Reason::Suspended {
+            condition.reason = Reason::Resumed;
+            condition.message = "resumed, and the next run has not ended".to_owned();
+        }
+    }
+
+    /// Records the end of the run.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.beat = self.clock.now();
+        state.running_since = None;
+    }
+
+    /// Records that the store already has resources of the source.
+    pub fn has_resources(&self) {
+        self.state().is_applied = true;
+    }
+
+    /// Whether the store is known to have resources of the source.
+    pub fn is_applied(&self) -> bool {
+        self.state().is_applied
+    }
+
+    /// Records that the loop has ended.
+    pub fn gone(&self) {
+        self.state().has_ended = true;
+    }
+
+    /// The condition of the loop.
+    pub fn condition(&self) -> Condition {
+        self.state().condition.clone()
+    }
+
+    /// The start of the last run.
+    pub fn last_attempt(&self) -> Option<Timestamp> {
+        self.state().last_attempt
+    }
+
+    /// When the store last matched the manifests.
+    pub fn last_success(&self) -> Option<Timestamp> {
+        self.state().last_success
+    }
+
+    /// Whether the loop is running and not stuck.
+    pub fn is_up(&self) -> bool {
+        self.trouble().is_none()
+    }
+
+    /// The loop's problem, if any.
+    pub fn trouble(&self) -> Option<&'static str> {
+        self.state().trouble(self.clock.now(), self.longest_silence)
+    }
+
+    /// Whether the server is ready for requests.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict_at(self.clock.now())
+    }
+
+    fn verdict_at(&self, now: Instant) -> Verdict {
+        let state = self.state();
+        if let Some(trouble) = state.trouble(now, self.longest_silence) {
+            return Verdict::NotReady(trouble.into());
+        }
+        let Condition { status, reason, message, .. } = &state.condition;
+        // These messages have local paths, URLs and names of branches, and a probe has no token.
+        let message = match reason {
+            Reason::Failed | Reason::FetchFailed => "GET /sources and the log have the error",
+            _ => message.as_str(),
+        };
+        // A source that somebody has suspended, rolled back or added must not take the server out of rotation.
+        let is_excused = state.is_optional || reason.is_intended();
+        match status {
+            Status::Synced => Verdict::Ready,
+            _ if state.is_applied || is_excused => Verdict::Degraded(format!("{status} ({reason}): {message}")),
+            _ => Verdict::NotReady(format!("{status} ({reason}): {message}")),
+        }
+    }
+}
+
+impl HealthState {
+    /// The loop's problem, if any. The text stays the same while the problem does.
+    fn trouble(&self, now: Instant, longest_silence: Duration) -> Option<&'static str> {
+        let longer = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
+        if self.has_ended {
+            return Some("the reconcile loop has ended");
+        }
+        match self.running_since {
+            Some(since) if longer(since, LONGEST_RUN) => Some("the reconcile loop is stuck in a run"),
+            None if longer(self.beat, longest_silence) => Some("the reconcile loop is not responding"),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(90);
+
+    fn is_ready(health: &Health, later: Duration) -> bool {
+        !matches!(health.verdict_at(Instant::now() + later), Verdict::NotReady(_))
+    }
+
+    #[test]
+    fn a_loop_is_ready_after_its_first_good_run_and_stays_so_with_broken_manifests() {
+        let health = Health::new(SILENCE);
+        assert!(!is_ready(&health, Duration::ZERO), "before the first run");
+        health.begin();
+        assert!(!is_ready(&health, Duration::ZERO), "during the first run");
+        health.result(Reason::Applied, "applied".into(), 7);
+        health.end();
+        assert_eq!(health.verdict(), Verdict::Ready);
+        for reason in [Reason::Invalid, Reason::Refused, Reason::Panicked] {
+            health.result(reason, "why".into(), 7);
+            assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): why")));
+        }
+        for reason in [Reason::Failed, Reason::FetchFailed] {
+            health.result(reason, "cannot read /srv/edge".into(), 7);
+            let said = format!("OutOfSync ({reason}): GET /sources and the log have the error");
+            assert_eq!(health.verdict(), Verdict::Degraded(said));
+        }
+        health.gone();
+        assert!(!is_ready(&health, Duration::ZERO));
+        assert!(!health.is_up());
+    }
+
+    #[test]
+    fn what_was_never_applied_is_not_ready() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Invalid, "one error".into(), 1);
+        assert_eq!(health.verdict(), Verdict::NotReady("OutOfSync (Invalid): one error".into()));
+        health.has_resources();
+        assert!(is_ready(&health, Duration::ZERO), "an earlier process has applied it");
+    }
+
+    #[test]
+    fn a_source_that_somebody_has_taken_over_does_not_keep_a_server_from_being_ready() {
+        for reason in [Reason::Suspended, Reason::RolledBack, Reason::Drifted, Reason::Fight] {
+            let health = Health::new(SILENCE);
+            health.result(reason, "one to create".into(), 1);
+            assert_eq!(health.verdict(), Verdict::Degraded(format!("OutOfSync ({reason}): one to create")));
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_resumed_is_not_told_to_be_suspended() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Suspended, "not applied: 1 to create".into(), 1);
+        health.resume();
+        let said = "OutOfSync (Resumed): resumed, and the next run has not ended";
+        assert_eq!(health.verdict(), Verdict::Degraded(said.into()));
+        health.result(Reason::InSync, "1 unchanged".into(), 1);
+        health.resume();
+        assert_eq!(health.condition().reason, Reason::InSync);
+    }
+
+    #[test]
+    fn a_source_that_is_added_or_changed_does_not_make_a_server_unready() {
+        let added = Health::new(SILENCE);
+        added.set_optional();
+        assert_eq!(added.verdict(), Verdict::Degraded("Unknown (Starting): the first run has not finished".into()));
+        added.result(Reason::Invalid, "one error".into(), 1);
+        assert_eq!(added.verdict(), Verdict::Degraded("OutOfSync (Invalid): one error".into()));
+
+        let first = Health::new(SILENCE);
+        first.result(Reason::Applied, "one to create".into(), 1);
+        let moved = Health::new(SILENCE);
+        moved.take_over(&first, false);
+        assert_eq!((moved.condition().status, is_ready(&moved, Duration::ZERO)), (Status::Unknown, true));
+        assert_eq!(moved.last_success(), first.last_success());
+        let same = Health::new(SILENCE);
+        same.take_over(&first, true);
+        assert_eq!((same.condition(), same.verdict()), (first.condition(), Verdict::Ready));
+
+        // What was never applied is no less missing after a change of its settings.
+        let missing = Health::new(SILENCE);
+        missing.take_over(&Health::new(SILENCE), false);
+        assert!(!is_ready(&missing, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_loop_that_hangs_is_not_ready() {
+        let health = Health::new(SILENCE);
+        health.begin();
+        health.result(Reason::InSync, "in sync".into(), 1);
+        assert!(is_ready(&health, LONGEST_RUN - Duration::from_secs(10)), "a run may take its time");
+        assert!(!is_ready(&health, LONGEST_RUN + Duration::from_secs(10)));
+        health.end();
+        assert!(is_ready(&health, SILENCE - Duration::from_secs(10)));
+        assert!(!is_ready(&health, SILENCE + Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_time_of_a_transition_is_that_of_the_status() {
+        let health = Health::new(SILENCE);
+        health.result(Reason::Invalid, "why".into(), 1);
+        let first = health.condition();
+        health.result(Reason::Failed, "other".into(), 1);
+        let second = health.condition();
+        assert_eq!(first.last_transition_time, second.last_transition_time);
+        assert_eq!((second.kind, second.status, second.reason), ("Synced", Status::OutOfSync, Reason::Failed));
+        assert!(health.last_success().is_none());
+    }
+
+    #[test]
+    fn a_status_that_a_restart_finds_again_began_before_it() {
+        let before = Clock::default().time() - jiff::SignedDuration::from_hours(1);
+        let since = |results: &[Reason]| {
+            let health = Health::new(SILENCE);
+            health.recall(Status::Synced, before);
+            results.iter().for_each(|reason| health.result(*reason, "why".into(), 1));
+            health.condition().last_transition_time
+        };
+        assert_eq!(since(&[Reason::InSync]), before);
+        assert_eq!(since(&[Reason::Applied, Reason::InSync]), before);
+        assert!(since(&[Reason::Invalid]) > before, "another status begins when it is found");
+        assert!(since(&[Reason::Invalid, Reason::InSync]) > before, "and ends what was before");
+        assert!(since(&[Reason::InSync, Reason::Invalid, Reason::InSync]) > before);
+    }
+}

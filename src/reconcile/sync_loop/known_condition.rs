@@ -1,0 +1,65 @@
+//! Since when each source is in its state, and its last attempt: a restart changes neither (D58, D83).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::health::Status;
+use crate::{reconcile::sources::entries::SourceEntries, store::Store};
+
+/// The file, beside the files of the store.
+const FILE: &str = "conditions";
+
+/// The condition of a source, as the last process that followed it has left it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownCondition {
+    /// Whether the store matched the manifests.
+    pub status: Status,
+    /// Since when.
+    pub since: Timestamp,
+    /// Since when the configuration file suspends the source, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended_since: Option<Timestamp>,
+    /// The digest of the attempt that changed nothing and is in the history, if the source is still so: a restart, which finds
+    /// it again, does not record it again (D58).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<String>,
+}
+
+/// Reads the conditions of the sources of a store. Without a file, or with a damaged one, states begin with the process.
+pub(super) fn open(store: Arc<Store>) -> SourceEntries<KnownCondition> {
+    SourceEntries::open(Arc::clone(&store), FILE).unwrap_or_else(|error| {
+        tracing::warn!("the states of all sources begin now: cannot read the file `{FILE}` of the store: {error}");
+        SourceEntries::new(store, FILE)
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::store::ids_and_clock;
+
+    #[test]
+    fn a_condition_survives_a_restart_and_a_damaged_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || open(Arc::new(Store::open(folder.path().join("store")).unwrap()));
+        let known = KnownCondition {
+            status: Status::Synced,
+            since: ids_and_clock::now(),
+            suspended_since: None,
+            attempt: None,
+        };
+        opened().set("shop", known.clone()).unwrap();
+        let again = opened();
+        assert_eq!((again.get("shop"), again.get("docs")), (Some(known.clone()), None));
+        drop(again);
+        std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
+        let damaged = opened();
+        assert_eq!(damaged.get("shop"), None);
+        damaged.set("shop", known.clone()).unwrap();
+        drop(damaged);
+        assert_eq!(opened().get("shop"), Some(known));
+    }
+}

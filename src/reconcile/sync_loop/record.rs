@@ -1,0 +1,128 @@
+//! Records the result of a run: in the status, the history and the health of the source, and for whoever wants reports.
+
+use super::{
+    Loop,
+    health::{Reason, Status},
+    report_dedup::digest,
+    status::SyncRecord,
+};
+use crate::{
+    model::{operation::Author, snapshot::Snapshot},
+    reconcile::run::{RunResult, commit_of, report::RunReport},
+    store::{Attempt, commit::header::Outcome as AttemptOutcome},
+};
+
+impl<F: FnMut(RunReport, &Author)> Loop<F> {
+    /// Records the result of a run, and reports it if it is new.
+    pub(super) fn record(&mut self, run: RunResult) {
+        let commit = run.commit();
+        let RunResult { mut report, mut findings, author } = run;
+        let snapshot = self.store.snapshot();
+        let found = report.condition().0;
+        // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
+        let is_synced = found.status() == Status::Synced;
+        if is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. }) {
+            if let Some(warning) = self.handle.rewound() {
+                let source = self.options.source.as_str();
+                tracing::warn!(source, code = %warning.code, "{}", warning.message);
+                findings = findings.after(&[warning]);
+            }
+            self.handle.note_applied(commit.as_deref());
+        }
+        if let Some(failure) = self.handle.fetch_failure()
+            && found != Reason::FetchFailed
+        {
+            findings = findings.after(std::slice::from_ref(&failure));
+            report = report.unfetched(&failure);
+        }
+        self.handle.status.record(self.sync_record(&author, snapshot.revision), findings, is_synced);
+        if !is_synced && !matches!(report, RunReport::Partly(_)) {
+            self.find_applied(&snapshot);
+        }
+        // Last: whoever sees the state sees what was found.
+        let (reason, message) = report.condition();
+        self.handle.health.result(reason, message, snapshot.revision);
+        let digest = digest(&report, commit.as_deref());
+        let has_applied = matches!(report, RunReport::Drifted { applied: Some(_), .. });
+        let is_new = self.reported != Some(digest) || has_applied;
+        // Set first: if `report` panics, it must not panic again in every run.
+        self.reported = Some(digest);
+        let attempt = attempt_outcome(&report).map(|outcome| {
+            let attempt = digest.to_hex().to_string();
+            if is_new && !self.handle.has_recorded(&attempt) {
+                self.note(outcome, &report, &author);
+            }
+            attempt
+        });
+        self.handle.keep_condition(attempt);
+        // It may have been resumed during the run.
+        self.handle.note_suspension();
+        self.note_resources(&snapshot);
+        if is_new {
+            (self.report)(report, &author);
+        }
+    }
+}
+
+impl<F> Loop<F> {
+    /// Notes that the store has resources of the source, although no run of this process has applied it.
+    fn note_resources(&self, snapshot: &Snapshot) {
+        let (health, source) = (&self.handle.health, self.options.source.as_str());
+        let is_owned = || snapshot.iter().any(|it| it.claim.as_deref().is_some_and(|claim| claim.source == source));
+        if !health.is_applied() && is_owned() {
+            health.has_resources();
+        }
+    }
+
+    /// The record of a sync that has ended now, with manifests of an author.
+    pub(super) fn sync_record(&self, author: &Author, revision: u64) -> SyncRecord {
+        let commit_author = match author {
+            Author::Source { commit_author, .. } => commit_author.clone(),
+            _ => None,
+        };
+        let (at, tag) = (self.clock.time(), self.options.tree.tag());
+        SyncRecord { at, commit: commit_of(author), commit_author, tag, revision }
+    }
+
+    /// Finds in the history which manifests are in effect, if no sync of this process has found that, or after a rollback.
+    fn find_applied(&mut self, snapshot: &Snapshot) {
+        let (source, status) = (self.options.source.as_str(), &self.handle.status);
+        let is_known = status.applied().is_some() && snapshot.rejected(source).is_empty();
+        if is_known || self.searched == Some(snapshot.revision) {
+            return;
+        }
+        match self.store.in_effect(source) {
+            Ok(found) => {
+                status.set_applied(found.map(|it| SyncRecord {
+                    at: it.at,
+                    commit: it.commit,
+                    commit_author: None,
+                    tag: None,
+                    revision: it.revision,
+                }));
+                self.searched = Some(snapshot.revision);
+            }
+            Err(error) => {
+                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
+            }
+        }
+    }
+
+    /// Records an attempt that changed nothing in the history.
+    fn note(&self, outcome: AttemptOutcome, report: &RunReport, author: &Author) {
+        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
+            let source = self.options.source.as_str();
+            tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
+        }
+    }
+}
+
+/// The outcome of a run that is an attempt and changed nothing, if it is one.
+fn attempt_outcome(report: &RunReport) -> Option<AttemptOutcome> {
+    match report {
+        RunReport::Invalid(_) => Some(AttemptOutcome::Refused),
+        RunReport::Failed(_) if report.condition().0 == Reason::Refused => Some(AttemptOutcome::Refused),
+        RunReport::Failed(_) => Some(AttemptOutcome::Failed),
+        _ => None,
+    }
+}

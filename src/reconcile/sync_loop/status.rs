@@ -1,0 +1,260 @@
+//! What a followed source last attempted, found and applied (D83).
+
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::drift::{drifted, is_drift_alone};
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Severity},
+            fault::{Aim, Path as FieldPath},
+        },
+        drift::DriftedResource,
+        operation::CommitAuthor,
+        snapshot::Snapshot,
+    },
+    plan::{Change, Summary, format::json::Item},
+    reconcile::{Planned, run::plan_cache::Recalled},
+};
+
+/// The most diagnostics of a status.
+const MOST_DIAGNOSTICS: usize = 100;
+/// The most resources of other sources that a status lists.
+const MOST_CLASHES: usize = 20;
+/// The most drifted resources that a status lists.
+const MOST_DRIFTED: usize = 20;
+
+/// A sync, as the status shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SyncRecord {
+    /// When it ended.
+    pub at: Timestamp,
+    /// The commit of the manifests, if known.
+    pub commit: Option<String>,
+    /// The author of the commit, if known.
+    pub commit_author: Option<CommitAuthor>,
+    /// The tag of the commit, if it was chosen from a range of versions.
+    pub tag: Option<String>,
+    /// The revision of the store then.
+    pub revision: u64,
+}
+
+/// A resource that a source declares and another one owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Clash {
+    /// The source that owns the resource.
+    pub owner: String,
+    /// The resource, and where the other source declares it.
+    pub resource: String,
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunFindings {
+    /// The first diagnostics with their names, errors before warnings.
+    pub diagnostics: Vec<(Name, Item)>,
+    /// The number of errors.
+    pub errors: usize,
+    /// The number of warnings.
+    pub warnings: usize,
+    /// The number of files.
+    pub files: usize,
+    /// The number of declared resources.
+    pub declared: usize,
+    /// The changes that are planned and not applied, without those of resources that only drifted.
+    pub pending: Summary,
+    /// The declared resources of other sources.
+    pub clashes: Vec<Clash>,
+    /// The number of resources that only others have changed, and that are not reverted.
+    pub drifted: usize,
+    /// The first resources that others have changed, also if the manifests have.
+    pub drift: Vec<DriftedResource>,
+    /// Whether something was found that ends when another source changes.
+    pub waits_for_others: bool,
+}
+
+impl RunFindings {
+    /// What planning on a state found.
+    pub(crate) fn of(planned: &Planned, snapshot: &Snapshot) -> Self {
+        let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
+        let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
+        // Each change counts once.
+        let is_pending = |change: &Change| !is_drift_alone(change);
+        let changes = || planned.plan.iter().flat_map(|plan| &plan.changes);
+        Self {
+            files: planned.files.len(),
+            declared: planned.desired.len(),
+            pending: planned.plan.as_ref().map(|plan| plan.summary_of(is_pending)).unwrap_or_default(),
+            clashes: clashes(planned, snapshot),
+            drifted: changes().filter(|change| !is_pending(change)).count(),
+            drift: planned.plan.iter().flat_map(drifted).take(MOST_DRIFTED).collect(),
+            ..Self::listing(&all)
+        }
+    }
+
+    /// What a remembered run found.
+    pub(super) fn recalled(recalled: &Recalled) -> Self {
+        let all: Vec<&Diagnostic> = recalled.warnings.iter().collect();
+        Self { files: recalled.files.len(), declared: recalled.unchanged, ..Self::listing(&all) }
+    }
+
+    /// Adds the reason of a failure that came after planning.
+    pub(crate) fn failed(self, found: &[Diagnostic]) -> Self {
+        if self.errors > 0 { self } else { self.after(found) }
+    }
+
+    /// Adds what was found before planning.
+    pub(super) fn after(self, found: &[Diagnostic]) -> Self {
+        let all: Vec<&Diagnostic> = found.iter().collect();
+        let Self { mut diagnostics, errors, warnings, waits_for_others, .. } = Self::listing(&all);
+        diagnostics.extend(self.diagnostics);
+        diagnostics.truncate(MOST_DIAGNOSTICS);
+        let (errors, warnings) = (errors + self.errors, warnings + self.warnings);
+        let waits_for_others = waits_for_others || self.waits_for_others;
+        Self { diagnostics, errors, warnings, waits_for_others, ..self }
+    }
+
+    fn listing(all: &[&Diagnostic]) -> Self {
+        let of = |severity: Severity| all.iter().copied().filter(move |it| it.severity == severity);
+        let count = |severity: Severity| of(severity).map(|it| 1 + it.omitted as usize).sum::<usize>();
+        let listed = of(Severity::Error).chain(of(Severity::Warning)).take(MOST_DIAGNOSTICS);
+        let diagnostics = listed.map(|it| (it.code, Item::of(it))).collect();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+        let others = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
+        let others = others.map(Name::Code);
+        let waits_for_others = all.iter().any(|it| others.contains(&it.code));
+        Self { diagnostics, errors, warnings, waits_for_others, ..Self::default() }
+    }
+
+    /// The number of diagnostics that are not listed.
+    pub(crate) fn omitted(&self) -> usize {
+        (self.errors + self.warnings).saturating_sub(self.diagnostics.len())
+    }
+}
+
+fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
+    let is_clash = |it: &Diagnostic| it.code == Name::Code(Code::OwnerConflict);
+    if !planned.diagnostics.iter().any(is_clash) {
+        return Vec::new();
+    }
+    let all = planned.desired.values().chain(&planned.left_out);
+    let clash = all.filter_map(|desired| {
+        let owner = &snapshot.get(&desired.key)?.claim.as_deref()?.source;
+        if *owner == desired.claim.source {
+            return None;
+        }
+        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&FieldPath::root(), Aim::Value));
+        let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
+        let resource = format!("{}{}", desired.key, place.unwrap_or_default());
+        Some(Clash { owner: owner.clone(), resource })
+    });
+    clash.take(MOST_CLASHES).collect()
+}
+
+/// The status of a source.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SourceStatus {
+    /// The last sync.
+    pub attempt: Option<SyncRecord>,
+    /// The last sync after which the store matched the manifests; from the history if there was none, or after a rollback.
+    pub applied: Option<SyncRecord>,
+    /// What the last run found.
+    pub findings: RunFindings,
+    /// When the loop syncs next without an event.
+    pub next_sync: Option<Timestamp>,
+    /// Warnings about files that are still being written.
+    pub notices: Vec<Item>,
+}
+
+/// The status of a source, shared by its loop and the API.
+#[derive(Debug, Default)]
+pub(crate) struct StatusBoard(Mutex<SourceStatus>);
+
+impl StatusBoard {
+    fn status(&self) -> MutexGuard<'_, SourceStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A board for the loop that takes over from this one's, with the same status.
+    pub(crate) fn taken_over(&self) -> Self {
+        Self(Mutex::new(self.current()))
+    }
+
+    /// The status now.
+    pub(crate) fn current(&self) -> SourceStatus {
+        self.status().clone()
+    }
+
+    /// The last sync after which the store matched the manifests.
+    pub(crate) fn applied(&self) -> Option<SyncRecord> {
+        self.status().applied.clone()
+    }
+
+    /// The number of resources that others have changed, and that are not reverted.
+    pub(crate) fn drifted(&self) -> usize {
+        self.status().findings.drifted
+    }
+
+    /// Records a sync that ran.
+    pub(super) fn record(&self, sync: SyncRecord, findings: RunFindings, is_synced: bool) {
+        let mut status = self.status();
+        status.findings = findings;
+        if is_synced {
+            status.applied = Some(sync.clone());
+        }
+        status.attempt = Some(sync);
+    }
+
+    /// Records a sync that found a source as synced as the last one did.
+    pub(super) fn confirm(&self, sync: SyncRecord) {
+        let mut status = self.status();
+        status.applied = Some(sync.clone());
+        status.attempt = Some(sync);
+    }
+
+    /// Sets the sync whose manifests are in effect, as the history has it.
+    pub(super) fn set_applied(&self, sync: Option<SyncRecord>) {
+        self.status().applied = sync;
+    }
+
+    /// Records how long the loop waits from now.
+    pub(super) fn waits(&self, now: Timestamp, time: Duration) {
+        // Times are in whole seconds, and a sync is not before its time.
+        let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+        self.status().next_sync = now.checked_add(Duration::from_secs(seconds)).ok();
+    }
+
+    /// Records warnings about files that are still being written.
+    pub(super) fn notice(&self, found: &[(&Path, Diagnostic)]) {
+        let item = |(path, notice): &(&Path, Diagnostic)| {
+            let mut item = Item::of(notice);
+            // The whole file is meant, so there is no line.
+            item.spot.file = Some(path.display().to_string());
+            item
+        };
+        self.status().notices = found.iter().map(item).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_waits_for_others_also_if_its_status_does_not_list_why() {
+        let mut found = vec![Diagnostic::error(Code::Syntax, "broken"); MOST_DIAGNOSTICS];
+        assert!(!RunFindings::default().after(&found).waits_for_others);
+        let pending = Diagnostic::error(Code::TransferPending, "not handed over");
+        found.push(Diagnostic { severity: Severity::Warning, ..pending });
+        let findings = RunFindings::default().after(&found);
+        assert!(findings.waits_for_others);
+        assert!(findings.diagnostics.iter().all(|(name, _)| *name == Name::Code(Code::Syntax)));
+    }
+}

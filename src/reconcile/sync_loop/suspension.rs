@@ -1,0 +1,278 @@
+//! Suspended sources, which are planned and not applied. They are kept beside the store, and its history has their
+//! begin and end (D84).
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    applied_commits::AppliedCommits,
+    known_condition::{self, KnownCondition},
+};
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            diagnostic::Diagnostic,
+            fault::{Fault, Path},
+        },
+        operation::Author,
+    },
+    reconcile::sources::entries::SourceEntries,
+    store::{Attempt, Store, StoreError, commit::header::Outcome, ids_and_clock, read_beside, write_beside},
+    syntax::text::has_token,
+};
+
+/// The file, beside the files of the store.
+const FILE: &str = "suspensions";
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 20;
+/// The length of a reason in bytes.
+const MOST_REASON_BYTES: usize = 1000;
+
+/// Who suspended a source, why, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Suspension {
+    /// Why, in the words of who did it.
+    pub reason: String,
+    /// The owner of an API key, or where else it came from.
+    pub by: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// When it ends by itself, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Suspension {
+    /// A suspension that begins now. The path of a fault is the field.
+    pub(crate) fn new(reason: String, by: &str, until: Option<Timestamp>) -> Result<Self, Fault> {
+        let at = |field: &str| Path::root().join(field);
+        if reason.trim().is_empty() {
+            let fault = Fault::new(Code::Required, "`reason` is required").at(at("reason"));
+            return Err(fault.help("state why the source is suspended: everyone who looks at its status sees it"));
+        }
+        if reason.len() > MOST_REASON_BYTES || reason.contains(char::is_control) {
+            let message = format!("`reason` must have at most {MOST_REASON_BYTES} bytes without control characters");
+            return Err(Fault::new(Code::InvalidFormat, message).at(at("reason")));
+        }
+        if has_token(&reason) {
+            let fault = Fault::new(Code::NotAllowed, "`reason` contains an API token").at(at("reason"));
+            return Err(fault.help("remove it, and revoke the key with `edgewright keys revoke`"));
+        }
+        let since = ids_and_clock::now();
+        if until.is_some_and(|until| until <= since) {
+            return Err(Fault::new(Code::OutOfRange, "`until` must be in the future").at(at("until")));
+        }
+        Ok(Self { reason, by: by.to_owned(), since, until })
+    }
+
+    /// The suspension of a source by the configuration file.
+    pub(crate) fn configured(since: Timestamp) -> Self {
+        let reason = "`suspend` is set for the source; remove it there to resume".to_owned();
+        Self { reason, by: "configuration file".to_owned(), since, until: None }
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// The reason and the end.
+    fn text(&self) -> String {
+        match self.until {
+            Some(until) => format!("{} (until {until})", self.reason),
+            None => self.reason.clone(),
+        }
+    }
+}
+
+/// The suspended sources of a store, the commits that its sources go on from, and their last conditions.
+pub(crate) struct Suspensions {
+    store: Arc<Store>,
+    applied: AppliedCommits,
+    conditions: SourceEntries<KnownCondition>,
+    /// Read without a lock: a run reads it inside its commit, and a change of it waits for that commit.
+    by_source: ArcSwap<BTreeMap<String, Suspension>>,
+    /// Held until a change is in the history, so that its order is that of the changes.
+    changing: Mutex<()>,
+}
+
+impl fmt::Debug for Suspensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.by_source.load_full(), f)
+    }
+}
+
+impl Suspensions {
+    /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source would
+    /// be applied over somebody's fix.
+    pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
+        let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, FILE, MOST_BYTES));
+        let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
+            Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
+                .help("remove the file, and suspend the sources again that must not be applied")
+        })?;
+        let by_source: BTreeMap<String, Suspension> = by_source.unwrap_or_default();
+        let applied = AppliedCommits::open(Arc::clone(&store))?;
+        let conditions = known_condition::open(Arc::clone(&store));
+        Ok(Self { store, applied, conditions, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
+    }
+
+    /// The commits that the sources applied last.
+    pub(crate) fn applied(&self) -> &AppliedCommits {
+        &self.applied
+    }
+
+    /// The conditions that the sources had last.
+    pub(crate) fn conditions(&self) -> &SourceEntries<KnownCondition> {
+        &self.conditions
+    }
+
+    /// The suspension of a source, unless it has ended by now.
+    pub(crate) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
+        self.by_source.load().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
+    }
+
+    /// Suspends a source, or resumes it, durably. The history records it, and who did it. Returns the suspension that
+    /// was in effect before. A commit that reads the suspensions is in the history before the suspension, or does
+    /// not happen.
+    pub(crate) fn set(
+        &self,
+        source: &str,
+        suspension: Option<Suspension>,
+        author: Author,
+    ) -> Result<Option<Suspension>, StoreError> {
+        let mut before = None;
+        self.change(ids_and_clock::now(), |next| match suspension {
+            Some(suspension) => {
+                let reason = suspension.text();
+                before = next.insert(source.to_owned(), suspension);
+                Some((source.to_owned(), author, Outcome::Suspended, reason))
+            }
+            None => {
+                before = Some(next.remove(source)?);
+                Some((source.to_owned(), author, Outcome::Resumed, String::new()))
+            }
+        })?;
+        Ok(before)
+    }
+
+    /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
+    pub(crate) fn end(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
+        if !self.by_source.load().get(source).is_some_and(|suspension| suspension.is_over(now)) {
+            return Ok(());
+        }
+        self.change(now, |_| None)
+    }
+
+    /// Changes the suspensions durably, without those whose time is over.
+    fn change(
+        &self,
+        now: Timestamp,
+        change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
+    ) -> Result<(), StoreError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = (*self.by_source.load_full()).clone();
+        let mut notes: Vec<SuspensionNote> = Vec::new();
+        next.retain(|source, suspension| {
+            let end = suspension.until.filter(|until| *until <= now);
+            notes.extend(end.map(|end| {
+                let author = Author::source(source, None);
+                (source.clone(), author, Outcome::Resumed, format!("the suspension ended at {end}"))
+            }));
+            end.is_none()
+        });
+        notes.extend(change(&mut next));
+        if let Some(on_disk) = self.store.beside() {
+            let text =
+                serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            write_beside(&on_disk, FILE, &text)?;
+        }
+        // In effect before the history has it: the record then comes after every commit that did not see it.
+        self.by_source.store(Arc::new(next));
+        for (source, author, outcome, message) in notes {
+            let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
+            if let Err(error) = self.store.note(attempt, outcome, message) {
+                let source = source.as_str();
+                tracing::warn!(source, code = %error.code, "cannot record the suspension in the history: {error}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the history is told: the source, who, the outcome, and why.
+type SuspensionNote = (String, Author, Outcome, String);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        model::id::Id,
+        store::{commit::header::Record, engine::Query},
+    };
+
+    fn suspension(reason: &str) -> Suspension {
+        Suspension::new(reason.to_owned(), "usr_a", None).unwrap()
+    }
+
+    #[test]
+    fn a_suspension_survives_a_restart_and_ends_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Suspensions::open(Arc::new(Store::open(folder.path().join("store")).unwrap())).unwrap();
+        {
+            let suspensions = open();
+            suspensions.set("shop", Some(suspension("a fix")), Author::Local).unwrap();
+            let past = ids_and_clock::now().checked_sub(Duration::from_secs(1)).unwrap();
+            let over = Suspension { until: Some(past), ..suspension("over") };
+            suspensions.set("docs", Some(over), Author::Local).unwrap();
+        }
+        let suspensions = open();
+        assert_eq!(suspensions.current("shop", ids_and_clock::now()).unwrap().reason, "a fix");
+        assert_eq!(suspensions.current("docs", ids_and_clock::now()), None);
+        let author = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
+        for source in ["shop", "docs"] {
+            suspensions.end(source, ids_and_clock::now()).unwrap();
+        }
+        // The second time, there is nothing to resume.
+        for _ in 0..2 {
+            suspensions.set("shop", None, author.clone()).unwrap();
+        }
+        assert_eq!(suspensions.current("shop", ids_and_clock::now()), None);
+        let records = suspensions.store.history(&Query::All, u64::MAX, 9).unwrap();
+        let of = |it: &Record| (it.source.clone().unwrap_or_default(), it.outcome, it.author.clone());
+        let told: Vec<_> = records.iter().rev().map(of).collect();
+        let by = |source: &str, outcome: Outcome, author: Author| (source.to_owned(), outcome, author);
+        let expected = [
+            by("shop", Outcome::Suspended, Author::Local),
+            by("docs", Outcome::Suspended, Author::Local),
+            by("docs", Outcome::Resumed, Author::source("docs", None)),
+            by("shop", Outcome::Resumed, author),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(records.last().unwrap().message, "a fix");
+        assert_eq!(std::fs::read_to_string(folder.path().join("store").join(FILE)).unwrap(), "{}");
+        drop(suspensions);
+        std::fs::write(folder.path().join("store").join(FILE), "{").unwrap();
+        let store = Arc::new(Store::open(folder.path().join("store")).unwrap());
+        assert!(Suspensions::open(store).is_err(), "what is damaged is not ignored");
+    }
+
+    #[test]
+    fn a_suspension_has_a_reason_and_ends_in_the_future() {
+        let long = "x".repeat(MOST_REASON_BYTES + 1);
+        for reason in ["", " ", "a\nb", long.as_str()] {
+            assert!(Suspension::new(reason.to_owned(), "usr_a", None).is_err(), "{reason:?}");
+        }
+        assert!(Suspension::new("a fix".to_owned(), "usr_a", Some(ids_and_clock::now())).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! One sync: what the loop does when it is triggered, from the files to the report.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Loop,
+    drift::DriftPolicy,
+    freshness::Settled,
+    resource_fight::{Fight, reverted},
+    status::RunFindings,
+    write_quiescence::ReadingCheck,
+};
+use crate::{
+    manifest::tree::{Tree, changed_while_read},
+    model::{diagnostics::diagnostic::Diagnostic, operation::Author},
+    reconcile::{
+        Options, Planned, Prepared, measure,
+        run::{
+            OnDrift, RunMode, RunResult,
+            plan_cache::{recall, remember},
+            report::RunReport,
+            run,
+            spans::SyncSpan,
+        },
+    },
+};
+
+impl<F: FnMut(RunReport, &Author)> Loop<F> {
+    /// Syncs the store with the source. Returns how long to wait if a file is still being written.
+    pub(super) fn sync(&mut self) -> Option<Duration> {
+        self.folders.refresh(&self.options.source);
+        // Before the suspension is checked: whichever comes later cancels the run.
+        let options = Options { cancel: self.handle.begin_run(), ..self.options.clone() };
+        self.handle.end_suspension();
+        let is_suspended = self.handle.note_suspension();
+        if let Some(left) = self.quiescence.left(self.clock.moment()) {
+            return Some(left);
+        }
+        if let Err(unknown) = self.handle.find_lineage() {
+            self.fail(vec![unknown]);
+            return None;
+        }
+        let began = Instant::now();
+        self.recorder.begin_sync();
+        if self.confirms_last(began) || self.confirms_remembered(began) {
+            return None;
+        }
+        let span = SyncSpan::start(&self.options.source);
+        let prepared = self.read(options);
+        let is_part = self.handle.is_stopping();
+        let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
+        // If what was read is not applied, the next sync must not take the files for unchanged.
+        self.settled = None;
+        let mut wait = None;
+        match check {
+            Some(ReadingCheck::Complete) => match self.reconcile(&prepared, is_suspended) {
+                Some((run, settled)) => {
+                    span.end(&run, self.store.snapshot().revision);
+                    self.note_repairs(&run.report);
+                    self.settled = settled;
+                    self.record(run);
+                }
+                None => span.set_result("cancelled"),
+            },
+            Some(ReadingCheck::Wait(time)) => {
+                span.set_result("waiting");
+                wait = Some(time);
+            }
+            Some(ReadingCheck::Torn(path)) => {
+                span.set_result("failed");
+                self.fail(vec![changed_while_read(&path)]);
+            }
+            None => span.set_result("cancelled"),
+        }
+        self.prepared = Some(prepared);
+        wait
+    }
+
+    /// Records that a run has failed before its plan.
+    pub(super) fn fail(&mut self, found: Vec<Diagnostic>) {
+        let findings = RunFindings::default().failed(&found);
+        self.record(RunResult { report: RunReport::Failed(found), findings, author: self.options.author() });
+    }
+
+    /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
+    fn confirms_last(&mut self, began: Instant) -> bool {
+        let holds = self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
+            && self.recorder.unchanged()
+            && self.handle.rewound().is_none();
+        if holds {
+            measure("in_sync", began);
+            self.handle.health.unchanged();
+            // The commit may be another one that changes no manifest.
+            let sync = self.sync_record(&self.options.author(), self.store.snapshot().revision);
+            self.handle.note_applied(sync.commit.as_deref());
+            self.handle.status.confirm(sync);
+        }
+        holds
+    }
+
+    /// Whether the result of a run that an earlier process remembered still holds, for the first sync.
+    fn confirms_remembered(&mut self, began: Instant) -> bool {
+        let Some((run, revision)) = self.recalled() else { return false };
+        measure("in_sync", began);
+        self.settled = Some(Settled::at(revision, &self.clock));
+        self.record(run);
+        true
+    }
+
+    /// The result of that run, and its revision.
+    fn recalled(&self) -> Option<(RunResult, u64)> {
+        let snapshot = self.store.snapshot();
+        let revision = snapshot.revision;
+        let is_first = self.reported.is_none() && !self.options.tree.has_context();
+        // A dry run does not ask what a rollback left.
+        if !is_first || !snapshot.rejected(&self.options.source).is_empty() {
+            return None;
+        }
+        let recalled = recall(&self.store.on_disk(revision)?, &self.options, &self.recorder)?;
+        if recalled.revision != revision {
+            return None;
+        }
+        let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
+        let findings = RunFindings::recalled(&recalled);
+        Some((RunResult { report, findings, author: self.options.author() }, revision))
+    }
+
+    /// Reads the manifests. Only those that have changed since the last sync are parsed.
+    fn read(&mut self, options: Options) -> Prepared {
+        Prepared::load_again(options, self.prepared.take()).on(self.clock.clone())
+    }
+
+    /// Plans what was read, and applies it unless the source is suspended. Returns the result, and what holds for the next sync
+    /// if the store matches the manifests now; none if the run was cancelled.
+    fn reconcile(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Settled>)> {
+        let commit = prepared.options.tree.commit();
+        let changed_values = commit.map(|commit| self.handle.values.changed_since(&commit)).unwrap_or_default();
+        let may_apply = || self.handle.may_apply();
+        let mode = match is_suspended {
+            true => RunMode::Suspended,
+            false => {
+                RunMode::Apply { on_drift: self.on_drift(), changed_values: &changed_values, may_apply: &may_apply }
+            }
+        };
+        let mut settled = None;
+        let in_sync = |planned: &Planned, revision: u64| settled = self.remember(prepared, planned, revision);
+        let run = run(self.store.as_ref(), prepared, mode, in_sync);
+        (!run.is_cut_short(&prepared.options)).then_some((run, settled))
+    }
+
+    /// What the run does with drift.
+    fn on_drift(&self) -> OnDrift {
+        match self.handle.drift {
+            DriftPolicy::Warn => OnDrift::Report,
+            DriftPolicy::Off => OnDrift::Count,
+            DriftPolicy::Enforce => match self.repairs.rests_until(self.clock.now()) {
+                Some(until) => OnDrift::Rest { until },
+                None => OnDrift::Revert,
+            },
+        }
+    }
+
+    /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.
+    fn remember(&self, prepared: &Prepared, planned: &Planned, revision: u64) -> Option<Settled> {
+        let done = prepared.done(planned, revision);
+        let settled = planned.settles().then(|| Settled::of(&done, &self.clock));
+        if !self.options.tree.has_context()
+            && let Some(on_disk) = self.store.on_disk(revision)
+        {
+            remember(&on_disk, &self.options, &self.recorder, &done);
+        }
+        settled
+    }
+
+    /// Counts what a run has reverted, and logs a fight.
+    fn note_repairs(&mut self, report: &RunReport) {
+        let RunReport::Applied { plan, .. } = report else { return };
+        let reverted: Vec<_> = reverted(plan).collect();
+        if reverted.is_empty() {
+            return;
+        }
+        let source = self.options.source.as_str();
+        self.handle.count_repairs(plan.summary().drift as u64);
+        let moment = (self.clock.now(), self.clock.time());
+        if let Some(Fight { key, field, until }) = self.repairs.note(reverted.into_iter(), moment) {
+            tracing::warn!(
+                source,
+                kind = %key.kind,
+                id = %key.id,
+                field,
+                "fight: others keep changing what is reverted; drift of the source is left as is until {until}"
+            );
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The log of syncs: what changed, from which commit, and on whose behalf (D87).
+
+use crate::{
+    model::{
+        diagnostics::code::Code,
+        drift::{Drift, FieldDrift},
+        id::Id,
+        operation::Author,
+    },
+    plan::{Change, Plan, render::sign},
+    syntax::text::escaped,
+};
+
+/// The log target of syncs.
+pub(crate) const SYNC: &str = "edgewright::sync";
+
+/// The most changes of a sync that are logged.
+const SHOWN_CHANGES: usize = 20;
+/// The most drifted fields of a change that are logged.
+const SHOWN_FIELDS: usize = 10;
+
+/// Who caused a sync, as the fields of its log lines.
+#[derive(Debug, Clone)]
+pub(crate) struct SyncOrigin<'a> {
+    /// The name of the source; none for a rollback of all resources.
+    pub source: Option<&'a str>,
+    /// The commit of the manifests, if they are in Git.
+    pub commit: Option<&'a str>,
+    /// The author of the commit.
+    pub author: Option<String>,
+    /// The API key, if the sync ran through the API.
+    pub key: Option<&'a str>,
+}
+
+impl<'a> SyncOrigin<'a> {
+    /// Returns the origin of a sync by its author.
+    pub(crate) fn of(author: &'a Author) -> Self {
+        let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
+        let (source, commit, commit_author, through) = match author {
+            Author::Source { source, commit, commit_author, through, .. } => (source, commit, commit_author, through),
+            Author::Rollback { source, through, .. } => {
+                return Self { source: source.as_deref(), commit: None, author: None, key: key(through) };
+            }
+            Author::Api { .. } | Author::Local => return Self { source: None, commit: None, author: None, key: None },
+        };
+        let named = |name: &str, email: &str| match (name.is_empty(), email.is_empty()) {
+            (_, true) => name.to_owned(),
+            (true, false) => email.to_owned(),
+            (false, false) => format!("{name} <{email}>"),
+        };
+        Self {
+            source: Some(source.as_str()),
+            commit: commit.as_deref(),
+            author: commit_author.as_ref().map(|who| named(&who.name, &who.email)),
+            key: key(through),
+        }
+    }
+}
+
+/// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
+pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
+    let mut origin = SyncOrigin::of(author);
+    if plan.is_uncommitted() {
+        origin.author = None;
+    }
+    let to = match author {
+        Author::Rollback { to, .. } => Some(*to),
+        _ => None,
+    };
+    let deed = match author {
+        Author::Source { destroyed: true, .. } => "Destroyed the source".to_owned(),
+        _ => deed(to, plan),
+    };
+    let summary = plan.summary();
+    tracing::info!(
+        target: SYNC,
+        source = origin.source,
+        commit = origin.commit,
+        author = origin.author,
+        key = origin.key,
+        to,
+        revision,
+        created = summary.create,
+        changed = summary.change,
+        replaced = summary.replace,
+        adopted = summary.adopt,
+        deleted = summary.delete,
+        unchanged = summary.unchanged,
+        drift = summary.drift,
+        "{deed} as revision {revision}: {summary}."
+    );
+    changes(origin.source, plan, revision);
+}
+
+/// What an applied plan did, as a whole.
+fn deed(to: Option<u64>, plan: &Plan) -> String {
+    match (to, plan.summary().drift) {
+        (Some(to), _) => format!("Rolled back to revision {to}"),
+        (None, 1) if plan.only_reverts_drift() => "Reverted 1 drifted resource".to_owned(),
+        (None, count) if plan.only_reverts_drift() => format!("Reverted {count} drifted resources"),
+        _ => "Applied".to_owned(),
+    }
+}
+
+fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
+    for opening in plan.openings() {
+        tracing::warn!(target: SYNC, source, revision, id = %opening.key.id, "{opening}");
+    }
+    for lost in &plan.lost_certificates {
+        tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");
+    }
+    for kept in plan.kept.iter().take(SHOWN_CHANGES) {
+        tracing::warn!(target: SYNC, source, revision, id = %kept.key.id, "{kept}");
+    }
+    for change in plan.changes.iter().take(SHOWN_CHANGES) {
+        tracing::info!(
+            target: SYNC,
+            source,
+            revision,
+            effect = ?change.effect,
+            kind = %change.key.kind,
+            id = %change.key.id,
+            "{} {} {}{}",
+            sign(change.effect),
+            change.key.kind,
+            escaped(&change.name),
+            escaped(&drift(change))
+        );
+    }
+    let more = plan.changes.len().saturating_sub(SHOWN_CHANGES);
+    if more > 0 {
+        tracing::info!(target: SYNC, source, revision, "… and {more} more");
+    }
+}
+
+/// What others have changed of a resource, in parentheses.
+fn drift(change: &Change) -> String {
+    let fields: Vec<String> =
+        change.drift.iter().flat_map(Drift::changed).take(SHOWN_FIELDS).map(FieldDrift::to_string).collect();
+    if fields.is_empty() { String::new() } else { format!(" ({})", fields.join("; ")) }
+}
+
+/// Logs a sync that had nothing to change.
+pub(crate) fn in_sync(author: &Author, unchanged: usize, revision: u64) {
+    let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
+    tracing::info!(
+        target: SYNC,
+        source,
+        commit,
+        author = author.as_deref(),
+        key,
+        revision,
+        unchanged,
+        "In sync with the manifests: {unchanged} unchanged."
+    );
+}
+
+/// Logs a sync that the server refused for its client. The client has the whole error.
+pub(crate) fn refused(author: &Author, code: Code, reason: &str) {
+    let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
+    tracing::warn!(
+        target: SYNC,
+        source,
+        commit,
+        author = author.as_deref(),
+        key,
+        code = %code,
+        "Nothing is applied: {}",
+        escaped(reason)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{id::Id, operation::CommitAuthor};
+
+    #[test]
+    fn an_origin_names_the_commit_its_author_and_the_key() {
+        let who = |name: &str, email: &str| CommitAuthor { name: name.to_owned(), email: email.to_owned() };
+        for (name, email, expected) in [
+            ("Ada", "ada@example.com", "Ada <ada@example.com>"),
+            ("Ada", "", "Ada"),
+            ("", "ada@example.com", "ada@example.com"),
+        ] {
+            let author = Author::source("shop", Some("4f2a".into())).with_commit_author(Some(who(name, email)));
+            let author = author.through(Id::new("ak_1"), Id::new("usr_1"));
+            let origin = SyncOrigin::of(&author);
+            assert_eq!((origin.source, origin.commit, origin.key), (Some("shop"), Some("4f2a"), Some("ak_1")));
+            assert_eq!(origin.author.as_deref(), Some(expected));
+        }
+    }
+}

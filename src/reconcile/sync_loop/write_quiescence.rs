@@ -1,0 +1,395 @@
+//! Whether the files of a source are quiet, or some are still being written. A sync waits until they are complete: half of a
+//! file must not become a revision (D92).
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
+use crate::{
+    manifest::tree::{FileStamp, NotedFile},
+    model::diagnostics::{
+        code::Code,
+        diagnostic::{Diagnostic, Severity},
+    },
+    syntax::text::escaped,
+};
+
+/// How long a file that is open for writing is waited for after its last change.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest wait of a source for files that keep changing.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// So many files are worth a core that asks for their stamps.
+const LEAST_STAMPS: usize = 128;
+
+/// The files of a source that is followed, and those that it waits for.
+pub(super) struct WriteQuiescence {
+    /// The name of the source, for the log.
+    source: String,
+    writes: Arc<OpenWrites>,
+    /// The files that are being written, by device and inode, each with the time of its last event.
+    open: HashMap<(u64, u64), Instant>,
+    /// The files of the last reading that was complete, sorted.
+    known: Vec<Arc<OsStr>>,
+    /// Files that changed a moment ago: how they were seen, and since when they are like that.
+    seen: HashMap<PathBuf, (Option<FileStamp>, Instant)>,
+    /// The files that it waits for.
+    pending: Vec<PathBuf>,
+    /// Since when it waits.
+    since: Option<Instant>,
+    /// The files that are read although they are still open for writing, by device and inode.
+    taken: HashMap<(u64, u64), PathBuf>,
+}
+
+/// What a reading is worth.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReadingCheck {
+    /// All files are complete.
+    Complete,
+    /// A file is being written. It may be complete after this time, or when there is an event.
+    Wait(Duration),
+    /// This file keeps changing while it is read.
+    Torn(PathBuf),
+}
+
+impl WriteQuiescence {
+    /// Nothing was read yet.
+    pub(super) fn new(source: &str, writes: Arc<OpenWrites>) -> Self {
+        Self {
+            source: source.to_owned(),
+            writes,
+            open: HashMap::new(),
+            known: Vec::new(),
+            seen: HashMap::new(),
+            pending: Vec::new(),
+            since: None,
+            taken: HashMap::new(),
+        }
+    }
+
+    /// How much longer to wait for the files that the last reading waited for. They are not read again until then.
+    pub(super) fn left(&mut self, at: Moment) -> Option<Duration> {
+        self.find_open(at);
+        let longest = left_of(LONGEST_WAIT, self.since?, at);
+        let pending = std::mem::take(&mut self.pending);
+        let left = pending.iter().filter_map(|path| self.wait_for(path, FileStamp::at(path), at)).max();
+        self.pending = pending;
+        left.map(|left| left.min(longest)).filter(|left| !left.is_zero())
+    }
+
+    /// Checks files that were read, as they were then.
+    pub(super) fn check(&mut self, read: Vec<NotedFile>, at: Moment) -> ReadingCheck {
+        self.find_open(at);
+        // On all cores, because it is one system call for each file.
+        let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(NotedFile::now).collect();
+        let (mut torn, mut wait) = (None, Duration::ZERO);
+        self.pending.clear();
+        let mut files = Vec::with_capacity(read.len());
+        for (NotedFile { path, stamp: as_read }, stamp) in read.into_iter().zip(stamps) {
+            let is_torn = stamp != Some(as_read);
+            let left = if is_torn { Some(QUIET) } else { self.wait_for(Path::new(&path), stamp, at) };
+            if let Some(left) = left {
+                wait = wait.max(left);
+                self.pending.push(PathBuf::from(&*path));
+            }
+            if is_torn && torn.is_none() {
+                torn = Some(PathBuf::from(&*path));
+            }
+            files.push(path);
+        }
+        // Those of a source are sorted, and those of its context.
+        files.sort_unstable();
+        // An editor may delete a file to write it anew.
+        for path in self.gone(&files) {
+            if let Some(left) = self.wait_for(&path, None, at) {
+                wait = wait.max(left);
+                self.pending.push(path);
+            }
+        }
+        if self.pending.is_empty() {
+            return self.complete(files);
+        }
+        let is_first = self.since.is_none();
+        let longest = left_of(LONGEST_WAIT, *self.since.get_or_insert(at.now), at);
+        if !longest.is_zero() {
+            if is_first && wait > QUIET {
+                tracing::info!(source = self.source, "Waiting for {}.", self.waits_for());
+            }
+            return ReadingCheck::Wait(wait.min(longest));
+        }
+        if let Some(torn) = torn {
+            self.since = None;
+            self.pending.clear();
+            return ReadingCheck::Torn(torn);
+        }
+        tracing::warn!(source = self.source, "Reading {}, which kept changing for a minute.", self.waits_for());
+        for path in std::mem::take(&mut self.pending) {
+            if let Some(stamp) = FileStamp::at(&path).filter(|stamp| self.open.contains_key(&stamp.identity)) {
+                self.taken.insert(stamp.identity, path);
+            }
+        }
+        self.complete(files)
+    }
+
+    /// What the status of the source shows: the files that it waits for, and those that may be incomplete.
+    pub(super) fn notices(&self) -> Vec<(&Path, Diagnostic)> {
+        fn notice<'p>(path: &'p Path, message: &str, help: &str) -> (&'p Path, Diagnostic) {
+            let message = format!("{} {message}", path.display());
+            let error = Diagnostic::error(Code::Unreadable, message).help(help);
+            (path, Diagnostic { severity: Severity::Warning, ..error })
+        }
+        let waits = self.pending.iter().map(|path| {
+            notice(path, "is still being written: nothing is applied until it is complete", "close the file")
+        });
+        let taken = self.taken.values().map(|path| {
+            let help = "close the file, or write it under another name and rename it";
+            notice(path, "was read while it is open for writing: it may be incomplete", help)
+        });
+        waits.chain(taken).collect()
+    }
+
+    /// How long to wait for a file as it is now; none if it can be read, or has gone for good.
+    fn wait_for(&mut self, path: &Path, stamp: Option<FileStamp>, at: Moment) -> Option<Duration> {
+        let identity = stamp.map(|stamp| stamp.identity);
+        if identity.is_some_and(|file| self.taken.contains_key(&file)) {
+            return None;
+        }
+        let quiet_for = match stamp {
+            // A file server may have another time. Then it counts how long the file has looked the same.
+            Some(stamp) => at.wall.duration_since(stamp.modified).unwrap_or_default(),
+            None => self.writes.quiet_for(path, at.now).unwrap_or_default(),
+        };
+        if quiet_for < QUIET {
+            let seen = self.seen.entry(path.to_owned()).or_insert((stamp, at.now));
+            if seen.0 != stamp {
+                *seen = (stamp, at.now);
+            }
+            let left = left_of(QUIET, seen.1, at).min(QUIET.saturating_sub(quiet_for));
+            if !left.is_zero() {
+                return Some(left);
+            }
+        }
+        let file = identity?;
+        let left = left_of(LONGEST_PAUSE, *self.open.get(&file)?, at);
+        if left.is_zero() {
+            tracing::warn!(
+                source = self.source,
+                "Reading {}, which is open for writing and has not changed for {} seconds.",
+                escaped(&path.display().to_string()),
+                LONGEST_PAUSE.as_secs()
+            );
+            self.taken.insert(file, path.to_owned());
+            return None;
+        }
+        Some(left)
+    }
+
+    /// Finds the files that are being written.
+    fn find_open(&mut self, at: Moment) {
+        self.open = self.writes.open(at.now);
+        self.taken.retain(|file, _| self.open.contains_key(file));
+    }
+
+    /// The files of the last complete reading that are not among these, which are sorted, and do not exist.
+    fn gone(&self, files: &[Arc<OsStr>]) -> Vec<PathBuf> {
+        if self.known == files {
+            return Vec::new();
+        }
+        let missing = self.known.iter().filter(|path| files.binary_search(path).is_err());
+        missing.map(|path| PathBuf::from(&**path)).filter(|path| FileStamp::at(path).is_none()).collect()
+    }
+
+    fn complete(&mut self, files: Vec<Arc<OsStr>>) -> ReadingCheck {
+        self.known = files;
+        self.seen.clear();
+        self.pending.clear();
+        self.since = None;
+        ReadingCheck::Complete
+    }
+
+    /// The first file that it waits for, and the number of others.
+    fn waits_for(&self) -> String {
+        let first = self.pending.first().map(|path| path.display().to_string()).unwrap_or_default();
+        match self.pending.len() {
+            0 | 1 => escaped(&first).into_owned(),
+            many => format!("{} and {} more", escaped(&first), many - 1),
+        }
+    }
+}
+
+/// How much is left of a time that began then.
+fn left_of(time: Duration, began: Instant, at: Moment) -> Duration {
+    time.saturating_sub(at.now.saturating_duration_since(began))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        time::SystemTime,
+    };
+
+    use notify::{
+        Event, EventKind,
+        event::{AccessKind, AccessMode, DataChange, ModifyKind, RemoveKind},
+    };
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const MODIFY: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const CLOSE: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A folder with a file that was written a minute before `began`.
+    struct WatchedFile {
+        folder: TempDir,
+        writes: Arc<OpenWrites>,
+        quiescence: WriteQuiescence,
+        began: Moment,
+    }
+
+    impl WatchedFile {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let writes = Arc::new(OpenWrites::default());
+            let quiescence = WriteQuiescence::new("shop", Arc::clone(&writes));
+            let began = Moment { now: Instant::now(), wall: SystemTime::now() };
+            let watched = Self { folder, writes, quiescence, began };
+            watched.write("one", began.wall - 60 * SECOND);
+            watched
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("a.yaml")
+        }
+
+        fn write(&self, text: &str, modified: SystemTime) {
+            fs::write(self.path(), text).unwrap();
+            File::options().write(true).open(self.path()).unwrap().set_modified(modified).unwrap();
+        }
+
+        fn after(&self, time: Duration) -> Moment {
+            Moment { now: self.began.now + time, wall: self.began.wall + time }
+        }
+
+        fn event(&self, kind: EventKind, after: Duration) {
+            self.writes.note(&Event::new(kind).add_path(self.path()), self.began.now + after);
+        }
+
+        /// The file as it is now.
+        fn noted(&self) -> Option<NotedFile> {
+            let noted = |stamp| NotedFile { path: self.path().into_os_string().into(), stamp };
+            FileStamp::at(&self.path()).map(noted)
+        }
+
+        /// Reads what is there, so long after the beginning.
+        fn read(&mut self, after: Duration) -> ReadingCheck {
+            let (read, at) = (self.noted(), self.after(after));
+            self.quiescence.check(read.into_iter().collect(), at)
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_once_it_has_not_changed_for_the_debounce() {
+        let mut watched = WatchedFile::new();
+        assert_eq!(watched.read(Duration::ZERO), ReadingCheck::Complete);
+        watched.write("two", watched.began.wall + SECOND);
+        let ms = Duration::from_millis;
+        assert_eq!(watched.read(ms(1_050)), ReadingCheck::Wait(ms(100)));
+        assert_eq!(watched.quiescence.left(watched.after(ms(1_100))), Some(ms(50)));
+        assert_eq!(watched.quiescence.left(watched.after(ms(1_150))), None);
+        assert_eq!(watched.read(ms(1_150)), ReadingCheck::Complete);
+        assert!(watched.quiescence.notices().is_empty());
+        // The time of the file is that of a server whose clock is ahead.
+        watched.write("three", watched.began.wall + 600 * SECOND);
+        assert_eq!(watched.read(ms(2_000)), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.read(ms(2_000) + QUIET), ReadingCheck::Complete);
+    }
+
+    #[test]
+    fn a_file_that_keeps_changing_is_read_after_a_minute() {
+        let mut watched = WatchedFile::new();
+        let mut waited = 0u32;
+        loop {
+            let after = Duration::from_millis(100) * waited;
+            watched.write(&waited.to_string(), watched.began.wall + after);
+            match watched.read(after) {
+                ReadingCheck::Wait(_) => waited += 1,
+                done => {
+                    assert_eq!(done, ReadingCheck::Complete);
+                    break;
+                }
+            }
+        }
+        assert_eq!(waited, 600);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_open_for_writing_is_waited_for_and_not_for_ever() {
+        let mut watched = WatchedFile::new();
+        watched.event(MODIFY, Duration::ZERO);
+        assert_eq!(watched.read(SECOND), ReadingCheck::Wait(9 * SECOND));
+        let notices = watched.quiescence.notices();
+        assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml is still being written")), "{notices:?}");
+        watched.event(CLOSE, 2 * SECOND);
+        assert_eq!(watched.quiescence.left(watched.after(2 * SECOND)), None, "it is closed");
+        assert_eq!(watched.read(2 * SECOND), ReadingCheck::Complete);
+
+        watched.event(MODIFY, 3 * SECOND);
+        assert_eq!(watched.read(4 * SECOND), ReadingCheck::Wait(9 * SECOND));
+        watched.event(MODIFY, 5 * SECOND);
+        assert_eq!(watched.quiescence.left(watched.after(13 * SECOND)), Some(2 * SECOND), "it was written again");
+        assert_eq!(watched.quiescence.left(watched.after(15 * SECOND)), None);
+        assert_eq!(watched.read(15 * SECOND), ReadingCheck::Complete);
+        let notices = watched.quiescence.notices();
+        assert!(notices.iter().any(|(_, it)| it.message.contains("a.yaml was read while it is open")), "{notices:?}");
+        watched.event(MODIFY, 16 * SECOND);
+        assert_eq!(watched.read(16 * SECOND), ReadingCheck::Complete, "a log is not waited for again");
+        watched.event(CLOSE, 17 * SECOND);
+        assert_eq!(watched.read(17 * SECOND), ReadingCheck::Complete);
+        assert!(watched.quiescence.notices().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_has_gone_is_read_again() {
+        let mut watched = WatchedFile::new();
+        assert_eq!(watched.read(Duration::ZERO), ReadingCheck::Complete);
+        fs::remove_file(watched.path()).unwrap();
+        assert_eq!(watched.read(SECOND), ReadingCheck::Wait(QUIET), "no event has told when");
+        watched.write("written anew", watched.began.wall);
+        assert_eq!(watched.read(SECOND + QUIET), ReadingCheck::Complete);
+
+        fs::remove_file(watched.path()).unwrap();
+        assert_eq!(watched.read(2 * SECOND), ReadingCheck::Wait(QUIET));
+        assert_eq!(watched.read(2 * SECOND + QUIET), ReadingCheck::Complete, "it was deleted");
+
+        watched.write("back", watched.began.wall);
+        assert_eq!(watched.read(3 * SECOND), ReadingCheck::Complete);
+        fs::remove_file(watched.path()).unwrap();
+        watched.event(EventKind::Remove(RemoveKind::File), 4 * SECOND);
+        assert_eq!(watched.read(4 * SECOND + QUIET), ReadingCheck::Complete, "it went a debounce ago");
+    }
+
+    #[test]
+    fn a_file_that_differs_from_what_was_read_is_read_again_and_then_reported() {
+        let mut watched = WatchedFile::new();
+        let read = vec![watched.noted().unwrap()];
+        watched.write("another text", watched.began.wall - 60 * SECOND);
+        for after in [0u32, 30, 59] {
+            let at = watched.after(after * SECOND);
+            assert_eq!(watched.quiescence.check(read.clone(), at), ReadingCheck::Wait(QUIET), "{after}");
+        }
+        let at = watched.after(60 * SECOND);
+        assert_eq!(watched.quiescence.check(read, at), ReadingCheck::Torn(watched.path()));
+        assert_eq!(watched.read(61 * SECOND), ReadingCheck::Complete);
+    }
+}

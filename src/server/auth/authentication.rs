@@ -1,0 +1,215 @@
+//! Authentication, and the permission to make a request at all (D23, D101).
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+
+use super::permission::{self, Intent};
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{code::Code, fault::Fault},
+        id::Id,
+        key::Key,
+        key_scope::KeyScope,
+        kind::{api_key::ApiKey, owner::Role},
+        operation::{Author, CERTIFICATE},
+        rules,
+        snapshot::Snapshot,
+    },
+    server::{
+        App,
+        http::response::ApiError,
+        limits::guards::{self, RequestPlace},
+        telemetry::{
+            access_log,
+            security::{event::SecurityEvent, note::SecurityNote},
+        },
+    },
+    store::ids_and_clock,
+};
+
+/// The API version.
+const VERSION: &str = "2";
+
+/// The caller: the API key of a request and its owner.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The API key.
+    pub key: Id,
+    /// The owner.
+    pub owner: Id,
+    /// The role of the key: that of the owner, or a lower one that its scope sets.
+    pub role: Role,
+    /// The scope of the key, if it has one.
+    pub scope: Option<Arc<KeyScope>>,
+}
+
+impl Caller {
+    /// The caller as the author of a change.
+    pub(crate) fn author(&self) -> Author {
+        Author::Api { key: self.key.clone(), owner: self.owner.clone() }
+    }
+
+    /// The error of a request that the caller may not make, for the client and the security log.
+    pub(crate) fn refused(&self, fault: Fault) -> ApiError {
+        let (event, reason) = match fault.code {
+            // The caller is that of an earlier revision.
+            Code::Unauthenticated => (SecurityEvent::AuthenticationFailed, "deleted or expired key"),
+            _ if self.scope.is_some() => (SecurityEvent::PermissionRefused, "scope"),
+            _ => (SecurityEvent::PermissionRefused, self.role.as_str()),
+        };
+        ApiError::new(fault).noted(SecurityNote::of(event, reason, Some((&self.key, &self.owner))))
+    }
+
+    /// The caller of an API key.
+    fn of(snapshot: &Snapshot, id: &Id, key: &ApiKey) -> Option<Self> {
+        let role = rules::key_role(snapshot, key)?;
+        Some(Self { key: id.clone(), owner: Id::new(&key.owner_id), role, scope: key.scope.clone() })
+    }
+
+    /// The error message of an expired key.
+    pub(super) fn expiry(&self) -> Option<String> {
+        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(ids_and_clock::now()))?;
+        Some(format!("the API key {} expired at {}; create another one", self.key, scope.expires_at))
+    }
+
+    /// The same caller at another revision: its key may be deleted or limited since, and the role of its owner changed.
+    pub(super) fn at(&self, snapshot: &Snapshot) -> Result<Self, Fault> {
+        // A certificate is in no store.
+        let found = match self.key.as_str().starts_with(CERTIFICATE) {
+            true => rules::role_of(snapshot, self.owner.as_str()).map(|role| Self { role, ..self.clone() }),
+            false => snapshot
+                .get(&Key::new(Kind::ApiKey, self.key.clone()))
+                .and_then(|entry| Self::of(snapshot, &self.key, entry.spec_as::<ApiKey>()?)),
+        };
+        found.ok_or_else(|| Fault::new(Code::Unauthenticated, "the API key was deleted during the request"))
+    }
+}
+
+/// Checks the token, the rate of its key, the version header and the permission, in this order (D3).
+pub(crate) fn admit(
+    app: &App,
+    snapshot: &Snapshot,
+    intent: &Intent<'_>,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
+    let caller = identified(app, snapshot, headers)?;
+    app.guards.take(&caller.key, &caller.owner)?;
+    RequestPlace::note_owner(&caller.owner)?;
+    permitted(app, snapshot, intent, headers, caller)
+}
+
+/// Checks a request that was admitted before: its key may have been revoked meanwhile.
+pub(crate) fn admit_again(
+    app: &App,
+    snapshot: &Snapshot,
+    intent: &Intent<'_>,
+    headers: &HeaderMap,
+) -> Result<Caller, ApiError> {
+    let caller = identified(app, snapshot, headers)?;
+    permitted(app, snapshot, intent, headers, caller)
+}
+
+fn permitted(
+    app: &App,
+    snapshot: &Snapshot,
+    intent: &Intent<'_>,
+    headers: &HeaderMap,
+    caller: Caller,
+) -> Result<Caller, ApiError> {
+    check_version(app, headers)?;
+    permission::allows_address(&caller, guards::client_of(headers))
+        .and_then(|()| permission::allows(&caller, intent, snapshot))
+        .map_err(|fault| caller.refused(fault))?;
+    may_record(app, &caller, intent)?;
+    Ok(caller)
+}
+
+/// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have no
+/// scope have no share: they can create other owners.
+pub(crate) fn may_record(app: &App, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
+    let is_bound = caller.role != Role::Admin || caller.scope.is_some();
+    match intent {
+        Intent::Change | Intent::Apply(_) if is_bound => {
+            let wait = app.store.share_is_full(&caller.owner);
+            wait.map_or(Ok(()), |wait| Err(app.guards.share_is_full(&caller.key, &caller.owner, wait)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let vouched = |reason| app.client_certificates.caller(snapshot, headers).ok_or(reason);
+    let unauthenticated =
+        |message: String, reason: &'static str| {
+            let named = named_key(snapshot, headers);
+            let actor = named.as_ref().map(|(key, owner)| (key, owner));
+            ApiError::of(Code::Unauthenticated, message)
+                .header(header::WWW_AUTHENTICATE, "Bearer")
+                .noted(SecurityNote::of(SecurityEvent::AuthenticationFailed, reason, actor))
+        };
+    let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
+        unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
+    })?;
+    // Only who has the token is told.
+    if let Some(message) = caller.expiry() {
+        return Err(unauthenticated(message, EXPIRED));
+    }
+    access_log::note_actor(&caller.key);
+    Ok(caller)
+}
+
+/// Why a request has no valid token, for the security log. The client is not told.
+const NO_TOKEN: &str = "no token";
+const MALFORMED: &str = "malformed token";
+const UNKNOWN: &str = "unknown key";
+const WRONG: &str = "wrong secret";
+const EXPIRED: &str = "expired key";
+
+fn authenticate(snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, &'static str> {
+    let (key, secret) = token(headers)?;
+    let entry = snapshot.get(&Key::new(Kind::ApiKey, key));
+    // An unknown key takes as long as a known one.
+    let kept = entry.and_then(|entry| entry.token.clone()).unwrap_or_default();
+    if !ids_and_clock::token_matches(secret, &kept) {
+        return Err(if entry.is_some() { WRONG } else { UNKNOWN });
+    }
+    let entry = entry.ok_or(UNKNOWN)?;
+    let key = entry.spec_as::<ApiKey>().ok_or(UNKNOWN)?;
+    Caller::of(snapshot, &entry.key.id, key).ok_or(UNKNOWN)
+}
+
+/// The key and the secret part of a token.
+fn token(headers: &HeaderMap) -> Result<(Id, &str), &'static str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().ok_or(NO_TOKEN)?;
+    if values.next().is_some() {
+        return Err(MALFORMED);
+    }
+    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(MALFORMED)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(MALFORMED);
+    }
+    ids_and_clock::split_token(token.trim()).ok_or(MALFORMED)
+}
+
+/// The key that an invalid token names, and its owner, if the store has the key: anything else may be a secret that was
+/// put into the wrong place.
+fn named_key(snapshot: &Snapshot, headers: &HeaderMap) -> Option<(Id, Id)> {
+    let (key, _) = token(headers).ok()?;
+    let entry = snapshot.get(&Key::new(Kind::ApiKey, key))?;
+    Some((entry.key.id.clone(), Id::new(&entry.spec_as::<ApiKey>()?.owner_id)))
+}
+
+fn check_version(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+    let name = &app.settings.version_header;
+    let mut values = headers.get_all(name).iter();
+    let rejected =
+        |reason: String| Err(ApiError::of(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")));
+    match (values.next(), values.next()) {
+        (None, _) => rejected(format!("the header `{name}` is missing")),
+        (Some(value), None) if value.as_bytes().trim_ascii() == VERSION.as_bytes() => Ok(()),
+        _ => rejected(format!("unsupported API version in the header `{name}`")),
+    }
+}

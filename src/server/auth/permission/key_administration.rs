@@ -1,0 +1,348 @@
+//! Who administers whom: which API keys, owners and roles a caller may create, change and delete (D99, D101).
+
+use std::borrow::Borrow;
+
+use super::{ask_an_admin, needs};
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        key::Key,
+        key_scope::KeyScope,
+        kind::{
+            api_key::ApiKey,
+            owner::{Owner, Role},
+        },
+        operation::Operation,
+        rules,
+        snapshot::Snapshot,
+    },
+    server::auth::authentication::Caller,
+};
+
+/// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,
+/// so only admins do so for gateways.
+fn may_administer(caller: Role, target: Role) -> bool {
+    match caller {
+        Role::Admin => true,
+        Role::Editor => matches!(target, Role::Editor | Role::Planner | Role::Viewer),
+        Role::Planner | Role::Viewer | Role::Gateway => false,
+    }
+}
+
+/// Whether an operation is about a key or an owner.
+pub(super) fn concerns(operation: &Operation) -> bool {
+    matches!(operation.key().kind, Kind::ApiKey | Kind::Owner)
+}
+
+/// Checks the changes of keys, owners and roles among the operations of a caller.
+pub(super) fn check<O: Borrow<Operation>>(caller: &Caller, current: &Snapshot, operations: &[O]) -> Result<(), Fault> {
+    let operations = operations.iter().map(Borrow::<Operation>::borrow);
+    operations.filter(|operation| concerns(operation)).try_for_each(|operation| match &caller.scope {
+        None => check_one(caller, current, operation),
+        Some(scope) => check_limited(caller, scope, current, operation),
+    })
+}
+
+/// Checks an operation of a caller whose key has no scope.
+fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
+    let (key, role) = (operation.key(), caller.role);
+    if let Operation::Create { spec, .. } = operation
+        && let Some(created) = spec.as_any().downcast_ref::<ApiKey>()
+    {
+        return for_owner(caller, created, current);
+    }
+    // The role of the owner who has it now, and the one that the operation gives.
+    let now = match key.kind {
+        Kind::Owner => rules::role_of(current, key.id.as_str()),
+        _ => {
+            let entry = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
+            entry.and_then(|entry| rules::role_of(current, &entry.owner_id))
+        }
+    };
+    let next = match operation {
+        Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
+            spec.as_any().downcast_ref::<Owner>().map(|owner| owner.role)
+        }
+        _ => None,
+    };
+    match now.into_iter().chain(next).find(|target| !may_administer(role, *target)) {
+        None => Ok(()),
+        Some(target) => Err(refused(key, role, target, current)),
+    }
+}
+
+/// Checks an operation of a caller whose key has a scope: it gives and takes no more than it has, and leaves owners alone.
+fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
+    let key = operation.key();
+    if key.kind == Kind::Owner {
+        let fault = Fault::new(Code::Forbidden, "an API key with a scope cannot create owners or change their roles");
+        return Err(fault.help(ask_an_admin(current)));
+    }
+    // Also in the plan of a source: a manifest can declare a key.
+    if !own.may_write(Kind::ApiKey) {
+        return Err(needs(caller, "`ApiKey` in `kinds`", "manage API keys", current));
+    }
+    let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
+    if let Some(present) = present {
+        of_owner(caller, &present.owner_id, current)?;
+        within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
+    }
+    match operation {
+        Operation::Create { spec, .. } => match spec.as_any().downcast_ref::<ApiKey>() {
+            Some(created) => {
+                for_owner(caller, created, current)?;
+                within(caller, own, current, &created.owner_id, created.scope.as_deref())
+            }
+            None => Ok(()),
+        },
+        Operation::Patch { spec, fields, .. } if fields.iter().any(|field| field == "scope") => {
+            let scope = spec.as_any().downcast_ref::<ApiKey>().and_then(|key| key.scope.as_deref());
+            let owner = present.map(|present| present.owner_id.as_str()).unwrap_or_default();
+            within(caller, own, current, owner, scope)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Only admins change and delete keys of others.
+fn of_owner(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Fault> {
+    if owner == caller.owner.as_str() || caller.role == Role::Admin {
+        return Ok(());
+    }
+    let message = "only admins may change or delete the keys of another owner with a key that has a scope";
+    Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+}
+
+/// Only admins create keys for others.
+fn for_owner(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
+    if created.owner_id == caller.owner.as_str() || caller.role == Role::Admin {
+        return Ok(());
+    }
+    let fault = Fault::new(Code::Forbidden, "only admins may create a key for another owner");
+    Err(fault.help(ask_an_admin(current)).at(Path::root().join("owner_id")))
+}
+
+/// Refuses a key of an owner that may do more than the caller's key.
+fn within(
+    caller: &Caller,
+    own: &KeyScope,
+    current: &Snapshot,
+    owner: &str,
+    scope: Option<&KeyScope>,
+) -> Result<(), Fault> {
+    let place = Path::root().join("scope");
+    let more = |what: String, place: Path| {
+        let fault = Fault::new(Code::Forbidden, format!("the API key {} cannot manage a key with {what}", caller.key));
+        Err(fault.help(ask_an_admin(current)).at(place))
+    };
+    let Some(scope) = scope else { return more("no scope, because it has one itself".into(), place) };
+    // An owner that does not exist yet becomes an editor.
+    let role = rules::role_of(current, owner).unwrap_or_default();
+    let role = scope.role.map_or(role, |most| role.min(most));
+    if role == Role::Gateway || role > caller.role {
+        return more(format!("the role `{}`", role.as_str()), place.join("role"));
+    }
+    match own.exceeded_by(scope) {
+        Some(field) => more(format!("a wider scope than its own: `{field}`"), place.join(field)),
+        None => Ok(()),
+    }
+}
+
+fn refused(key: &Key, caller: Role, target: Role, current: &Snapshot) -> Fault {
+    let (caller, target) = (caller.as_str(), target.as_str());
+    let message = match key.kind {
+        Kind::Owner => format!("the role `{caller}` cannot administer owners with the role `{target}`"),
+        _ => format!("the role `{caller}` cannot change or delete API keys of owners with the role `{target}`"),
+    };
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{collections::BTreeSet, sync::Arc};
+
+    use super::*;
+    use crate::{
+        model::id::Id,
+        server::auth::permission::{Manner, allows_operations},
+        store::ids_and_clock::now,
+    };
+
+    const ROLES: [Role; 5] = [Role::Gateway, Role::Viewer, Role::Planner, Role::Editor, Role::Admin];
+
+    fn key_of(role: Role) -> Key {
+        Key::new(Kind::ApiKey, Id::new(&format!("ak_{}", role.as_str())))
+    }
+
+    fn owner_of(role: Role) -> Key {
+        Key::new(Kind::Owner, Id::new(&format!("usr_{}", role.as_str())))
+    }
+
+    fn new_key(id: &str, owner: &str) -> Operation {
+        let spec = Arc::new(ApiKey { owner_id: owner.to_owned(), ..ApiKey::default() });
+        Operation::Create { key: Key::new(Kind::ApiKey, Id::new(id)), spec, claim: None, token: None }
+    }
+
+    fn with_role(key: Key, role: Role) -> Operation {
+        Operation::Patch { key, spec: Arc::new(Owner { role }), fields: vec!["role".into()] }
+    }
+
+    /// An owner and a key of each role.
+    fn snapshot() -> Snapshot {
+        let owners = ROLES.map(|role| Operation::Create {
+            key: owner_of(role),
+            spec: Arc::new(Owner { role }),
+            claim: None,
+            token: None,
+        });
+        let keys = ROLES.map(|role| new_key(key_of(role).id.as_str(), owner_of(role).id.as_str()));
+        let operations: Vec<Operation> = owners.into_iter().chain(keys).collect();
+        Snapshot::default().apply(&operations, now()).map(|(snapshot, _)| snapshot).unwrap_or_default()
+    }
+
+    fn allowed(caller: Role, snapshot: &Snapshot, operation: Operation) -> Result<(), Code> {
+        let caller = Caller { key: key_of(caller).id, owner: owner_of(caller).id, role: caller, scope: None };
+        allows_operations(&caller, &[operation], Manner::Single, snapshot).map_err(|fault| fault.code)
+    }
+
+    #[test]
+    fn nobody_administers_a_role_above_their_own() {
+        let snapshot = snapshot();
+        for caller in ROLES {
+            for target in ROLES {
+                let expected = match (caller, target) {
+                    (Role::Admin, _) | (Role::Editor, Role::Editor | Role::Planner | Role::Viewer) => Ok(()),
+                    _ => Err(Code::Forbidden),
+                };
+                let delete = |key: Key| Operation::Delete { key, with_children: true };
+                let patch = Operation::Patch {
+                    key: key_of(target),
+                    spec: Arc::new(ApiKey::default()),
+                    fields: vec!["description".into()],
+                };
+                let claim = Operation::Claim { key: key_of(target), claim: None };
+                let named = [patch, claim, delete(key_of(target)), delete(owner_of(target))];
+                for operation in named {
+                    let shown = operation.to_string();
+                    assert_eq!(allowed(caller, &snapshot, operation), expected, "{caller:?} {shown}");
+                }
+                // Neither the role that an owner has nor the one that it gets is above the caller's.
+                let raised = with_role(owner_of(Role::Viewer), target);
+                assert_eq!(allowed(caller, &snapshot, raised), expected, "{caller:?} makes a viewer {target:?}");
+                let created = Operation::Create {
+                    key: Key::new(Kind::Owner, Id::new("usr_new")),
+                    spec: Arc::new(Owner { role: target }),
+                    claim: None,
+                    token: None,
+                };
+                assert_eq!(allowed(caller, &snapshot, created), expected, "{caller:?} creates {target:?}");
+                let own = (caller == target && caller == Role::Editor) || caller == Role::Admin;
+                let created = allowed(caller, &snapshot, new_key("ak_new", owner_of(target).id.as_str()));
+                assert_eq!(created.is_ok(), own, "{caller:?} creates a key for {target:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_has_the_role_of_its_owner() {
+        let (snapshot, key) = (snapshot(), Id::new("certificate:uri:urn:ci"));
+        let delete = [Operation::Delete { key: key_of(Role::Viewer), with_children: true }];
+        for (owner, expected) in [
+            ("usr_admin", None),
+            ("usr_editor", None),
+            ("usr_viewer", Some(Code::Forbidden)),
+            ("usr_gone", Some(Code::Unauthenticated)),
+        ] {
+            let caller = Caller { key: key.clone(), owner: Id::new(owner), role: Role::Admin, scope: None };
+            let found = allows_operations(&caller, &delete, Manner::Single, &snapshot).err();
+            assert_eq!(found.map(|fault| fault.code), expected, "{owner}");
+        }
+    }
+
+    #[test]
+    fn the_role_at_the_revision_that_changes_counts() {
+        let lowered = snapshot().apply(&[with_role(owner_of(Role::Editor), Role::Viewer)], now());
+        let lowered = lowered.map(|(snapshot, _)| snapshot).unwrap_or_default();
+        let delete = |key: Key| Operation::Delete { key, with_children: true };
+        assert_eq!(allowed(Role::Editor, &lowered, delete(key_of(Role::Viewer))), Err(Code::Forbidden));
+        let revoked = snapshot().apply(&[delete(key_of(Role::Editor))], now());
+        let revoked = revoked.map(|(snapshot, _)| snapshot).unwrap_or_default();
+        assert_eq!(allowed(Role::Editor, &revoked, delete(key_of(Role::Viewer))), Err(Code::Unauthenticated));
+        // Other resources are not its business.
+        let edge = delete(Key::new(Kind::HttpsEdge, Id::new("edghts_1")));
+        assert_eq!(allowed(Role::Editor, &revoked, edge), Ok(()));
+        assert_eq!(allowed(Role::Editor, &snapshot(), delete(Key::new(Kind::ApiKey, Id::new("ak_none")))), Ok(()));
+    }
+
+    fn scope(sources: &[&str]) -> KeyScope {
+        let apply = sources.iter().map(|source| (*source).to_owned()).collect();
+        KeyScope { apply, kinds: vec!["ApiKey".into()], ..KeyScope::default() }
+    }
+
+    fn scoped_key(id: &str, owner: Role, scope: Option<KeyScope>) -> Operation {
+        let spec = ApiKey { owner_id: owner_of(owner).id.to_string(), scope: scope.map(Arc::new), ..ApiKey::default() };
+        let key = Key::new(Kind::ApiKey, Id::new(id));
+        Operation::Create { key, spec: Arc::new(spec), claim: None, token: None }
+    }
+
+    /// What a key of the editor that may apply `shop*` may do.
+    fn limited(operation: Operation) -> Result<(), Code> {
+        let keys = [
+            scoped_key("ak_shop", Role::Editor, Some(scope(&["shop*"]))),
+            scoped_key("ak_below", Role::Editor, Some(scope(&["shop-a"]))),
+            scoped_key("ak_beside", Role::Editor, Some(scope(&["docs"]))),
+            scoped_key("ak_above", Role::Admin, Some(scope(&["shop-a"]))),
+        ];
+        let snapshot = snapshot().apply(&keys, now()).unwrap().0;
+        let key = Key::new(Kind::ApiKey, Id::new("ak_shop"));
+        let own = snapshot.get(&key).unwrap().spec_as::<ApiKey>().unwrap().scope.clone();
+        let caller = Caller { key: key.id, owner: owner_of(Role::Editor).id, role: Role::Editor, scope: own };
+        allows_operations(&caller, &[operation], Manner::Single, &snapshot).map_err(|fault| fault.code)
+    }
+
+    #[test]
+    fn a_key_with_a_scope_grants_no_more_than_it_has() {
+        let made = |owner: Role, scope: Option<KeyScope>| limited(scoped_key("ak_new", owner, scope));
+        let refused = Err(Code::Forbidden);
+        assert_eq!(made(Role::Editor, Some(scope(&["shop-a"]))), Ok(()));
+        assert_eq!(made(Role::Editor, Some(scope(&["docs"]))), refused);
+        assert_eq!(made(Role::Editor, None), refused);
+        assert_eq!(made(Role::Viewer, Some(scope(&["shop-a"]))), refused, "only admins make keys for others");
+        let change = |id: &str, scope: Option<KeyScope>| {
+            let spec = Arc::new(ApiKey { scope: scope.map(Arc::new), ..ApiKey::default() });
+            let key = Key::new(Kind::ApiKey, Id::new(id));
+            limited(Operation::Patch { key, spec, fields: vec!["scope".into()] })
+        };
+        assert_eq!(change("ak_shop", Some(scope(&["shop-a"]))), Ok(()), "a key can limit itself");
+        for wider in [Some(scope(&["*"])), Some(KeyScope { secrets: true, ..scope(&["shop*"]) }), None] {
+            assert_eq!(change("ak_shop", wider.clone()), refused, "{wider:?}");
+            assert_eq!(change("ak_below", wider.clone()), refused, "{wider:?}");
+        }
+        assert_eq!(change("ak_beside", Some(scope(&["shop-a"]))), refused);
+        for (id, expected) in [("ak_below", Ok(())), ("ak_shop", Ok(())), ("ak_beside", refused), ("ak_above", refused)]
+        {
+            let key = Key::new(Kind::ApiKey, Id::new(id));
+            assert_eq!(limited(Operation::Delete { key, with_children: true }), expected, "{id}");
+        }
+        assert_eq!(limited(Operation::Delete { key: key_of(Role::Viewer), with_children: true }), refused, "no scope");
+        assert_eq!(limited(with_role(owner_of(Role::Viewer), Role::Editor)), refused);
+    }
+
+    #[test]
+    fn a_manifest_creates_no_key_without_the_kind() {
+        let own = KeyScope { kinds: Vec::new(), ..scope(&["shop"]) };
+        let snapshot = snapshot().apply(&[scoped_key("ak_shop", Role::Editor, Some(own.clone()))], now()).unwrap().0;
+        let (key, owner) = (Id::new("ak_shop"), owner_of(Role::Editor).id);
+        let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::new(own.clone())) };
+        let created = scoped_key("ak_new", Role::Editor, Some(own));
+        for manner in [Manner::Planned { stated: &BTreeSet::new() }, Manner::Single] {
+            let found = allows_operations(&caller, std::slice::from_ref(&created), manner, &snapshot);
+            assert_eq!(found.map_err(|fault| fault.code), Err(Code::Forbidden), "{manner:?}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Who may do what: the one place that decides (D101). [`allows`] answers for every request, with the role of the caller
+//! and the scope of its key at the revision that the request is about.
+
+mod key_administration;
+mod single;
+#[cfg(test)]
+mod tests;
+mod visibility;
+mod writes;
+
+use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
+
+use super::authentication::Caller;
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        key::Key,
+        kind::owner::Role,
+        operation::Operation,
+        rules,
+        snapshot::Snapshot,
+    },
+    syntax::text::printable,
+};
+pub(in crate::server) use single::allows_request;
+pub(in crate::server) use visibility::{Sight, has_secrets};
+
+/// What a request is about to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Intent<'a> {
+    /// Reads anything but secrets.
+    Read,
+    /// Follows changes.
+    Watch,
+    /// Asks who it is.
+    Identify,
+    /// Reads the gateway configuration, with every secret.
+    ReadFeed,
+    /// Sends what may be a dry run. Its body decides.
+    Propose,
+    /// Changes something. The operations decide.
+    Change,
+    /// Plans a source.
+    Plan(&'a str),
+    /// Plans a rollback of a source, or of everything.
+    PlanRollback(Option<&'a str>),
+    /// Applies, suspends or resumes a source.
+    Apply(&'a str),
+    /// Reads the owners of keys, or changes their roles.
+    Owners,
+    /// Reads everything in the store, as a backup.
+    Backup,
+    /// Encrypts the store with new keys.
+    Rekey,
+}
+
+/// Whether the operations of a change come one by one, or as a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner<'a> {
+    /// A request for a single resource.
+    Single,
+    /// The plan of a source or a rollback.
+    Planned {
+        /// The event sources whose manifests state the ID of their subscription.
+        stated: &'a BTreeSet<Key>,
+    },
+}
+
+/// Whether a caller may do something.
+pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -> Result<(), Fault> {
+    let scope = caller.scope.as_deref();
+    match intent {
+        Intent::Watch | Intent::Identify => Ok(()),
+        Intent::ReadFeed => match caller.role {
+            Role::Gateway if scope.is_none_or(|scope| scope.secrets) => Ok(()),
+            Role::Gateway => Err(needs(caller, "`secrets`", "read the gateway configuration", current)),
+            _ => Err(Fault::new(
+                Code::Forbidden,
+                "only the role `gateway` can read the gateway configuration, which has private keys and secrets",
+            )),
+        },
+        Intent::Read | Intent::Propose => reader(caller),
+        Intent::Change => editor(caller, current),
+        Intent::Plan(source) => {
+            reader(caller)?;
+            match scope.is_none_or(|scope| scope.may_plan(source)) {
+                true => Ok(()),
+                false => Err(of_source(caller, "plan", source, current)),
+            }
+        }
+        Intent::PlanRollback(source) => {
+            reader(caller)?;
+            match (scope, source) {
+                (None, _) => Ok(()),
+                (Some(scope), Some(source)) if scope.may_plan(source) => Ok(()),
+                (Some(scope), None) if scope.may_plan_all() => Ok(()),
+                (_, Some(source)) => Err(of_source(caller, "plan a rollback of", source, current)),
+                (_, None) => {
+                    let help =
+                        format!("name one source, with `--source` on the command line, or {}", ask_an_admin(current));
+                    Err(forbidden(caller, "plan a rollback of every source", current).help(help))
+                }
+            }
+        }
+        Intent::Apply(source) => {
+            editor(caller, current)?;
+            match scope.is_none_or(|scope| scope.may_apply(source)) {
+                true => Ok(()),
+                false => Err(of_source(caller, "apply", source, current)),
+            }
+        }
+        Intent::Owners => admin(caller, "only admins can read owners and change their roles", current),
+        Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys", current),
+        Intent::Backup => match scope {
+            Some(scope) if caller.role == Role::Admin && !scope.secrets => {
+                Err(needs(caller, "`secrets`", "make backups", current))
+            }
+            _ if caller.role == Role::Admin => Ok(()),
+            _ => {
+                let message = "only admins may make backups, which have everything in the store";
+                Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+            }
+        },
+    }
+}
+
+/// Whether a caller may make the operations of a change. Its role and scope at the revision that changes count: they may
+/// be taken away while a request waits.
+pub(crate) fn allows_operations<O: Borrow<Operation>>(
+    caller: &Caller,
+    operations: &[O],
+    manner: Manner<'_>,
+    current: &Snapshot,
+) -> Result<(), Fault> {
+    let is_people = |operation: &O| key_administration::concerns(Borrow::<Operation>::borrow(operation));
+    let caller = match caller.at(current) {
+        Ok(caller) => caller,
+        // The request was admitted before its key was deleted.
+        Err(_) if caller.scope.is_none() && !operations.iter().any(is_people) => return Ok(()),
+        Err(fault) => return Err(fault),
+    };
+    // Its scope may have got an earlier end.
+    if let Some(message) = caller.expiry() {
+        return Err(Fault::new(Code::Unauthenticated, message));
+    }
+    editor(&caller, current)?;
+    key_administration::check(&caller, current, operations)?;
+    match &caller.scope {
+        Some(scope) => writes::check(&caller, scope, current, operations, manner),
+        None => Ok(()),
+    }
+}
+
+/// Whether a key can be used from the address of a client.
+pub(super) fn allows_address(caller: &Caller, address: Option<IpAddr>) -> Result<(), Fault> {
+    let Some(scope) = &caller.scope else { return Ok(()) };
+    if scope.allows_address(address) {
+        return Ok(());
+    }
+    let from = address.map_or_else(|| "an unknown address".to_owned(), |address| address.to_canonical().to_string());
+    let fault = Fault::new(Code::Forbidden, format!("the API key {} cannot be used from {from}", caller.key));
+    Err(fault.help("use it from one of the `addresses` of its scope"))
+}
+
+/// Refuses gateways.
+fn reader(caller: &Caller) -> Result<(), Fault> {
+    match caller.role {
+        Role::Gateway => Err(Fault::new(
+            Code::Forbidden,
+            "the role `gateway` can read only `/gateway/configuration` and `/watch`; use a key with another role",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses those who only read and plan.
+fn editor(caller: &Caller, current: &Snapshot) -> Result<(), Fault> {
+    reader(caller)?;
+    match caller.role {
+        Role::Editor | Role::Admin => Ok(()),
+        role => {
+            let role = role.as_str();
+            let message = format!("the role `{role}` may only read and plan; this request requires an editor or admin");
+            Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+        }
+    }
+}
+
+/// Refuses all but admins, and keys with a scope: what they do concerns every source.
+fn admin(caller: &Caller, message: &str, current: &Snapshot) -> Result<(), Fault> {
+    reader(caller)?;
+    match (caller.role, &caller.scope) {
+        (Role::Admin, None) => Ok(()),
+        (Role::Admin, Some(_)) => {
+            Err(Fault::new(Code::Forbidden, message).help("use an API key of an admin that has no scope"))
+        }
+        _ => Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current))),
+    }
+}
+
+/// Refuses to do something with a source.
+fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
+    forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at(Path::root().join("source"))
+}
+
+/// Refuses what the scope of a key does not grant.
+fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
+    let message = format!("the scope of the API key {} does not allow it to {what}", caller.key);
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+/// Refuses what the scope of a key would allow with a right that it lacks.
+fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
+    let message = format!("the scope of the API key {} needs {right} to {what}", caller.key);
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+/// Says whom to ask for more.
+fn ask_an_admin(current: &Snapshot) -> String {
+    match rules::some_admins(current).as_slice() {
+        [] => "ask an admin".to_owned(),
+        admins => format!("ask an admin: {}", admins.join(", ")),
+    }
+}

@@ -1,0 +1,395 @@
+//! Every endpoint of the OpenAPI document, asked by every kind of caller: a new endpoint needs a rule here.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, StatusCode, header},
+};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        key_scope::KeyScope,
+        kind::{
+            api_key::ApiKey,
+            owner::{Owner, Role},
+        },
+        operation::{Author, Claim, Operation},
+    },
+    server::{
+        App, Settings, VERSION_HEADER, openapi,
+        resources::endpoint::{Action, Endpoint, endpoints},
+        router,
+    },
+    store::{Commit, MEMORY, Store, ids_and_clock},
+};
+
+/// What a caller gets: the permission, or a refusal. Whether the request then succeeds does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Allowed,
+    Forbidden,
+    Unauthenticated,
+}
+use Decision::{Allowed, Forbidden, Unauthenticated};
+
+/// Which callers an endpoint is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndpointRule {
+    /// Everybody, also without a token.
+    Open,
+    /// Everybody who is no gateway.
+    Read,
+    /// Everybody with a token.
+    Watch,
+    /// Gateways.
+    Feed,
+    /// Editors, and scopes that reach the source or the resource.
+    Change,
+    /// Editors, and scopes that reach a resource without a source, or what acts on every source.
+    Create,
+    /// Editors without a scope: the keys of the table have none either.
+    Keys,
+    /// Everybody who is no gateway for a dry run; otherwise as a change.
+    Reconcile,
+    /// Admins without a scope.
+    Administer,
+    /// Admins who see all secrets.
+    Backup,
+}
+
+/// The rule of an endpoint that no kind has.
+fn rule(method: &str, path: &str) -> Option<EndpointRule> {
+    Some(match (method, path) {
+        ("get", "/healthz" | "/readyz" | "/metrics" | "/openapi.json") | ("post", "/hooks/git") => EndpointRule::Open,
+        ("get", "/watch" | "/whoami") => EndpointRule::Watch,
+        ("get", "/gateway/configuration") => EndpointRule::Feed,
+        ("get", "/backup") => EndpointRule::Backup,
+        ("get", "/owners" | "/owners/{id}") | ("patch", "/owners/{id}") | ("post", "/store/rekey") => {
+            EndpointRule::Administer
+        }
+        ("post", "/reconciliations" | "/rollbacks" | "/transfers" | "/sources/{name}/destroy") => {
+            EndpointRule::Reconcile
+        }
+        ("post", "/sources/{name}/suspend" | "/sources/{name}/resume") => EndpointRule::Change,
+        ("get", "/history" | "/history/blame" | "/history/{revision}" | "/resources/{id}") => EndpointRule::Read,
+        ("get", "/export") | ("post", "/trace") => EndpointRule::Read,
+        ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}") => EndpointRule::Read,
+        _ => return None,
+    })
+}
+
+fn rule_of(endpoint: &Endpoint) -> EndpointRule {
+    match endpoint.action {
+        Action::List | Action::Get | Action::GetModule(_) => EndpointRule::Read,
+        _ if endpoint.kind == Kind::ApiKey => EndpointRule::Keys,
+        Action::Create => EndpointRule::Create,
+        // It acts on every source, whichever it is from.
+        _ if endpoint.kind.facts().global => EndpointRule::Create,
+        Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => EndpointRule::Change,
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    Of(Role),
+    /// An editor's key with a scope for the sources `shop*`.
+    Team,
+    /// A planner's key with a scope for the sources `shop*`.
+    TeamPlanner,
+    /// An admin's key that may do everything a scope can grant.
+    LimitedAdmin,
+    /// An admin's key that has expired.
+    Expired,
+    /// An admin's key for another address.
+    Elsewhere,
+}
+
+const ASKERS: [Asker; 10] = [
+    Asker::Team,
+    Asker::TeamPlanner,
+    Asker::LimitedAdmin,
+    Asker::Expired,
+    Asker::Elsewhere,
+    Asker::Of(Role::Gateway),
+    Asker::Of(Role::Viewer),
+    Asker::Of(Role::Planner),
+    Asker::Of(Role::Editor),
+    Asker::Of(Role::Admin),
+];
+
+impl Asker {
+    fn role(self) -> Role {
+        match self {
+            Asker::Of(role) => role,
+            Asker::Team => Role::Editor,
+            Asker::TeamPlanner => Role::Planner,
+            Asker::LimitedAdmin | Asker::Expired | Asker::Elsewhere => Role::Admin,
+        }
+    }
+
+    fn scope(self) -> Option<KeyScope> {
+        let all = || vec!["*".to_owned()];
+        let everything = || KeyScope { apply: all(), kinds: all(), secrets: true, global: true, ..KeyScope::default() };
+        match self {
+            Asker::Of(_) => None,
+            Asker::Team => Some(KeyScope { apply: vec!["shop*".into()], ..KeyScope::default() }),
+            Asker::TeamPlanner => Some(KeyScope { plan: vec!["shop*".into()], ..KeyScope::default() }),
+            Asker::LimitedAdmin => Some(everything()),
+            Asker::Expired => Some(KeyScope { expires_at: "2020-01-01T00:00:00Z".into(), ..everything() }),
+            Asker::Elsewhere => Some(KeyScope { addresses: vec!["192.0.2.0/24".into()], ..everything() }),
+        }
+    }
+
+    /// What the caller gets for a resource or source of `shop`, or of another source.
+    fn decision(self, rule: EndpointRule, is_own: bool, dry_run: bool) -> Decision {
+        match self {
+            _ if rule == EndpointRule::Open => return Allowed,
+            Asker::Expired => return Unauthenticated,
+            Asker::Elsewhere => return Forbidden,
+            _ => {}
+        }
+        let role = self.role();
+        let allowed = match rule {
+            EndpointRule::Open | EndpointRule::Watch => true,
+            EndpointRule::Feed => role == Role::Gateway,
+            EndpointRule::Read => role != Role::Gateway,
+            EndpointRule::Reconcile if dry_run => match self {
+                Asker::Team | Asker::TeamPlanner => is_own,
+                _ => role != Role::Gateway,
+            },
+            EndpointRule::Change | EndpointRule::Reconcile => match self {
+                Asker::Team => is_own,
+                _ => role >= Role::Editor,
+            },
+            EndpointRule::Create => self != Asker::Team && role >= Role::Editor,
+            EndpointRule::Keys => matches!(self, Asker::Of(Role::Editor | Role::Admin)),
+            EndpointRule::Administer => self == Asker::Of(Role::Admin),
+            EndpointRule::Backup => role == Role::Admin,
+        };
+        if allowed { Allowed } else { Forbidden }
+    }
+}
+
+/// A server with a key of each caller, and resources of `shop` and of another source.
+struct AskedServer {
+    store: Arc<Store>,
+    router: Router,
+    tokens: Vec<(Asker, String)>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl AskedServer {
+    fn new() -> Self {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        let store = Arc::new(Store::open(MEMORY).unwrap());
+        let (mut operations, mut tokens) = (Vec::new(), Vec::new());
+        for (number, asker) in ASKERS.into_iter().enumerate() {
+            let owner = Id::new(&format!("usr_{number}"));
+            let key = Key::new(Kind::ApiKey, Id::new(&format!("ak_{number}")));
+            let (token, hash) = ids_and_clock::token(&key.id);
+            let (owner_id, scope) = (owner.to_string(), asker.scope().map(Arc::new));
+            let spec = Arc::new(ApiKey { owner_id, scope, ..ApiKey::default() });
+            let role = Arc::new(Owner { role: asker.role() });
+            let owner = Key::new(Kind::Owner, owner);
+            operations.push(Operation::Create { key: owner, spec: role, claim: None, token: None });
+            operations.push(Operation::Create { key, spec, claim: None, token: Some(hash) });
+            tokens.push((asker, token.expose().to_owned()));
+        }
+        commit(&store, operations).unwrap();
+        let router = router(App::new(Arc::clone(&store), settings));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { store, router, tokens, runtime }
+    }
+
+    /// Creates the resources that former requests have deleted.
+    fn refill(&self) {
+        for (source, id) in [("shop", "own"), ("identity", "other")] {
+            for info in Kind::all().filter(|info| info.kind != Kind::Owner) {
+                let key = key_of(info.kind, id);
+                if self.store.snapshot().get(&key).is_some() {
+                    continue;
+                }
+                let example = example_of(info.kind);
+                let mut spec = (info.restore)(&example.to_string()).unwrap();
+                if info.kind == Kind::ApiKey {
+                    spec = Arc::new(ApiKey { owner_id: "usr_8".into(), ..ApiKey::default() });
+                }
+                let name = format!("{}-{id}", info.name);
+                let claim = Claim { source: source.into(), name, ..Claim::default() };
+                let create = Operation::Create { key, spec, claim: Some(Arc::new(claim)), token: None };
+                commit(&self.store, vec![create]).unwrap_or_else(|error| panic!("{}: {error}", info.name));
+            }
+        }
+    }
+
+    fn ask(&self, asker: Asker, method: &str, path: &str, body: Option<&Value>) -> Decision {
+        let token = self.tokens.iter().find(|(it, _)| *it == asker).map(|(_, token)| token.as_str()).unwrap();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(VERSION_HEADER, "2");
+        let request = request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_string()))).unwrap();
+        self.runtime.block_on(async {
+            let response = self.router.clone().oneshot(request).await.unwrap();
+            match response.status() {
+                StatusCode::UNAUTHORIZED => Unauthenticated,
+                StatusCode::FORBIDDEN => {
+                    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+                    // A connection without TLS is refused after the permission was checked.
+                    if String::from_utf8_lossy(&bytes).contains("ERR_EDGEWRIGHT_FORBIDDEN") {
+                        Forbidden
+                    } else {
+                        Allowed
+                    }
+                }
+                _ => Allowed,
+            }
+        })
+    }
+
+    /// Asks for everyone, and returns what differs from the table.
+    fn differences(&self, rule: EndpointRule, is_own: bool, call: (&str, &str), body: Option<&Value>) -> Vec<String> {
+        let (method, path) = call;
+        let dry_run = body.and_then(|body| body.get("dry_run")) == Some(&json!(true));
+        let differs = |asker: Asker| {
+            let (found, expected) = (self.ask(asker, method, path, body), asker.decision(rule, is_own, dry_run));
+            (found != expected).then(|| format!("{asker:?} {method} {path}: {found:?}, expected {expected:?}"))
+        };
+        ASKERS.into_iter().filter_map(differs).collect()
+    }
+}
+
+fn commit(store: &Store, operations: Vec<Operation>) -> Result<(), String> {
+    let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
+    store.commit(commit).map(drop).map_err(|error| error.to_string())
+}
+
+/// The key of a resource with `own` or `other` in its id.
+fn key_of(kind: Kind, id: &str) -> Key {
+    let facts = kind.facts();
+    let own = match kind {
+        // Its id is its type.
+        Kind::EventSource => (kind.info().example)().unwrap().get("type").and_then(Value::as_str).unwrap().to_owned(),
+        _ => format!("{}{id}", facts.prefix),
+    };
+    match facts.parent {
+        Some(parent) => Key::child(kind, Id::new(&format!("{}{id}", parent.facts().prefix)), Id::new(&own)),
+        None => Key::new(kind, Id::new(&own)),
+    }
+}
+
+/// A body that creates a resource.
+fn example_of(kind: Kind) -> Value {
+    match kind {
+        // The document has no private key.
+        Kind::TlsCertificate => json!({
+            "certificate_pem": include_str!("../../../../examples/storefront/certs/wildcard.chain.pem"),
+            "private_key_pem": include_str!("../../../../examples/storefront/certs/wildcard.key.pem"),
+        }),
+        _ => (kind.info().example)().unwrap_or_else(|| json!({})),
+    }
+}
+
+fn body_of(endpoint: &Endpoint) -> Option<Value> {
+    let info = endpoint.kind.info();
+    match endpoint.action {
+        Action::Create => Some(example_of(endpoint.kind)),
+        Action::Patch => Some((info.patch_example)()),
+        Action::PutModule(slot) => Some((slot.example)()),
+        _ => None,
+    }
+}
+
+#[test]
+fn endpoints_of_kinds() {
+    let world = AskedServer::new();
+    let mut wrong = Vec::new();
+    for endpoint in endpoints() {
+        for (id, is_own) in [("own", true), ("other", false)] {
+            world.refill();
+            let key = key_of(endpoint.kind, id);
+            let module = match endpoint.action {
+                Action::PutModule(slot) | Action::GetModule(slot) | Action::DeleteModule(slot) => {
+                    format!("/{}", slot.name)
+                }
+                _ => String::new(),
+            };
+            let path = match endpoint.action {
+                Action::Create | Action::List => key.collection_path(),
+                _ => format!("{}{module}", key.path()),
+            };
+            let body = body_of(&endpoint);
+            wrong.extend(world.differences(rule_of(&endpoint), is_own, (endpoint.method, &path), body.as_ref()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn all_other_endpoints() {
+    let world = AskedServer::new();
+    world.refill();
+    let of_kinds = endpoints();
+    let document = openapi::document(VERSION_HEADER, "");
+    let (mut wrong, mut asked) = (Vec::new(), 0);
+    for (path, item) in document.get("paths").and_then(Value::as_object).unwrap() {
+        for method in ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some())
+        {
+            if of_kinds.iter().any(|it| it.path == *path && it.method.eq_ignore_ascii_case(method)) {
+                continue;
+            }
+            let Some(rule) = rule(method, path) else {
+                wrong.push(format!("{method} {path} has no rule"));
+                continue;
+            };
+            asked += 1;
+            for (source, is_own) in [("shop", true), ("identity", false)] {
+                // The sources own nothing else: an API key among it would have rules of its own.
+                let ended = format!("{source}-old");
+                let named = if path.ends_with("/destroy") { ended.as_str() } else { source };
+                let called = path.replace("{name}", named).replace("{id}", "usr_none").replace("{revision}", "1");
+                let bodies = match path.as_str() {
+                    "/reconciliations" => [true, false]
+                        .map(|dry_run| Some(json!({"source": source, "files": [], "dry_run": dry_run})))
+                        .to_vec(),
+                    "/rollbacks" => [true, false]
+                        .map(|dry_run| Some(json!({"source": source, "to": 999_999, "dry_run": dry_run})))
+                        .to_vec(),
+                    "/transfers" => [true, false]
+                        .map(|dry_run| {
+                            let to = format!("{source}-next");
+                            Some(json!({"from": ended, "to": to, "all": true, "dry_run": dry_run}))
+                        })
+                        .to_vec(),
+                    "/sources/{name}/destroy" => [true, false]
+                        .map(|dry_run| Some(json!({"dry_run": dry_run, "expect": "another plan"})))
+                        .to_vec(),
+                    "/trace" => vec![Some(json!({"method": "GET", "url": "https://shop.example.com/"}))],
+                    "/owners/{id}" if method == "patch" => vec![Some(json!({"role": "viewer"}))],
+                    "/sources/{name}/suspend" => vec![Some(json!({"reason": "maintenance"}))],
+                    _ => vec![None],
+                };
+                let method = method.to_ascii_uppercase();
+                for body in bodies {
+                    wrong.extend(world.differences(rule, is_own, (&method, &called), body.as_ref()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(asked >= 20, "{asked}");
+}

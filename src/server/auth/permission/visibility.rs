@@ -1,0 +1,109 @@
+//! Which secrets a caller sees (D101).
+
+use std::sync::Arc;
+
+use crate::{
+    model::{
+        key_scope::KeyScope,
+        kind::https_edge::HttpsEdge,
+        module::{AnyModule, Slot},
+        resource::AnyResource,
+        secrets::secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
+    server::auth::authentication::Caller,
+};
+
+/// The resources whose secrets a caller sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// None.
+    Nothing,
+    /// Those of the sources that a scope may apply.
+    OfSources(Arc<KeyScope>),
+    /// All.
+    Everything,
+}
+
+impl Sight {
+    /// What a caller sees.
+    pub(in crate::server) fn of(caller: &Caller) -> Self {
+        match &caller.scope {
+            _ if !caller.role.sees_secrets() => Sight::Nothing,
+            None => Sight::Everything,
+            Some(scope) if scope.secrets => Sight::Everything,
+            Some(scope) if scope.apply.is_empty() => Sight::Nothing,
+            Some(scope) => Sight::OfSources(Arc::clone(scope)),
+        }
+    }
+
+    /// The same for earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
+    /// does not see everything sees nothing.
+    pub(in crate::server) fn of_the_past(self) -> Self {
+        match self {
+            Sight::Everything => Sight::Everything,
+            Sight::Nothing | Sight::OfSources(_) => Sight::Nothing,
+        }
+    }
+
+    /// The same for the state of a revision, if the store is at another one.
+    pub(in crate::server) fn of_revision(self, revision: u64, current: u64) -> Self {
+        if revision == current { self } else { self.of_the_past() }
+    }
+
+    /// Whether the caller sees the secrets of a resource itself.
+    pub(in crate::server) fn sees(&self, entry: &Entry) -> bool {
+        match self {
+            Sight::Nothing => false,
+            Sight::Everything => true,
+            Sight::OfSources(scope) => entry.claim.as_deref().is_some_and(|claim| scope.may_apply(&claim.source)),
+        }
+    }
+
+    /// Whether the caller sees the secrets of all resources of a source.
+    pub(in crate::server) fn sees_source(&self, source: &str) -> bool {
+        match self {
+            Sight::Nothing => false,
+            Sight::Everything => true,
+            Sight::OfSources(scope) => scope.may_apply(source),
+        }
+    }
+
+    /// Whether a resource is shown with its secrets. Its View has its children, which others may own, and a route has the
+    /// modules that its edge requires.
+    pub(in crate::server) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
+        self.sees(entry)
+            && match (self, entry.key.kind.facts().children) {
+                (Sight::OfSources(_), Some(kind)) => snapshot.children(&entry.key, kind).all(|child| self.sees(child)),
+                (Sight::OfSources(_), None) => self.sees_required(snapshot, entry, None),
+                _ => true,
+            }
+    }
+
+    /// How the secrets of a module of a resource are written.
+    pub(in crate::server) fn secrets(&self, snapshot: &Snapshot, entry: &Entry, slot: &Slot) -> Secrets<'static> {
+        let shown = self.sees(entry) && self.sees_required(snapshot, entry, Some(slot));
+        if shown { Secrets::Revealed } else { Secrets::Masked }
+    }
+
+    /// Whether the caller sees the secrets that the edge of a route requires of it, in one slot or in all: they are those
+    /// of the edge's source (D103).
+    pub(in crate::server) fn sees_required(&self, snapshot: &Snapshot, entry: &Entry, slot: Option<&Slot>) -> bool {
+        let Some(edge) = entry.key.parent_key().and_then(|parent| snapshot.get(&parent)) else { return true };
+        if self.sees(edge) {
+            return true;
+        }
+        let required = edge.spec_as::<HttpsEdge>().and_then(|edge| edge.required_modules.as_deref());
+        let Some(required) = required else { return true };
+        let required: &dyn AnyResource = required;
+        !required.modules().any(|(it, module)| slot.is_none_or(|slot| slot == it) && has_secrets(module))
+    }
+}
+
+/// Whether a module has secrets.
+pub(in crate::server) fn has_secrets(module: &dyn AnyModule) -> bool {
+    match (module.to_json(Secrets::Revealed), module.to_json(Secrets::Masked)) {
+        (Ok(revealed), Ok(masked)) => revealed != masked,
+        _ => true,
+    }
+}

@@ -1,0 +1,52 @@
+//! What the scope of a key does not let it change, in words (D101). The decision is `tenancy::rights`.
+
+use std::{borrow::Borrow, collections::BTreeSet};
+
+use super::{Manner, forbidden, needs, of_source};
+use crate::{
+    model::{
+        diagnostics::fault::{Fault, Path},
+        key_scope::KeyScope,
+        operation::Operation,
+        snapshot::Snapshot,
+    },
+    server::auth::authentication::Caller,
+    syntax::text::printable,
+    tenancy::{ChangeOrigin, Denied, Rights},
+};
+
+/// Checks the operations of a caller whose key has a scope.
+pub(super) fn check<O: Borrow<Operation>>(
+    caller: &Caller,
+    scope: &KeyScope,
+    current: &Snapshot,
+    operations: &[O],
+    manner: Manner<'_>,
+) -> Result<(), Fault> {
+    let none = BTreeSet::new();
+    let (origin, stated) = match manner {
+        Manner::Single => (ChangeOrigin::Request, &none),
+        Manner::Planned { stated } => (ChangeOrigin::Plan, stated),
+    };
+    Rights { scope, origin, stated }.check(current, operations).map_err(|(_, denied)| refused(caller, &denied, current))
+}
+
+fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
+    let forbidden = |what: String| forbidden(caller, &what, current);
+    let needs = |right: &str, what: String| needs(caller, right, &what, current);
+    match denied {
+        Denied::Source(verb, source) => of_source(caller, verb, source, current).at(Path::root()),
+        Denied::Unowned(verb, kind) => forbidden(format!("{verb} resources of kind {kind} that no source owns")),
+        Denied::Global(verb, kind) => {
+            needs("`global`", format!("{verb} resources of kind {kind}, which act on every source"))
+        }
+        Denied::Certificate => needs("`global`", "change a certificate that no source owns".to_owned()),
+        Denied::Secrets(key) => needs("`secrets`", format!("adopt {key}, which has secrets")),
+        Denied::Stated(key) => {
+            let what = format!("declare {key} by its ID, which no source has declared yet");
+            needs(&format!("`{}` in `kinds`", key.kind), what)
+        }
+        Denied::Action(verb) => forbidden(format!("{verb} single resources")),
+        Denied::Host(host) => forbidden(format!("serve `{}`, which is not in `hosts`", printable(host))),
+    }
+}

@@ -1,0 +1,159 @@
+//! The configurations of the newest revisions: each is made once, from one snapshot.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::Write as _,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::{
+    edges::EdgeResolver,
+    view::{GatewayConfiguration, GatewayEdge},
+};
+use crate::{
+    model::{
+        json::{self, JsonError},
+        secrets::secret::Secrets,
+        snapshot::Snapshot,
+    },
+    server::App,
+};
+
+/// How many configurations are kept, for gateways that are a few revisions behind. They share equal edges.
+const MOST_KEPT: usize = 4;
+
+/// An HTTPS edge as it is sent.
+struct FeedEdge {
+    version: String,
+    json: Arc<RawValue>,
+}
+
+/// The configuration of one revision.
+pub(super) struct Feed {
+    /// The revision.
+    pub(super) revision: u64,
+    /// The strong ETag: the revision, and a digest of the content.
+    pub(super) etag: Arc<str>,
+    digest: String,
+    edges: BTreeMap<String, FeedEdge>,
+    tls_edges: Arc<RawValue>,
+    ip_restrictions: Arc<RawValue>,
+}
+
+impl Feed {
+    fn new(app: &App, snapshot: &Snapshot, former: Option<&Feed>) -> Result<Self, JsonError> {
+        let resolver = EdgeResolver::new(app, snapshot);
+        let mut edges = BTreeMap::new();
+        for mut edge in resolver.edges()? {
+            let bytes = json::bytes(&edge, Secrets::Revealed)?;
+            edge.version = hexadecimal(&Sha256::digest(&bytes));
+            let known = former.and_then(|former| former.edges.get(&edge.id)).filter(|it| it.version == edge.version);
+            let json = match known {
+                Some(known) => Arc::clone(&known.json),
+                None => raw(&edge)?,
+            };
+            let GatewayEdge { id, version, .. } = edge;
+            edges.insert(id, FeedEdge { version, json });
+        }
+        let mut hasher = Sha256::new();
+        for (id, edge) in &edges {
+            hasher.update(format!("{id} {}\n", edge.version));
+        }
+        let digest = hexadecimal(&hasher.finalize());
+        let (tls_edges, ip_restrictions) = (raw(&resolver.tls_edges()?)?, raw(&resolver.ip_restrictions())?);
+        let mut content = Sha256::new();
+        for part in [digest.as_str(), tls_edges.get(), ip_restrictions.get()] {
+            content.update(part);
+        }
+        let content = hexadecimal(&content.finalize());
+        let etag = Arc::from(format!("\"{}-{content:.32}\"", snapshot.revision));
+        Ok(Self { revision: snapshot.revision, etag, digest, edges, tls_edges, ip_restrictions })
+    }
+
+    /// Returns the whole configuration.
+    pub(super) fn whole(&self) -> GatewayConfiguration {
+        let edges = self.edges.values().map(|edge| Arc::clone(&edge.json)).collect();
+        GatewayConfiguration { full: true, edges, ..self.without_edges() }
+    }
+
+    /// Returns what differs from an earlier configuration.
+    pub(super) fn since(&self, former: &Feed) -> GatewayConfiguration {
+        let is_new = |id: &String, edge: &FeedEdge| former.edges.get(id).is_none_or(|it| it.version != edge.version);
+        let changed = self.edges.iter().filter(|(id, edge)| is_new(id, edge));
+        let changed = changed.map(|(id, edge)| (id.clone(), Arc::clone(&edge.json))).collect();
+        let removed = former.edges.keys().filter(|id| !self.edges.contains_key(*id)).cloned().collect();
+        GatewayConfiguration { changed, removed, ..self.without_edges() }
+    }
+
+    fn without_edges(&self) -> GatewayConfiguration {
+        GatewayConfiguration {
+            revision: self.revision,
+            full: false,
+            digest: self.digest.clone(),
+            ip_restrictions: Arc::clone(&self.ip_restrictions),
+            tls_edges: Arc::clone(&self.tls_edges),
+            edges: Vec::new(),
+            changed: BTreeMap::new(),
+            removed: Vec::new(),
+        }
+    }
+}
+
+fn raw<T: Serialize>(value: &T) -> Result<Arc<RawValue>, JsonError> {
+    let text = String::from_utf8(json::bytes(value, Secrets::Revealed)?);
+    let text = text.map_err(|_| JsonError::new("a part of the gateway configuration is not UTF-8"))?;
+    // The reason could quote a secret.
+    let raw = RawValue::from_string(text);
+    raw.map(Arc::from).map_err(|_| JsonError::new("a part of the gateway configuration is not JSON"))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The configurations of the newest revisions. Within a process, a revision has one content.
+#[derive(Default)]
+pub(in crate::server) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
+
+impl Feeds {
+    /// Returns the configuration of a revision. If several gateways ask for a new one, the first makes it and the others
+    /// wait.
+    pub(super) fn get(&self, app: &App, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
+        // Declared before the lock, and so dropped after it: freeing a configuration takes a while.
+        let mut freed = Vec::new();
+        let mut kept = self.kept();
+        if let Some(feed) = kept.iter().find(|feed| feed.revision == snapshot.revision) {
+            return Ok(Arc::clone(feed));
+        }
+        let feed = Arc::new(Feed::new(app, snapshot, kept.back().map(|former| &**former))?);
+        kept.push_back(Arc::clone(&feed));
+        if kept.len() > MOST_KEPT {
+            freed.extend(kept.pop_front());
+        }
+        Ok(feed)
+    }
+
+    /// Returns the configuration of an earlier revision, or none if its state is no longer known.
+    pub(super) fn earlier(&self, app: &App, revision: u64) -> Result<Option<Arc<Feed>>, JsonError> {
+        let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
+        match known {
+            Some(feed) => Ok(Some(feed)),
+            None => match app.store.snapshot_at(revision) {
+                // Not kept: the gateway that asked for it has the current one next time.
+                Ok(snapshot) => Feed::new(app, &snapshot, None).map(|feed| Some(Arc::new(feed))),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Feed>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,82 @@
+//! Which certificates the gateway can present for a host of an edge.
+
+use foldhash::{HashMap, HashMapExt as _};
+
+use super::view::GatewayCertificate;
+use crate::{
+    model::{
+        Kind,
+        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
+        operation::Claim,
+        snapshot::Snapshot,
+        traffic::host_name,
+    },
+    syntax::x509::CertificateFacts,
+    tenancy::certificates::{Presentation, presentation},
+};
+
+/// A certificate that can be presented.
+struct Candidate<'s> {
+    id: &'s str,
+    claim: Option<&'s Claim>,
+    certificate: &'s TlsCertificate,
+    facts: &'s CertificateFacts,
+}
+
+/// The certificates of a revision, by the names that they are valid for, in lower case. As for browsers, only subject
+/// alternative names count.
+pub(super) struct Certificates<'s>(HashMap<String, Vec<Candidate<'s>>>);
+
+impl<'s> Certificates<'s> {
+    /// Finds the certificates of a revision.
+    pub(super) fn of(snapshot: &'s Snapshot) -> Self {
+        let mut by_name: HashMap<String, Vec<Candidate<'s>>> = HashMap::new();
+        for entry in snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX) {
+            let Some(certificate) = entry.spec_as::<TlsCertificate>() else { continue };
+            let Ok(facts) = certificate.certificate_pem.read().facts() else { continue };
+            let names = &facts.subject_alternative_names;
+            for name in names.dns_names.iter().chain(&names.ips) {
+                let candidates = by_name.entry(host_name(name)).or_default();
+                let (id, claim) = (entry.key.id.as_str(), entry.claim.as_deref());
+                candidates.push(Candidate { id, claim, certificate, facts });
+            }
+        }
+        for candidates in by_name.values_mut() {
+            candidates.sort_by(|one, other| {
+                other.facts.not_before.cmp(&one.facts.not_before).then_with(|| one.id.cmp(other.id))
+            });
+            // A certificate can repeat a name in another spelling.
+            candidates.dedup_by(|one, other| one.id == other.id);
+        }
+        Self(by_name)
+    }
+
+    /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
+    pub(super) fn of_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
+        let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
+        let wildcard = wildcard.filter(|wildcard| wildcard != host);
+        let exact = self.0.get(host).into_iter().flatten();
+        let exact_ids: Vec<&str> = exact.clone().map(|it| it.id).collect();
+        let covering = wildcard.and_then(|name| self.0.get(&name)).into_iter().flatten();
+        let covering = covering.filter(|it| !exact_ids.contains(&it.id));
+        let all = || exact.clone().chain(covering.clone());
+        let presented = |wanted| {
+            let is_wanted = move |it: &&Candidate<'_>| presentation(edge, claim, it.claim) == wanted;
+            all().filter(is_wanted).map(Candidate::form).collect::<Vec<_>>()
+        };
+        let chosen = presented(Presentation::Chosen);
+        if chosen.is_empty() { presented(Presentation::Fallback) } else { chosen }
+    }
+}
+
+impl Candidate<'_> {
+    fn form(&self) -> GatewayCertificate {
+        GatewayCertificate {
+            id: self.id.to_owned(),
+            not_before: self.facts.not_before.clone(),
+            not_after: self.facts.not_after.clone(),
+            certificate_pem: self.certificate.certificate_pem.as_str().to_owned(),
+            private_key_pem: self.certificate.private_key_pem.clone(),
+        }
+    }
+}

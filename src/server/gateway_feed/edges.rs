@@ -1,0 +1,188 @@
+//! Edges with everything that a gateway needs to serve them.
+
+use serde_json::{Map, Value};
+
+use super::{
+    certificates::Certificates,
+    view::{
+        GatewayAuthority, GatewayEdge, GatewayHostport, GatewayIpRestriction, GatewayModule, GatewayMutualTls,
+        GatewayRoute, GatewayTermination, GatewayTlsEdge,
+    },
+};
+use crate::{
+    model::{
+        Kind,
+        diagnostics::check::parse_hostport,
+        id::Id,
+        json::JsonError,
+        key::Key,
+        kind::{
+            certificate_authority::CertificateAuthority,
+            https_edge::HttpsEdge,
+            https_edge_route::{HttpsEdgeRoute, MatchType},
+            ip_restriction::{IpRestriction, Traffic},
+        },
+        module::{
+            Module,
+            mutual_tls::MutualTls,
+            saml::Saml,
+            tls_termination::{TerminateAt, TlsTermination},
+        },
+        resource::AnyResource,
+        secrets::secret::Secrets,
+        snapshot::{Entry, Snapshot},
+        traffic::host_name,
+    },
+    routing::{
+        is_blind,
+        order::{in_match_order, in_traffic_order},
+    },
+    server::{App, operations::saml::Signer},
+};
+
+/// The port of plain HTTP, where no edge terminates TLS.
+const PLAIN_HTTP: u16 = 80;
+/// The field for the key of a service provider.
+const SAML_KEY: &str = "request_signing_private_key_pem";
+
+/// Resolves the references of one revision.
+pub(super) struct EdgeResolver<'s> {
+    app: &'s App,
+    snapshot: &'s Snapshot,
+    certificates: Certificates<'s>,
+    signer: Signer,
+}
+
+impl<'s> EdgeResolver<'s> {
+    /// Prepares to resolve the references of a revision.
+    pub(super) fn new(app: &'s App, snapshot: &'s Snapshot) -> Self {
+        let (certificates, signer) = (Certificates::of(snapshot), Signer::new(app.store.root_secret()));
+        Self { app, snapshot, certificates, signer }
+    }
+
+    /// Returns all HTTPS edges, without their versions.
+    pub(super) fn edges(&self) -> Result<Vec<GatewayEdge>, JsonError> {
+        let edges = self.snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX);
+        edges.filter_map(|entry| Some(self.edge(entry, entry.spec_as::<HttpsEdge>()?))).collect()
+    }
+
+    /// Returns all TLS edges, in the order of their IDs.
+    pub(super) fn tls_edges(&self) -> Result<Vec<GatewayTlsEdge>, JsonError> {
+        let mut edges = Vec::new();
+        for entry in self.snapshot.newest_first(Kind::TlsEdge, None, u64::MAX) {
+            let modules = self.modules(&entry.key, entry.spec().as_ref())?;
+            edges.push(GatewayTlsEdge { id: entry.key.id.to_string(), name: name_of(entry), modules });
+        }
+        edges.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(edges)
+    }
+
+    /// Returns the restrictions of all endpoints, in the order of their IDs.
+    pub(super) fn ip_restrictions(&self) -> Vec<GatewayIpRestriction> {
+        let restrictions = self.snapshot.newest_first(Kind::IpRestriction, None, u64::MAX);
+        let of_endpoints = restrictions.filter_map(|entry| {
+            let restriction = entry.spec_as::<IpRestriction>().filter(|it| it.r#type == Some(Traffic::Endpoints))?;
+            Some(GatewayIpRestriction {
+                id: entry.key.id.to_string(),
+                enforced: restriction.enforced,
+                ip_policy_ids: restriction.ip_policy_ids.clone(),
+            })
+        });
+        let mut resolved: Vec<GatewayIpRestriction> = of_endpoints.collect();
+        resolved.sort_by(|one, other| one.id.cmp(&other.id));
+        resolved
+    }
+
+    fn edge(&self, entry: &Entry, edge: &HttpsEdge) -> Result<GatewayEdge, JsonError> {
+        let key = &entry.key;
+        let tls = match edge.tls_termination.as_deref() {
+            Some(tls) => tls.view(key, &self.app.site),
+            // An edge without the module terminates TLS.
+            None => TlsTermination::default().view(key, &self.app.site),
+        };
+        let terminate_at = match (tls.enabled, tls.terminate_at) {
+            (false, _) => GatewayTermination::None,
+            (true, TerminateAt::Edge) => GatewayTermination::Edge,
+            (true, TerminateAt::Upstream) => GatewayTermination::Upstream,
+        };
+        let terminates = terminate_at == GatewayTermination::Edge;
+        let mutual_tls = match edge.mutual_tls.as_deref().filter(|it| it.enabled) {
+            Some(mutual_tls) => Some(self.mutual_tls(mutual_tls)?),
+            None => None,
+        };
+        let hostports = edge.hostports.iter().filter_map(|text| self.hostport(text, terminates, entry, edge)).collect();
+        Ok(GatewayEdge {
+            id: key.id.to_string(),
+            version: String::new(),
+            name: name_of(entry),
+            terminate_at,
+            min_version: tls.min_version.filter(|_| terminates),
+            hostports,
+            mutual_tls,
+            routes: self.routes(key, is_blind(edge))?,
+        })
+    }
+
+    fn routes(&self, edge: &Key, blind: bool) -> Result<Vec<GatewayRoute>, JsonError> {
+        let children = self.snapshot.children(edge, Kind::HttpsEdgeRoute);
+        let known = children.filter_map(|child| Some((&child.key, child.spec_as::<HttpsEdgeRoute>()?)));
+        let mut routes = Vec::new();
+        for ((key, route), selector) in in_match_order(blind, known) {
+            routes.push(GatewayRoute {
+                id: key.id.to_string(),
+                name: self.snapshot.get(key).map(|entry| name_of(entry)).unwrap_or_default(),
+                host: selector.host.clone(),
+                port: selector.port,
+                match_type: if selector.is_exact { MatchType::ExactPath } else { MatchType::PathPrefix },
+                path: selector.path.to_owned(),
+                modules: self.modules(key, route)?,
+            });
+        }
+        Ok(routes)
+    }
+
+    fn hostport(&self, text: &str, terminates: bool, entry: &Entry, edge: &HttpsEdge) -> Option<GatewayHostport> {
+        // What was stored was checked, so it can be read.
+        let (host, port) = parse_hostport(text).ok()?;
+        let (host, tls) = (host_name(host), terminates && port != PLAIN_HTTP);
+        let certificates = match tls {
+            true => self.certificates.of_host(&host, edge, entry.claim.as_deref()),
+            false => Vec::new(),
+        };
+        Some(GatewayHostport { hostport: text.to_owned(), host, port, tls, certificates })
+    }
+
+    /// A missing authority is an error: with fewer authorities, other clients would be admitted.
+    fn mutual_tls(&self, mutual_tls: &MutualTls) -> Result<GatewayMutualTls, JsonError> {
+        let resolve = |id: &String| -> Result<GatewayAuthority, JsonError> {
+            let entry = self.snapshot.get(&Key::new(Kind::CertificateAuthority, Id::new(id)));
+            let authority = entry.and_then(|entry| entry.spec_as::<CertificateAuthority>());
+            let authority = authority.ok_or_else(|| JsonError::new("a certificate authority is missing"))?;
+            Ok(GatewayAuthority { id: id.clone(), ca_pem: authority.ca_pem.as_str().to_owned() })
+        };
+        let authorities = mutual_tls.certificate_authority_ids.iter().map(resolve);
+        Ok(GatewayMutualTls { certificate_authorities: authorities.collect::<Result<_, JsonError>>()? })
+    }
+
+    fn modules(&self, host: &Key, resource: &dyn AnyResource) -> Result<Vec<GatewayModule>, JsonError> {
+        let mut modules = Vec::new();
+        for ordered in in_traffic_order(resource) {
+            let form = ordered.module.view_json(host, &self.app.site, Secrets::Revealed)?;
+            // The reason could quote a secret.
+            let mut config: Map<String, Value> =
+                serde_json::from_slice(&form).map_err(|_| JsonError::new("the form of a module is not an object"))?;
+            if ordered.slot.name == Saml::SLOT {
+                let key = self.signer.private_key_pem(&host.id);
+                let key = key.ok_or_else(|| JsonError::new("a route has no signing key"))?;
+                config.insert(SAML_KEY.into(), Value::String(key.expose().to_owned()));
+            }
+            let stages = ordered.stages.iter().map(|stage| stage.as_str().to_owned()).collect();
+            modules.push(GatewayModule { module: ordered.slot.name.to_owned(), stages, config });
+        }
+        Ok(modules)
+    }
+}
+
+fn name_of(entry: &Entry) -> String {
+    entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default()
+}

@@ -1,0 +1,96 @@
+//! Which certificates the gateway configuration has.
+
+use std::sync::Arc;
+
+use super::certificates::Certificates;
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
+        operation::Operation,
+        secrets::secret::{Secret, Text},
+        snapshot::Snapshot,
+    },
+    store::ids_and_clock::now,
+};
+
+/// One key for all certificates of these tests.
+const KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIPa1ke9VS/oaOlw79yRd3tfXFE7xqpNTtRwuEqHPa0As
+-----END PRIVATE KEY-----
+";
+/// `*.example.com`, valid from 2026.
+const ONE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBBzCBuqADAgECAgEBMAUGAytlcDAOMQwwCgYDVQQDDANvbmUwIBcNMjYwMTAx
+MDAwMDAwWhgPMjA5MDAxMDEwMDAwMDBaMA4xDDAKBgNVBAMMA29uZTAqMAUGAytl
+cAMhAJZIjZz6ZYGOLNLhnqmrskGeiJNZnFcnwjaG+TiCN7wcozswOTAYBgNVHREE
+ETAPgg0qLmV4YW1wbGUuY29tMB0GA1UdDgQWBBR+ACr7eYqRakc2PP59f1+pt1w7
+RDAFBgMrZXADQQAoUao2xWOVpIkyldkeoDnTRalXG/7QUzJ0uOlXmhaM0P7I/sQM
+bE+B3zm9ShlU1mSN1PHIG5TA3Sxgg4D4ExoK
+-----END CERTIFICATE-----
+";
+/// `a.example.com` and `A.example.com`, valid from 2024.
+const TWO: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBFjCByaADAgECAgECMAUGAytlcDAOMQwwCgYDVQQDDAN0d28wIBcNMjQwMTAx
+MDAwMDAwWhgPMjA5MDAxMDEwMDAwMDBaMA4xDDAKBgNVBAMMA3R3bzAqMAUGAytl
+cAMhAJZIjZz6ZYGOLNLhnqmrskGeiJNZnFcnwjaG+TiCN7wco0owSDAnBgNVHREE
+IDAegg1hLmV4YW1wbGUuY29tgg1BLmV4YW1wbGUuY29tMB0GA1UdDgQWBBR+ACr7
+eYqRakc2PP59f1+pt1w7RDAFBgMrZXADQQBLe+z8C+MXlBEKBysPYCJkiQjkdO0A
+oI8S4MxzRP356uDiCqmGINNGrbGEOm/gGDk+UNLPIkRmlfChbAOv0PIA
+-----END CERTIFICATE-----
+";
+/// `a.example.com` and `*.example.com`, valid from 2025.
+const THREE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBGjCBzaADAgECAgEDMAUGAytlcDAQMQ4wDAYDVQQDDAV0aHJlZTAgFw0yNTAx
+MDEwMDAwMDBaGA8yMDkwMDEwMTAwMDAwMFowEDEOMAwGA1UEAwwFdGhyZWUwKjAF
+BgMrZXADIQCWSI2c+mWBjizS4Z6pq7JBnoiTWZxXJ8I2hvk4gje8HKNKMEgwJwYD
+VR0RBCAwHoINYS5leGFtcGxlLmNvbYINKi5leGFtcGxlLmNvbTAdBgNVHQ4EFgQU
+fgAq+3mKkWpHNjz+fX9fqbdcO0QwBQYDK2VwA0EAsAPB9gotKgLwB9m/o0lbZ0YG
+LrCw8IBBefG3xX/Tx0PY0CYx743Dz/8WuZsWmnFxdmkv8+bFkgGdUmZnUF6VBQ==
+-----END CERTIFICATE-----
+";
+/// `192.0.2.7`, valid from 2026.
+const FOUR: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBADCBs6ADAgECAgEEMAUGAytlcDAPMQ0wCwYDVQQDDARmb3VyMCAXDTI2MDEw
+MTAwMDAwMFoYDzIwOTAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQDDARmb3VyMCowBQYD
+K2VwAyEAlkiNnPplgY4s0uGeqauyQZ6Ik1mcVyfCNob5OII3vByjMjAwMA8GA1Ud
+EQQIMAaHBMAAAgcwHQYDVR0OBBYEFH4AKvt5ipFqRzY8/n1/X6m3XDtEMAUGAytl
+cANBABzQci+a5+OgWd34SVbbH8QgW5Ete1MPsl0eFvEC9rtCfulXA66ndAKfTrQR
+pwc9irqoAHOdr+tSfTdvG827awE=
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() {
+    let create = |(id, chain): (&str, &str)| Operation::Create {
+        key: Key::new(Kind::TlsCertificate, Id::new(id)),
+        spec: Arc::new(TlsCertificate {
+            certificate_pem: Text::new(chain),
+            private_key_pem: Secret::new(KEY),
+            ..TlsCertificate::default()
+        }),
+        claim: None,
+        token: None,
+    };
+    let operations = [("cert_1", ONE), ("cert_2", TWO), ("cert_3", THREE), ("cert_4", FOUR)].map(create);
+    let applied = Snapshot::default().apply(&operations, now());
+    let snapshot = applied.map(|(snapshot, _)| snapshot).unwrap_or_default();
+    let certificates = Certificates::of(&snapshot);
+    let of = |host: &str| -> Vec<String> {
+        certificates.of_host(host, &HttpsEdge::default(), None).into_iter().map(|it| it.id).collect()
+    };
+    assert_eq!(of("a.example.com"), ["cert_3", "cert_2", "cert_1"]);
+    assert_eq!(of("b.example.com"), ["cert_1", "cert_3"]);
+    assert_eq!(of("*.example.com"), ["cert_1", "cert_3"]);
+    assert_eq!(of("192.0.2.7"), ["cert_4"]);
+    for none in ["example.com", "a.b.example.com", "unknown.test"] {
+        assert!(of(none).is_empty(), "{none}");
+    }
+}

@@ -1,0 +1,173 @@
+//! The endpoints by their paths. Each layer of a router allocates and moves every request and response, and reads of a
+//! resource are most of what a server does, so the way to an endpoint has no layers.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, HttpBody as _},
+    extract::Request,
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use matchit::{Params, Router};
+use percent_encoding::percent_decode_str;
+
+use super::{
+    response::{ApiError, WARNING},
+    router::{method_not_allowed, not_found},
+};
+use crate::{
+    server::{
+        App,
+        resources::{
+            endpoint::{Endpoint, endpoints},
+            handlers::{Served, handle},
+        },
+        telemetry::metrics::Meter,
+    },
+    syntax::text::key_of_token,
+};
+
+/// The warning about an API token in a path.
+const TOKEN_SEEN: &str =
+    "the path has an API token, which proxies may have logged; delete its key, and use the ID of a key in paths";
+
+/// Finds the endpoint of a request.
+pub(super) struct EndpointPaths(Router<PathMethods>);
+
+/// The methods of a path.
+struct PathMethods {
+    methods: Vec<(Method, Served, Meter)>,
+    /// Lists the methods.
+    allow: HeaderValue,
+    /// Counts the requests with other methods.
+    refused: Meter,
+}
+
+/// The path of a request, found in the list of endpoints.
+pub(super) struct FoundPath<'p> {
+    path: &'p PathMethods,
+    /// The decoded parameters in order. A path that is not UTF-8 is not found.
+    parameters: Result<Vec<String>, ApiError>,
+    /// Whether a parameter was an API token.
+    has_token: bool,
+}
+
+impl EndpointPaths {
+    /// Prepares all endpoints for requests.
+    pub(super) fn new(app: &Arc<App>) -> Self {
+        let mut by_path: Vec<(String, Vec<Endpoint>)> = Vec::new();
+        for endpoint in endpoints() {
+            let path = positional(&endpoint.path);
+            match by_path.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, same)) => same.push(endpoint),
+                None => by_path.push((path, vec![endpoint])),
+            }
+        }
+        let mut paths = Router::new();
+        for (path, endpoints) in by_path {
+            let methods = PathMethods::new(app, &path, endpoints);
+            let added = paths.insert(path, methods);
+            debug_assert!(added.is_ok(), "two endpoints have paths that cannot be told apart");
+        }
+        Self(paths)
+    }
+
+    /// Finds the endpoints of a path; `path` is not decoded yet.
+    pub(super) fn find(&self, path: &str) -> Option<FoundPath<'_>> {
+        let found = self.0.at(path).ok()?;
+        let (mut parameters, mut has_token) = (decoded(&found.params), false);
+        for parameter in parameters.iter_mut().flatten() {
+            // Whoever pastes a leaked token means its key, and the token goes no further.
+            if let Some(key) = key_of_token(parameter).map(str::to_owned) {
+                (*parameter, has_token) = (key, true);
+            }
+        }
+        Some(FoundPath { path: found.value, parameters, has_token })
+    }
+}
+
+impl PathMethods {
+    fn new(app: &Arc<App>, path: &str, endpoints: Vec<Endpoint>) -> Self {
+        let mut allowed: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.method).collect();
+        if allowed.contains(&"GET") {
+            allowed.push("HEAD");
+        }
+        let allow = HeaderValue::from_str(&allowed.join(",")).unwrap_or(HeaderValue::from_static(""));
+        let prepare = |endpoint: Endpoint| {
+            let method = method_of(&endpoint);
+            (method.clone(), Served::new(Arc::clone(app), endpoint), Meter::new(method, path))
+        };
+        let methods = endpoints.into_iter().map(prepare).collect();
+        Self { methods, allow, refused: Meter::new(Method::GET, path) }
+    }
+}
+
+impl FoundPath<'_> {
+    /// Handles a request with this path.
+    pub(super) async fn answer(self, request: Request) -> Response {
+        let Self { path, parameters, has_token } = self;
+        let method = request.method().clone();
+        let is_head = method == Method::HEAD;
+        let wanted = if is_head { &Method::GET } else { &method };
+        let Some((_, served, meter)) = path.methods.iter().find(|(known, ..)| known == wanted) else {
+            let refusing = async {
+                let mut response = method_not_allowed().await.into_response();
+                response.headers_mut().insert(header::ALLOW, path.allow.clone());
+                response
+            };
+            return path.refused.observe(&method, refusing).await;
+        };
+        let answering = async {
+            let handled = match parameters {
+                Ok(parameters) => handle(served, parameters, request).await,
+                Err(error) => Err(error),
+            };
+            handled.unwrap_or_else(IntoResponse::into_response)
+        };
+        let mut response = meter.observe(&method, answering).await;
+        if has_token {
+            response.headers_mut().append(WARNING, HeaderValue::from_static(TOKEN_SEEN));
+        }
+        if is_head { without_body(response) } else { response }
+    }
+}
+
+/// The response to a HEAD request, which has the headers of the response to a GET.
+fn without_body(mut response: Response) -> Response {
+    // A 304 has the headers of the response to a client without a copy, whose length is not known here.
+    let length = response.body().size_hint().exact().filter(|_| response.status() != StatusCode::NOT_MODIFIED);
+    if let Some(length) = length {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::empty();
+    response
+}
+
+fn method_of(endpoint: &Endpoint) -> Method {
+    match endpoint.method {
+        "POST" => Method::POST,
+        "PATCH" => Method::PATCH,
+        "PUT" => Method::PUT,
+        "DELETE" => Method::DELETE,
+        _ => Method::GET,
+    }
+}
+
+fn decoded(parameters: &Params<'_, '_>) -> Result<Vec<String>, ApiError> {
+    let decode = |value: &str| percent_decode_str(value).decode_utf8().map(String::from);
+    parameters.iter().map(|(_, value)| decode(value)).collect::<Result<_, _>>().map_err(|_| not_found())
+}
+
+/// Unifies parameter names: each segment may have one name only, but kinds use different ones.
+fn positional(path: &str) -> String {
+    let mut number = 0;
+    let segments = path.split('/').map(|segment| {
+        if !segment.starts_with('{') {
+            return segment.to_owned();
+        }
+        number += 1;
+        format!("{{p{}}}", number - 1)
+    });
+    segments.collect::<Vec<_>>().join("/")
+}

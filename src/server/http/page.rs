@@ -1,0 +1,102 @@
+//! Lists: newest first, in pages, each from one snapshot (D12).
+
+use std::sync::Arc;
+
+use super::{query, response::ApiError};
+use crate::{
+    model::{
+        base_urls::Site,
+        id::Id,
+        key::{Key, segment},
+        snapshot::{Entry, Snapshot},
+    },
+    server::resources::at_revision::AT,
+};
+
+/// The default page size.
+pub(crate) const DEFAULT_LIMIT: usize = 100;
+/// The query parameters of a list, which `next_page_uri` contains.
+pub(crate) const PARAMETERS: &[&str] = &["limit", "before_id"];
+/// The largest page size.
+const MOST_LIMIT: usize = 1000;
+
+/// The requested page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub limit: Option<usize>,
+    pub before_id: Option<String>,
+    /// The revision of all pages, if the client asked for one.
+    pub at: Option<u64>,
+}
+
+impl Page {
+    /// Reads the query of a list, whose parameters have been [checked](query::check).
+    pub(crate) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
+        let mut page = Page { limit: None, before_id: None, at: None };
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            match query::canonical(&name) {
+                "limit" => {
+                    let limit = value.parse::<usize>().ok().filter(|limit| (1..=MOST_LIMIT).contains(limit));
+                    let message = || format!("`limit` must be a whole number from 1 to {MOST_LIMIT}");
+                    page.limit = Some(limit.ok_or_else(|| ApiError::new(query::at("limit", message())))?);
+                }
+                "before_id" => page.before_id = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(page)
+    }
+
+    /// The resources of the page, which are those that `keep` selects, and the URI of the next page. `further` are the
+    /// other parameters of the list, which the next page has too.
+    pub(crate) fn select(
+        &self,
+        snapshot: &Snapshot,
+        site: &Site,
+        collection: &Key,
+        default_limit: Option<usize>,
+        further: &[(&str, String)],
+        mut keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
+    ) -> Result<(Vec<Arc<Entry>>, Option<String>), ApiError> {
+        let before = self.before(snapshot, collection)?;
+        let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut more = false;
+        for entry in snapshot.newest_first(collection.kind, collection.parent.as_ref(), before) {
+            if !keep(entry)? {
+                continue;
+            }
+            // Only a resource that is selected makes a next page: the last page must be known to be the last.
+            if entries.len() >= limit {
+                more = true;
+                break;
+            }
+            entries.push(Arc::clone(entry));
+        }
+        let next = entries.last().filter(|_| more).map(|last| {
+            let id = form_urlencoded::byte_serialize(last.key.id.as_str().as_bytes()).collect::<String>();
+            let path = collection.collection_path();
+            let mut uri = format!("{}{path}?limit={limit}&before_id={id}", site.base_url);
+            if let Some(revision) = self.at {
+                uri += &format!("&{AT}={revision}");
+            }
+            for (name, value) in further {
+                uri += &format!("&{name}={}", segment(value));
+            }
+            uri
+        });
+        Ok((entries, next))
+    }
+
+    fn before(&self, snapshot: &Snapshot, collection: &Key) -> Result<u64, ApiError> {
+        let Some(id) = &self.before_id else { return Ok(u64::MAX) };
+        let key = Key { id: Id::new(id), ..collection.clone() };
+        snapshot.order_of(&key).ok_or_else(Self::unknown)
+    }
+
+    /// The error for a `before_id` that was never in the list (D12).
+    pub(crate) fn unknown() -> ApiError {
+        let message = "`before_id` is not in this list";
+        ApiError::new(query::at("before_id", message.into()))
+    }
+}

@@ -1,0 +1,120 @@
+//! What every request passes before and after its endpoint: one function instead of a layer for each, because each layer of
+//! a router boxes every request and response.
+
+use std::{pin::Pin, sync::Arc};
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use tower::ServiceExt;
+
+use super::{endpoint_paths::EndpointPaths, response::REQUEST_ID, router};
+use crate::{
+    server::{
+        App,
+        limits::guards,
+        net::drain,
+        telemetry::{
+            access_log::{self, note_client},
+            access_log_limit::AccessFloods,
+            metrics,
+            security::note::SecurityNote,
+        },
+    },
+    store::ids_and_clock,
+};
+
+/// A response on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// The API of an [`App`], ready for requests.
+pub(crate) struct Front {
+    app: Arc<App>,
+    endpoints: EndpointPaths,
+    /// Everything else.
+    others: Router,
+    /// Answers preflight requests of pages, if any page may call the API.
+    preflights: Option<Router>,
+    floods: Arc<AccessFloods>,
+}
+
+impl Front {
+    /// Prepares the API for requests.
+    pub(crate) fn new(app: App) -> Arc<Self> {
+        metrics::install();
+        let app = Arc::new(app);
+        let others = router::others(&app);
+        let preflights = app.guards.cors.preflights().map(|layer| others.clone().layer(layer));
+        let endpoints = EndpointPaths::new(&app);
+        Arc::new(Self { app, endpoints, others, preflights, floods: Arc::default() })
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(self: &Arc<Self>, request: Request) -> Answering {
+        let front = Arc::clone(self);
+        Box::pin(async move {
+            let mut request = request;
+            front.app.client_certificates.vouch(&mut request);
+            front.app.guards.note_client(&mut request);
+            let floods = Arc::clone(&front.floods);
+            access_log::logged(request, floods, |request| front.respond(request)).await
+        })
+    }
+
+    /// Handles a request, and adds what all responses have in common.
+    async fn respond(&self, request: Request) -> Response {
+        let guards = &self.app.guards;
+        let is_preflight = request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        let preflights = self.preflights.as_ref().filter(|_| is_preflight);
+        let is_page = guards::is_page(request.uri().path());
+        let client = guards.origin(&request, metrics::known_method(request.method()));
+        note_client(client.site());
+        let place = guards.in_flight.enter(request.uri().path(), client.site());
+        let web_origin = guards.cors.origin(request.headers());
+        let mut response = match place {
+            Ok(place) => place.hold(drain::drain(request, |request| self.handle(preflights, request))).await,
+            Err(shed) => drain::drain(request, |_| std::future::ready(shed.into_response())).await,
+        };
+        let note = response.extensions_mut().remove::<SecurityNote>();
+        if note.as_ref().is_some_and(SecurityNote::is_failed_authentication)
+            && let Some(refused) = guards.slow_down(&client).await
+        {
+            response = refused.into_response();
+        }
+        let status = response.status();
+        let headers = response.headers_mut();
+        // A layer has added the headers of a preflight request.
+        if preflights.is_none() {
+            guards.cors.allow(web_origin, headers);
+        }
+        guards::add_safe_headers(headers, is_page);
+        // An error already has the id of its body (D8).
+        if !headers.contains_key(REQUEST_ID)
+            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
+        {
+            headers.insert(REQUEST_ID, id);
+        }
+        if status == StatusCode::NO_CONTENT {
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        if let Some(note) = note {
+            guards.log(note, &client, &response);
+        }
+        response
+    }
+
+    async fn handle(&self, preflights: Option<&Router>, request: Request) -> Response {
+        if preflights.is_none()
+            && let Some(found) = self.endpoints.find(request.uri().path())
+        {
+            return found.answer(request).await;
+        }
+        let router = preflights.unwrap_or(&self.others).clone();
+        // Endpoints need no room for this.
+        Box::pin(router.oneshot(request)).await.unwrap_or_else(|never| match never {})
+    }
+}

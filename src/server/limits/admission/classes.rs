@@ -1,0 +1,86 @@
+//! The classes of requests that cost much, and their places (D52).
+
+use std::num::NonZero;
+
+use super::{Class, Share};
+
+/// Plans and applies, and the exports of a store. Some places are reserved for applies, so that plans never keep one waiting
+/// for longer than another apply.
+pub(in crate::server) const RECONCILIATIONS: Class = Class {
+    name: "reconciliations",
+    what: "reconciliations",
+    running: 3,
+    waiting: 12,
+    reserved_running: 1,
+    reserved_waiting: 4,
+    owner_running: Share::Most(1),
+    owner_waiting: 1,
+    retry_after: 5,
+};
+
+/// The large bodies of reconciliations, while they are received and until they run: this limits the memory for them. Some
+/// places are reserved for applies.
+pub(in crate::server) const UPLOADS: Class = Class {
+    name: "uploads",
+    what: "uploads of manifests",
+    running: 8,
+    waiting: 0,
+    reserved_waiting: 0,
+    reserved_running: 2,
+    owner_waiting: 0,
+    ..RECONCILIATIONS
+};
+
+/// Filtered lists, and reads of the history.
+pub(in crate::server) const SEARCHES: Class = Class {
+    name: "searches",
+    what: "searches",
+    running: 2,
+    waiting: 64,
+    reserved_running: 0,
+    reserved_waiting: 0,
+    owner_waiting: 16,
+    ..RECONCILIATIONS
+};
+
+/// Reads of earlier revisions: each has a state of its own in memory.
+pub(in crate::server) const EARLIER_REVISIONS: Class =
+    Class { name: "earlier_revisions", what: "reads of earlier revisions", waiting: 32, owner_waiting: 8, ..SEARCHES };
+
+/// Backups: each reads all files of the store, as fast as its client takes them.
+pub(in crate::server) const BACKUPS: Class =
+    Class { name: "backups", what: "backups", running: 2, waiting: 0, owner_waiting: 0, retry_after: 30, ..SEARCHES };
+
+/// Webhooks whose bodies are there. Nobody has authenticated their senders yet, so they have no owner.
+pub(in crate::server) const WEBHOOKS: Class =
+    Class { name: "webhooks", what: "webhooks", running: 2, waiting: 6, ..SEARCHES };
+
+/// Streams of changes (D80). A quarter is reserved for gateways.
+pub(in crate::server) fn streams(most: usize) -> Class {
+    Class {
+        name: "watch",
+        what: "streams of changes",
+        running: most,
+        waiting: 0,
+        reserved_running: most / 4,
+        reserved_waiting: 0,
+        owner_running: Share::OneIn(4),
+        owner_waiting: 0,
+        retry_after: 30,
+    }
+}
+
+/// Responses that take long to render (D71). They take turns by owner and are never refused, because all that each of them
+/// holds is a snapshot. Half of the processors are left to other requests.
+pub(in crate::server) fn renderings() -> Class {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Class {
+        name: "renderings",
+        what: "lists",
+        running: (processors / 2).max(1),
+        waiting: usize::MAX,
+        owner_running: Share::Most(usize::MAX),
+        owner_waiting: usize::MAX,
+        ..SEARCHES
+    }
+}

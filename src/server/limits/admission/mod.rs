@@ -1,0 +1,189 @@
+//! Admission of requests that cost much: each class of them has places, an owner has a share of these, and requests that
+//! wait take turns by owner (D52).
+
+pub(crate) mod classes;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use axum::http::{HeaderValue, header};
+use tokio::sync::oneshot;
+
+use crate::{
+    model::{diagnostics::code::Code, id::Id},
+    server::http::response::ApiError,
+};
+use queue::{NoPlace, Party, PlaceQueue};
+
+/// Which of the places of a class a request can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Lane {
+    /// Those that are for everybody.
+    Shared,
+    /// Also the reserved ones.
+    Reserved,
+}
+
+/// How many requests of one owner run at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Share {
+    /// A number.
+    Most(usize),
+    /// One in so many of the places that other owners leave, so that some are left for every further owner; at least one.
+    OneIn(usize),
+}
+
+/// A class of requests, and its places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Class {
+    /// The label of the metrics.
+    pub(super) name: &'static str,
+    /// The requests, in errors.
+    pub(super) what: &'static str,
+    /// The requests that run at a time.
+    pub(super) running: usize,
+    /// The requests that wait for their turn.
+    pub(super) waiting: usize,
+    /// Those of `running` that only [`Lane::Reserved`] can have.
+    pub(super) reserved_running: usize,
+    /// Those of `waiting` that only [`Lane::Reserved`] can have.
+    pub(super) reserved_waiting: usize,
+    /// The requests of one owner that run at a time, in each lane.
+    pub(super) owner_running: Share,
+    /// The requests of one owner that wait, in each lane.
+    pub(super) owner_waiting: usize,
+    /// When a refused client should try again, in seconds.
+    pub(super) retry_after: u64,
+}
+
+/// Admits the requests of a class.
+pub(crate) struct Admission(Arc<Gate>);
+
+struct Gate {
+    class: Class,
+    queue: Mutex<PlaceQueue>,
+    /// The requests over the share of their owner.
+    refused_owner: AtomicU64,
+    /// The requests for which no place was free.
+    refused_full: AtomicU64,
+}
+
+impl Gate {
+    fn queue(&self) -> MutexGuard<'_, PlaceQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a request that runs or waits for its turn, until it is dropped.
+pub(crate) struct WorkPlace {
+    gate: Arc<Gate>,
+    party: Party,
+    number: u64,
+    /// Tells that the turn has come, if the request had to wait.
+    turn: Option<oneshot::Receiver<()>>,
+}
+
+impl Admission {
+    /// Creates the places of a class.
+    pub(crate) fn new(class: Class) -> Self {
+        let (refused_owner, refused_full) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Gate { class, queue: Mutex::default(), refused_owner, refused_full }))
+    }
+
+    /// Takes a place, or returns the error for a client that must retry: 429 if its owner has its share, and 503 if the
+    /// server has no more. Without an owner, there is no share.
+    pub(crate) fn enter(&self, owner: Option<&Id>, lane: Lane) -> Result<WorkPlace, ApiError> {
+        let (gate, party) = (&self.0, Party { owner: owner.cloned(), lane });
+        let entered = gate.queue().enter(&gate.class, &party);
+        match entered {
+            Ok((number, turn)) => Ok(WorkPlace { gate: Arc::clone(gate), party, number, turn }),
+            Err(refusal) => Err(self.refused(refusal)),
+        }
+    }
+
+    /// Returns the error of [`Self::enter`] if it would return one now.
+    pub(crate) fn check(&self, owner: &Id, lane: Lane) -> Result<(), ApiError> {
+        let (gate, party) = (&self.0, Party { owner: Some(owner.clone()), lane });
+        let checked = gate.queue().check(&gate.class, &party);
+        checked.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Takes one of the shared places for an owner.
+    pub(crate) fn of_owner(&self, owner: &Id) -> Result<WorkPlace, ApiError> {
+        self.enter(Some(owner), Lane::Shared)
+    }
+
+    /// Takes one of the shared places for a client that nobody has authenticated.
+    pub(crate) fn place(&self) -> Result<WorkPlace, ApiError> {
+        self.enter(None, Lane::Shared)
+    }
+
+    fn refused(&self, refusal: NoPlace) -> ApiError {
+        let Gate { class, refused_owner, refused_full, .. } = &*self.0;
+        let (whose, code, counter, counts) = match refusal {
+            NoPlace::Owner(counts) => ("the owner of the API key", Code::RateLimited, refused_owner, counts),
+            NoPlace::Full(counts) => ("the server", Code::Unavailable, refused_full, counts),
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let counts = match class.waiting {
+            0 => counts.running.to_string(),
+            _ => format!("{} running, {} waiting", counts.running, counts.waiting),
+        };
+        let (what, seconds) = (class.what, class.retry_after);
+        let message =
+            format!("{whose} has reached its limit of {what} ({counts}); send the request again in {seconds} seconds");
+        ApiError::of(code, message).with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The label of the metrics.
+    pub(crate) fn name(&self) -> &'static str {
+        self.0.class.name
+    }
+
+    /// The number of requests that run.
+    pub(crate) fn running(&self) -> usize {
+        self.0.queue().running()
+    }
+
+    /// The number of requests that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.queue().waiting()
+    }
+
+    /// The number of refused requests by reason.
+    pub(crate) fn refusals(&self) -> [(&'static str, u64); 2] {
+        let Gate { refused_owner, refused_full, .. } = &*self.0;
+        [("owner", refused_owner.load(Ordering::Relaxed)), ("full", refused_full.load(Ordering::Relaxed))]
+    }
+}
+
+impl WorkPlace {
+    /// The lane that it was taken in.
+    pub(crate) fn lane(&self) -> Lane {
+        self.party.lane
+    }
+
+    /// Waits until the request may run.
+    pub(crate) async fn turn(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            // The queue has the sender until the turn comes, and outlives this place.
+            let _ = turn.await;
+        }
+        self.turn = None;
+    }
+}
+
+impl Drop for WorkPlace {
+    fn drop(&mut self) {
+        let next = self.gate.queue().leave(&self.gate.class, &self.party, self.number);
+        for turn in next {
+            // A place that is being dropped meanwhile gives its turn to the next one.
+            let _ = turn.send(());
+        }
+    }
+}

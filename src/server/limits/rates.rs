@@ -1,0 +1,118 @@
+//! The limit of an API key's requests in a second, as a token bucket (D98).
+
+use std::{
+    hash::BuildHasher,
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use axum::http::{HeaderValue, header};
+use foldhash::{HashMap, HashMapExt as _, fast::RandomState};
+
+use crate::{
+    model::{diagnostics::code::Code, id::Id},
+    server::http::response::ApiError,
+};
+
+/// The seconds whose requests a key may send at once.
+const BURST_SECONDS: u64 = 2;
+/// The parts of the table: requests with different keys rarely meet at a lock.
+const SHARDS: usize = 32;
+/// The buckets of a part above which the full ones are dropped, which are as good as new ones.
+const MOST_BUCKETS: usize = 1024;
+const SECOND: u64 = 1_000_000_000;
+
+/// A bucket: the time at which it will be full again, in nanoseconds.
+type Shard = RwLock<HashMap<Id, AtomicU64>>;
+
+/// The buckets of all keys.
+#[derive(Debug)]
+pub(super) struct Rates {
+    /// The nanoseconds that a request costs; 0 for no limit.
+    cost: u64,
+    shards: Vec<Shard>,
+    hasher: RandomState,
+    began: Instant,
+}
+
+impl Rates {
+    /// Creates a limit of requests in a second; 0 for none.
+    pub(super) fn new(per_second: u32) -> Self {
+        let cost = SECOND.checked_div(u64::from(per_second)).map_or(0, |cost| cost.max(1));
+        let shards = (0..SHARDS).map(|_| RwLock::new(HashMap::new())).collect();
+        Self { cost, shards, hasher: RandomState::default(), began: Instant::now() }
+    }
+
+    /// Takes a request from the bucket of a key, or returns in how many seconds there will be one.
+    pub(super) fn take(&self, key: &Id) -> Result<(), u64> {
+        if self.cost == 0 {
+            return Ok(());
+        }
+        self.take_at(key, u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX / 2))
+    }
+
+    fn take_at(&self, key: &Id, now: u64) -> Result<(), u64> {
+        let at = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or_default();
+        let Some(shard) = self.shards.get(at) else { return Ok(()) };
+        if let Some(bucket) = shard.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return self.take_from(bucket, now);
+        }
+        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+        if shard.len() >= MOST_BUCKETS {
+            shard.retain(|_, bucket| *bucket.get_mut() > now);
+        }
+        self.take_from(shard.entry(key.clone()).or_default(), now)
+    }
+
+    fn take_from(&self, bucket: &AtomicU64, now: u64) -> Result<(), u64> {
+        let most = now.saturating_add(BURST_SECONDS * SECOND);
+        let next = |full: u64| Some(full.max(now).saturating_add(self.cost)).filter(|next| *next <= most);
+        let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        taken.map(drop).map_err(|full| full.saturating_add(self.cost).saturating_sub(most).div_ceil(SECOND).max(1))
+    }
+}
+
+/// The error of a client that must wait.
+pub(super) fn too_many(message: &str, seconds: u64) -> ApiError {
+    ApiError::of(Code::RateLimited, message).with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(rates: &Rates, key: &str, now: u64) -> u64 {
+        let key = Id::new(key);
+        (0..1000).take_while(|_| rates.take_at(&key, now).is_ok()).count() as u64
+    }
+
+    #[test]
+    fn a_key_has_a_burst_and_then_its_rate() {
+        let rates = Rates::new(10);
+        assert_eq!(taken(&rates, "ak_1", SECOND), 20);
+        assert_eq!(rates.take_at(&Id::new("ak_1"), SECOND), Err(1));
+        assert_eq!(taken(&rates, "ak_2", SECOND), 20, "each key has a bucket of its own");
+        assert_eq!(taken(&rates, "ak_1", 2 * SECOND), 10);
+        assert_eq!(taken(&rates, "ak_1", 100 * SECOND), 20, "a bucket is never more than full");
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        let rates = Rates::new(0);
+        assert!((0..10_000).all(|_| rates.take(&Id::new("ak_1")).is_ok()));
+    }
+
+    #[test]
+    fn the_table_forgets_keys_that_wait_for_nothing() {
+        let rates = Rates::new(10);
+        for number in 0..SHARDS * MOST_BUCKETS * 2 {
+            let now = number as u64 * SECOND;
+            assert_eq!(rates.take_at(&Id::new(&format!("ak_{number}")), now), Ok(()));
+        }
+        let sizes = rates.shards.iter().map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).len());
+        assert!(sizes.max().is_some_and(|most| most <= MOST_BUCKETS));
+    }
+}

@@ -1,0 +1,336 @@
+//! What a connection does now, and whether its client takes too long.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+
+use super::limits::ConnectionLimits;
+
+/// The requests of a connection that are handled whatever its client has read.
+const FREE: usize = 8;
+/// The most bytes of responses that wait for a client before more requests of its connection are handled.
+const MOST_UNSENT: usize = 1 << 20;
+/// What a request counts for until its response is known.
+const EXPECTED: usize = 64 << 10;
+/// What a client must take of a response in the time for stalls.
+pub(super) const LEAST_TAKEN: usize = 32 << 10;
+/// How long a refused client has to read why.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Why a connection is closed by the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// Others need its place: no request has arrived.
+    EvictedSilent,
+    /// Others need its place: it has no request.
+    EvictedIdle,
+    /// Others need its place: its client does not take the response.
+    EvictedStalled,
+    /// A request's head, or the TLS handshake, takes too long.
+    Head,
+    /// There was no request for too long.
+    Idle,
+    /// The client does not take the response.
+    Stalled,
+}
+
+impl CloseReason {
+    /// All reasons.
+    pub(super) const ALL: [Self; 6] =
+        [Self::EvictedSilent, Self::EvictedIdle, Self::EvictedStalled, Self::Head, Self::Idle, Self::Stalled];
+
+    /// The label of metrics.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::EvictedSilent => "evicted_silent",
+            Self::EvictedIdle => "evicted_idle",
+            Self::EvictedStalled => "evicted_stalled",
+            Self::Head => "head_timeout",
+            Self::Idle => "idle_timeout",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
+/// The state of a connection, which its tasks share.
+#[derive(Debug)]
+pub(super) struct Activity {
+    accepted: Instant,
+    doing: Mutex<Doing>,
+    /// Set when the connection is to be closed.
+    closing: Notify,
+    /// Tells requests that wait for their turn.
+    room: Notify,
+}
+
+#[derive(Debug)]
+struct Doing {
+    /// Whether a request's head has arrived.
+    had_request: bool,
+    /// Whether it has several requests at a time.
+    is_http2: bool,
+    /// The requests whose responses are not complete.
+    in_flight: usize,
+    /// Those of them that are not waiting for their turn.
+    admitted: usize,
+    /// Those of these that have no response yet.
+    running: usize,
+    /// Since when there is no request, or the handshake is over.
+    since: Instant,
+    /// When the first byte of a later head came.
+    head_began: Option<Instant>,
+    /// Since when the socket takes no more bytes.
+    blocked: Option<Instant>,
+    /// The responses whose next part is the client's to take, with the time since which it is.
+    offered: BTreeMap<u64, Instant>,
+    next: u64,
+    /// The bytes that the client has taken of the part that is offered.
+    taken: usize,
+    /// The bytes of responses that are not handed to the connection.
+    unsent: usize,
+    /// When the client was told that it is not understood.
+    refused: Option<Instant>,
+    close: Option<CloseReason>,
+}
+
+impl Doing {
+    /// Since when the client takes nothing.
+    fn stalled_since(&self) -> Option<Instant> {
+        self.blocked.into_iter().chain(self.offered.values().copied()).min()
+    }
+}
+
+impl Activity {
+    /// The state of a new connection.
+    pub(super) fn new(now: Instant) -> Self {
+        let doing = Doing {
+            had_request: false,
+            is_http2: false,
+            in_flight: 0,
+            admitted: 0,
+            running: 0,
+            since: now,
+            head_began: None,
+            blocked: None,
+            offered: BTreeMap::new(),
+            next: 0,
+            taken: 0,
+            unsent: 0,
+            refused: None,
+            close: None,
+        };
+        Self { accepted: now, doing: Mutex::new(doing), closing: Notify::new(), room: Notify::new() }
+    }
+
+    fn doing(&self) -> MutexGuard<'_, Doing> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the end of the TLS handshake.
+    pub(super) fn note_secured(&self, now: Instant) {
+        self.doing().since = now;
+    }
+
+    /// Notes bytes from the client.
+    pub(super) fn note_read(&self, now: Instant) {
+        let mut doing = self.doing();
+        // Other bytes of HTTP/2 than requests come at any time.
+        if doing.had_request && doing.in_flight == 0 && !doing.is_http2 {
+            doing.head_began.get_or_insert(now);
+        }
+    }
+
+    /// Notes how many bytes the socket has taken; none if it takes no more.
+    pub(super) fn note_written(&self, taken: Option<usize>, now: Instant) {
+        let mut doing = self.doing();
+        let Some(taken) = taken else {
+            doing.blocked.get_or_insert(now);
+            return;
+        };
+        doing.blocked = None;
+        // Over HTTP/1 these bytes are of the part that is offered, which can be larger than what is asked of a client.
+        if !doing.is_http2 {
+            doing.taken = doing.taken.saturating_add(taken);
+            if doing.taken >= LEAST_TAKEN {
+                doing.taken = 0;
+                doing.offered.values_mut().for_each(|since| *since = now);
+            }
+        }
+    }
+
+    /// Notes that the client is told why it is not understood.
+    pub(super) fn note_refused(&self, now: Instant) {
+        self.doing().refused = Some(now);
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&self, reason: CloseReason) {
+        self.doing().close = Some(reason);
+        self.closing.notify_one();
+    }
+
+    /// Completes when the connection is to be closed.
+    pub(super) async fn closed(&self) {
+        self.closing.notified().await;
+    }
+
+    /// Why the connection is closed, if others need its place.
+    pub(super) fn close_reason(&self) -> Option<CloseReason> {
+        self.doing().close
+    }
+
+    /// Why the connection can give its place to another, and since when: it has no request, or its client takes nothing.
+    pub(super) fn eviction(&self) -> Option<(CloseReason, Instant)> {
+        let doing = self.doing();
+        if doing.close.is_some() {
+            return None;
+        }
+        if !doing.had_request {
+            return Some((CloseReason::EvictedSilent, self.accepted));
+        }
+        match doing.stalled_since() {
+            Some(since) => Some((CloseReason::EvictedStalled, since)),
+            None if doing.in_flight == 0 => Some((CloseReason::EvictedIdle, doing.since)),
+            _ => None,
+        }
+    }
+
+    /// Why the connection has had enough time.
+    pub(super) fn overdue(&self, limits: &ConnectionLimits, now: Instant) -> Option<CloseReason> {
+        let doing = self.doing();
+        let is_over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
+        if doing.refused.is_some_and(|at| is_over(at, LINGER)) {
+            return Some(CloseReason::Head);
+        }
+        if let Some(since) = doing.stalled_since() {
+            return is_over(since, limits.stall).then_some(CloseReason::Stalled);
+        }
+        if doing.in_flight > 0 {
+            return None;
+        }
+        if !doing.had_request {
+            return is_over(doing.since, limits.head).then_some(CloseReason::Head);
+        }
+        if doing.head_began.is_some_and(|at| is_over(at, limits.head)) {
+            return Some(CloseReason::Head);
+        }
+        is_over(doing.since, limits.idle).then_some(CloseReason::Idle)
+    }
+
+    /// Notes a request, until the returned value is dropped.
+    pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> RequestInProgress {
+        let mut doing = self.doing();
+        doing.had_request = true;
+        doing.is_http2 = is_http2;
+        doing.in_flight += 1;
+        doing.head_began = None;
+        let number = doing.next;
+        doing.next += 1;
+        drop(doing);
+        RequestInProgress { activity: Arc::clone(self), number, stage: FlightStage::Waiting, unsent: 0 }
+    }
+}
+
+/// How far a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FlightStage {
+    Waiting,
+    Running,
+    Answered,
+}
+
+/// A request until its response is complete.
+#[derive(Debug)]
+pub(crate) struct RequestInProgress {
+    activity: Arc<Activity>,
+    number: u64,
+    stage: FlightStage,
+    unsent: usize,
+}
+
+impl RequestInProgress {
+    /// Waits until the client has taken enough of the responses before this one. A few requests never wait: a client may
+    /// make them while it reads another response.
+    pub(super) async fn turn(&mut self) {
+        let activity = Arc::clone(&self.activity);
+        loop {
+            let notified = activity.room.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.enter() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    fn enter(&mut self) -> bool {
+        let mut doing = self.activity.doing();
+        let expected = doing.unsent.saturating_add(doing.running.saturating_mul(EXPECTED));
+        if doing.admitted >= FREE && expected >= MOST_UNSENT {
+            return false;
+        }
+        doing.admitted += 1;
+        doing.running += 1;
+        drop(doing);
+        self.stage = FlightStage::Running;
+        true
+    }
+
+    /// Notes a response, and how many bytes of it are known.
+    pub(super) fn answered(&mut self, bytes: usize, now: Instant) {
+        let mut doing = self.activity.doing();
+        if self.stage == FlightStage::Running {
+            doing.running = doing.running.saturating_sub(1);
+        }
+        doing.unsent = doing.unsent.saturating_add(bytes);
+        doing.offered.insert(self.number, now);
+        drop(doing);
+        self.stage = FlightStage::Answered;
+        self.unsent = bytes;
+        self.activity.room.notify_waiters();
+    }
+
+    /// Notes a part of the response that is handed to the connection.
+    pub(super) fn handed(&mut self, bytes: usize, now: Instant) {
+        let bytes = bytes.min(self.unsent);
+        self.unsent -= bytes;
+        let mut doing = self.activity.doing();
+        doing.unsent = doing.unsent.saturating_sub(bytes);
+        doing.offered.insert(self.number, now);
+        drop(doing);
+        self.activity.room.notify_waiters();
+    }
+
+    /// Notes that the client has taken everything there is so far, such as all events of a stream.
+    pub(super) fn caught_up(&self) {
+        self.activity.doing().offered.remove(&self.number);
+    }
+}
+
+impl Drop for RequestInProgress {
+    fn drop(&mut self) {
+        let mut doing = self.activity.doing();
+        doing.offered.remove(&self.number);
+        doing.unsent = doing.unsent.saturating_sub(self.unsent);
+        if self.stage == FlightStage::Running {
+            doing.running = doing.running.saturating_sub(1);
+        }
+        if self.stage != FlightStage::Waiting {
+            doing.admitted = doing.admitted.saturating_sub(1);
+        }
+        doing.in_flight = doing.in_flight.saturating_sub(1);
+        if doing.in_flight == 0 {
+            doing.since = Instant::now();
+        }
+        drop(doing);
+        self.activity.room.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,363 @@
+//! The connections of a server: how many there may be, who gives way to others, and how long clients may take (D97).
+//!
+//! A connection that has no request costs its client nothing, and the server a descriptor. So the places are limited, and a
+//! new connection takes the place of the one that has been without a request for the longest.
+
+mod activity;
+pub(crate) mod counts;
+mod limits;
+mod refusal;
+mod sent_body;
+mod stream;
+mod table;
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Body,
+    extract::{ConnectInfo, Request},
+    http::Version,
+    response::Response,
+};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::tls::{PeerCertificate, Tls};
+use crate::server::http::service::Answering;
+use activity::Activity;
+use counts::RefusedFor;
+use sent_body::SentBody;
+use stream::WatchedStream;
+use table::{ConnectionTable, Seat};
+
+pub(crate) use limits::{ConnectionLimits, raise_descriptors};
+
+/// The pause after a failure to accept a connection, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The largest head of a request, and the most bytes of a response that wait to be written.
+const BUFFER: usize = 64 << 10;
+/// The largest head of HTTP/2.
+const MOST_HEADERS: u32 = 16 << 10;
+/// The most requests of an HTTP/2 connection at a time.
+const MOST_STREAMS: u32 = 64;
+/// How much of its bodies a client may send before they are read.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 512 << 10;
+/// The most streams that a client may reset before they are handled, and that the server may reset because of its errors.
+const MOST_PENDING_RESETS: usize = 20;
+const MOST_RESETS: usize = 128;
+/// How often an HTTP/2 client is asked for a sign of life, and how long it may take.
+const PING: Duration = Duration::from_secs(20);
+/// How long a client with a certificate has for the responses that are on their way when its authorities are replaced.
+const LAST_RESPONSES: Duration = Duration::from_secs(5);
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 22;
+
+/// Marks a request that came over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverTls;
+
+/// Answers requests.
+pub(super) type Answer = dyn Fn(Request) -> Answering + Send + Sync;
+
+/// What the connections of a server share.
+struct Listening {
+    answer: Box<Answer>,
+    builder: Builder<TokioExecutor>,
+    table: Arc<ConnectionTable>,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+}
+
+/// Serves connections until `stop` completes, and then gives those that have requests some more time.
+pub(super) async fn serve(
+    listener: std::net::TcpListener,
+    answer: Box<Answer>,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+    stop: impl Future<Output = ()>,
+    grace: Duration,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let table = ConnectionTable::new(limits);
+    let shared = Arc::new(Listening { answer, builder: builder(), table, limits, tls });
+    let (stopping, stopped) = watch::channel(false);
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            () = accept(&listener, &shared, &stopped) => {}
+        }
+    }
+    // New clients are turned away at once, rather than left waiting. If a service manager has the socket open too, they wait
+    // for the next process.
+    drop(listener);
+    drop(stopped);
+    stopping.send_replace(true);
+    // Each connection has a receiver until it ends.
+    let _ = timeout(grace, stopping.closed()).await;
+    Ok(())
+}
+
+/// The settings of the HTTP parser.
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The activity of the connection has the timeouts, also before the protocol is known.
+    builder.http1().header_read_timeout(None::<Duration>).max_buf_size(BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PING)
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(MOST_HEADERS)
+        .max_send_buf_size(BUFFER)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_pending_accept_reset_streams(MOST_PENDING_RESETS)
+        .max_local_error_reset_streams(MOST_RESETS);
+    builder
+}
+
+/// Accepts a connection, finds a place for it, and serves it in a task of its own.
+async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch::Receiver<bool>) {
+    let (stream, peer) = match listener.accept().await {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            counts::accept_failed();
+            let errors = [Errno::MFILE, Errno::NFILE].map(|it| it.raw_os_error());
+            if error.raw_os_error().is_some_and(|it| errors.contains(&it)) {
+                shared.table.shed();
+            }
+            sleep(PAUSE).await;
+            return;
+        }
+    };
+    if let Some(seat) = shared.table.seat(peer.ip()) {
+        drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone())));
+        return;
+    }
+    // Whoever waits for a place must not keep others from coming in.
+    let Some(waiting) = shared.table.queue(peer.ip()).await else {
+        return turn_away(shared, &stream, RefusedFor::Address);
+    };
+    let (shared, stopped) = (Arc::clone(shared), stopped.clone());
+    drop(tokio::spawn(async move {
+        match waiting.seat().await {
+            Ok(seat) => attend(shared, stream, peer, seat, stopped).await,
+            Err(reason) => turn_away(&shared, &stream, reason),
+        }
+    }));
+}
+
+/// Refuses a connection that has no place.
+fn turn_away(shared: &Listening, stream: &TcpStream, reason: RefusedFor) {
+    counts::refused(reason);
+    if shared.tls.is_none() {
+        refuse(stream, &refusal::busy());
+    }
+}
+
+/// Sends a response that fits into the socket's buffer, without waiting for anything.
+fn refuse(stream: &TcpStream, response: &[u8]) {
+    // A socket that is closed with bytes that nobody has read takes its own last bytes back. The runtime does not know yet
+    // that the new socket is ready.
+    let mut request = [0_u8; 4096];
+    let _ = rustix::io::read(stream, &mut request[..]);
+    let _ = rustix::io::write(stream, response);
+}
+
+/// Serves a connection until it ends or is closed.
+async fn attend(
+    shared: Arc<Listening>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: Seat,
+    stopped: watch::Receiver<bool>,
+) {
+    let activity = Arc::clone(seat.activity());
+    let closed = tokio::select! {
+        biased;
+        () = activity.closed() => activity.close_reason(),
+        () = talk(&shared, stream, peer, &activity, stopped) => None,
+        reason = overdue(&activity, &shared.limits) => Some(reason),
+    };
+    if let Some(reason) = closed {
+        counts::closed(reason);
+        tracing::debug!(%peer, reason = reason.label(), "the connection is closed");
+    }
+    // The socket is closed by now.
+    drop(seat);
+}
+
+/// Completes when a client has taken too long.
+async fn overdue(activity: &Activity, limits: &ConnectionLimits) -> activity::CloseReason {
+    loop {
+        sleep(limits.interval()).await;
+        if let Some(reason) = activity.overdue(limits, Instant::now()) {
+            return reason;
+        }
+    }
+}
+
+async fn talk(
+    shared: &Arc<Listening>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    activity: &Arc<Activity>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // A response is written as a whole, and the last part of it must not wait for an acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let mut client = Peer { address: peer, is_secured: false, certificate: None, authorities: None };
+    let Some(tls) = &shared.tls else { return converse(shared, stream, client, activity, stopped).await };
+    let first = tokio::select! {
+        biased;
+        () = stop_of(&mut stopped) => return,
+        first = first_byte(&stream) => first,
+    };
+    match first {
+        Some(HANDSHAKE) => {}
+        None => return,
+        Some(_) => {
+            refuse(&stream, &refusal::plain());
+            return counts::handshake_failed();
+        }
+    }
+    // Before the handshake, so that no change is missed.
+    let authorities = tls.authorities();
+    let secured = tokio::select! {
+        biased;
+        () = stop_of(&mut stopped) => return,
+        secured = tls.acceptor().accept(stream) => secured,
+    };
+    let Ok(secured) = secured else { return counts::handshake_failed() };
+    activity.note_secured(Instant::now());
+    let certificate = PeerCertificate::of(secured.get_ref().1);
+    let authorities = certificate.is_some().then_some(authorities);
+    client = Peer { is_secured: true, certificate, authorities, ..client };
+    converse(shared, secured, client, activity, stopped).await;
+}
+
+/// The first byte from a client, which stays to be read; none if the client leaves.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
+    let mut first = [0_u8];
+    let length = stream.peek(&mut first).await.ok()?;
+    first.into_iter().take(length).next()
+}
+
+/// Completes when the server stops.
+async fn stop_of(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone.
+    let _ = stopped.wait_for(|stops| *stops).await;
+}
+
+/// Handles the requests of a connection.
+async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    shared: &Arc<Listening>,
+    stream: S,
+    mut peer: Peer,
+    activity: &Arc<Activity>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut authorities = peer.authorities.take();
+    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
+    let service = Conversation { shared: Arc::clone(shared), peer, activity: Arc::clone(activity) };
+    let connection = shared.builder.serve_connection(io, service);
+    tokio::pin!(connection);
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return log_end(ended),
+        () = stop_of(&mut stopped) => {}
+        () = replaced(&mut authorities) => {
+            // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
+            connection.as_mut().graceful_shutdown();
+            if let Ok(ended) = timeout(LAST_RESPONSES, connection.as_mut()).await {
+                log_end(ended);
+            }
+            return;
+        }
+    }
+    connection.as_mut().graceful_shutdown();
+    log_end(connection.await);
+}
+
+/// Completes when the authorities of a client's certificate are replaced, if it has one.
+async fn replaced(authorities: &mut Option<watch::Receiver<blake3::Hash>>) {
+    let is_replaced = match authorities {
+        Some(authorities) => authorities.changed().await.is_ok(),
+        None => false,
+    };
+    // Without a sender, the server is gone.
+    if !is_replaced {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection has failed");
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone)]
+struct Peer {
+    address: SocketAddr,
+    is_secured: bool,
+    certificate: Option<PeerCertificate>,
+    /// Tells when the authorities of the certificate are replaced.
+    authorities: Option<watch::Receiver<blake3::Hash>>,
+}
+
+/// Passes on the requests of a connection.
+struct Conversation {
+    shared: Arc<Listening>,
+    peer: Peer,
+    activity: Arc<Activity>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Conversation {
+    type Response = Response<SentBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let is_http2 = request.version() == Version::HTTP_2;
+        let in_large_parts = !is_http2 && !self.peer.is_secured;
+        let mut flight = self.activity.begin(is_http2);
+        let mut request = request.map(Body::new);
+        let extensions = request.extensions_mut();
+        extensions.insert(ConnectInfo(self.peer.address));
+        if self.peer.is_secured {
+            extensions.insert(OverTls);
+        }
+        if let Some(certificate) = &self.peer.certificate {
+            extensions.insert(certificate.clone());
+        }
+        let answering = (self.shared.answer)(request);
+        Box::pin(async move {
+            flight.turn().await;
+            let response = answering.await;
+            Ok(response.map(|body| SentBody::new(body, flight, in_large_parts)))
+        })
+    }
+}

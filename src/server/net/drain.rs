@@ -1,0 +1,88 @@
+//! Drains the rest of a rejected request's body while the response is on its way. If the connection were closed while
+//! the client still writes, the client would see a broken connection instead of the response.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    http::header,
+};
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::oneshot;
+
+/// The most bytes to drain.
+const MOST_BYTES: usize = 64 << 20;
+/// The longest time to drain.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Handles a request, and drains the rest of its body if the handler did not read it. The response does not wait for
+/// that: a client may declare a body and wait for an answer before it sends any of it.
+pub(crate) async fn drain<A: Future>(request: Request, handle: impl FnOnce(Request) -> A) -> A::Output {
+    if request.body().is_end_stream() {
+        return handle(request).await;
+    }
+    let waits = request.headers().contains_key(header::EXPECT);
+    let (sender, mut left) = oneshot::channel();
+    let request = request.map(|body| Body::new(Returned { body: Some(body), waits, sender: Some(sender) }));
+    let response = handle(request).await;
+    if let Ok(body) = left.try_recv() {
+        tokio::spawn(tokio::time::timeout(PATIENCE, discard(body)));
+    }
+    response
+}
+
+async fn discard(mut body: Body) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > MOST_BYTES {
+            return;
+        }
+    }
+}
+
+/// A body that is returned if it is dropped before its end.
+struct Returned {
+    body: Option<Body>,
+    /// Whether the client sends no body yet: it expects 100-continue, which it gets when somebody asks for the body.
+    waits: bool,
+    sender: Option<oneshot::Sender<Body>>,
+}
+
+impl HttpBody for Returned {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.waits = false;
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        if let (Some(body), Some(sender)) = (self.body.take(), self.sender.take())
+            && !self.waits
+            && !body.is_end_stream()
+        {
+            let _ = sender.send(body);
+        }
+    }
+}

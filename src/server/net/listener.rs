@@ -1,0 +1,263 @@
+//! The listening socket, signals and graceful shutdown.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{Router, extract::Request};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use tower::ServiceExt;
+
+use super::{
+    connections::{self, Answer, ConnectionLimits},
+    tls::Tls,
+};
+use crate::{
+    reconcile::sources::{
+        handle::{GRACE, SourceHandle},
+        registry::SourceRegistry,
+    },
+    server::http::service::Front,
+};
+
+/// The grace period for background work after the last connection is closed.
+const LEAVE: Duration = Duration::from_secs(1);
+/// The connections that may wait until they are accepted, unless the system allows fewer. While others are closed to make
+/// room, many may wait.
+const BACKLOG: i32 = 4096;
+/// The memory of the system for bytes that a client has not acknowledged. It is doubled by Linux, which tells that there is
+/// room only when a third is free: a slow reader must get there within the time for a stall (D97). Long responses take longer
+/// with less, and with much more, which does not stay in the caches of the cores.
+const SEND_BUFFER: usize = 172 << 10;
+/// The signal for a file over the limit of `ulimit -f`.
+const SIGXFSZ: i32 = 25;
+/// The most threads for blocking work, such as commits.
+const BLOCKING_THREADS: usize = 64;
+
+/// A bound socket and the process's signals.
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
+    signals: Signals,
+    /// Tells the streams of changes that the server stops.
+    stopping: watch::Sender<bool>,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+}
+
+/// Signals from a service manager.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Completes on SIGINT or SIGTERM. Calls `hangup` on each SIGHUP before.
+    async fn stop(&mut self, hangup: &mut (dyn FnMut() + Send)) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => hangup(),
+            }
+        }
+    }
+}
+
+/// Binds an address. Port 0 selects a free port. The process's limit of open files is raised as far as it may be.
+pub fn bind(address: &str) -> io::Result<Server> {
+    Server::listening_on(TcpListener::bind(address)?)
+}
+
+impl Server {
+    /// Takes a socket that listens already, such as one of a service manager. Raises the limit of open files like [`bind`].
+    pub(crate) fn listening_on(listener: TcpListener) -> io::Result<Self> {
+        connections::raise_descriptors();
+        listener.set_nonblocking(true)?;
+        // Both are only improvements.
+        let _ = rustix::net::listen(&listener, BACKLOG);
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER);
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
+        let signals = {
+            let _inside = runtime.enter();
+            // With a handler, a write over the limit of the file size fails like one to a full disk.
+            let _ = signal(SignalKind::from_raw(SIGXFSZ));
+            Signals {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                hangup: signal(SignalKind::hangup())?,
+            }
+        };
+        let limits = ConnectionLimits::default();
+        Ok(Self { runtime, listener, signals, stopping: watch::Sender::new(false), limits, tls: None })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The most connections at a time.
+    pub(crate) fn most_connections(&self) -> usize {
+        self.limits.most
+    }
+
+    /// Sets the limits of connections.
+    #[must_use]
+    pub(crate) fn limited(mut self, limits: ConnectionLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Speaks TLS.
+    #[must_use]
+    pub(crate) fn secured(mut self, tls: Option<Arc<Tls>>) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Waits for a future before the first request. Returns false if the process is asked to stop.
+    pub fn wait(&mut self, ready: impl Future<Output = ()>) -> bool {
+        let signals = &mut self.signals;
+        self.runtime.block_on(async move {
+            let mut ignored = || {};
+            tokio::select! {
+                () = signals.stop(&mut ignored) => false,
+                () = ready => true,
+            }
+        })
+    }
+
+    /// Serves until SIGINT or SIGTERM, then finishes running requests.
+    pub fn run(self, router: Router, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> io::Result<()> {
+        let following = SourceRegistry::new(following.into_iter().collect());
+        let loops = following.clone();
+        let hangup = move || {
+            if loops.iter().next().is_some() {
+                tracing::info!("SIGHUP: reading the manifests");
+            }
+            loops.iter().for_each(|following| following.request_sync());
+        };
+        self.run_answering(of_router(router), following, hangup, || {})
+    }
+
+    /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
+    pub(crate) fn every(&self, interval: Duration, alive: impl Fn() + Send + 'static) {
+        self.runtime.spawn(async move {
+            let mut interval = tokio::time::interval(interval);
+            loop {
+                interval.tick().await;
+                alive();
+            }
+        });
+    }
+
+    /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping` when it has to stop.
+    pub(crate) fn run_following(
+        self,
+        front: Arc<Front>,
+        following: SourceRegistry,
+        hangup: impl FnMut() + Send + 'static,
+        stopping_begins: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        self.run_answering(Box::new(move |request| front.answer(request)), following, hangup, stopping_begins)
+    }
+
+    fn run_answering(
+        self,
+        answer: Box<Answer>,
+        following: SourceRegistry,
+        mut hangup: impl FnMut() + Send + 'static,
+        stopping_begins: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let Self { runtime, listener, mut signals, stopping, limits, tls } = self;
+        let loops = following.clone();
+        let stop = async move {
+            signals.stop(&mut hangup).await;
+            stopping_begins();
+            // The loops stop while the last requests finish.
+            loops.stop();
+        };
+        let door = Door { listener, limits, tls };
+        serve(runtime, door, answer, following, tell(stopping, stop))
+    }
+
+    /// Serves until `stop` completes, then finishes running requests.
+    pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let door = Door { listener: self.listener, limits: self.limits, tls: self.tls };
+        serve(self.runtime, door, of_router(router), SourceRegistry::default(), tell(self.stopping, stop))
+    }
+
+    /// Returns a receiver of whether the server stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+}
+
+/// Completes with `stop`, and tells the streams of changes: they would not end by themselves.
+async fn tell(stopping: watch::Sender<bool>, stop: impl Future<Output = ()>) {
+    stop.await;
+    stopping.send_replace(true);
+}
+
+/// Where clients come in.
+struct Door {
+    listener: TcpListener,
+    limits: ConnectionLimits,
+    tls: Option<Arc<Tls>>,
+}
+
+/// Answers requests with a router.
+fn of_router(router: Router) -> Box<Answer> {
+    Box::new(move |request: Request| {
+        let answering = router.clone().oneshot(request);
+        Box::pin(async move { answering.await.unwrap_or_else(|never| match never {}) })
+    })
+}
+
+fn serve(
+    runtime: Runtime,
+    door: Door,
+    answer: Box<Answer>,
+    following: SourceRegistry,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let served = runtime.block_on(async move {
+        let Door { listener, limits, tls } = door;
+        tokio::spawn(crate::server::telemetry::metrics::keep_up(following));
+        if let Some(tls) = &tls {
+            tokio::spawn(Arc::clone(tls).keep_up());
+        }
+        connections::serve(listener, answer, limits, tls, stop, GRACE).await
+    });
+    // A blocked run must not delay the shutdown: commits are atomic.
+    runtime.shutdown_timeout(LEAVE);
+    served
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_reader_makes_room_before_it_counts_as_stalled() {
+        let server = bind("127.0.0.1:0").unwrap();
+        let _client = std::net::TcpStream::connect(server.address().unwrap()).unwrap();
+        server.listener.set_nonblocking(false).unwrap();
+        let (accepted, _) = server.listener.accept().unwrap();
+        let third = rustix::net::sockopt::socket_send_buffer_size(&accepted).unwrap() / 3;
+        let taken = 4000 * server.limits.stall.as_secs();
+        assert!(u64::try_from(third).unwrap() < taken, "{third} {taken}");
+    }
+}

@@ -1,0 +1,280 @@
+//! TLS of the listening socket: a certificate that may change while the server runs, and the certificates of clients (D97).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use rustls::{
+    RootCertStore, ServerConfig, ServerConnection,
+    crypto::ring::default_provider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use zeroize::Zeroizing;
+
+use crate::{
+    model::diagnostics::{code::Code, fault::Fault},
+    syntax::x509::{self, PemFault},
+};
+
+/// How often the files are read.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The files of TLS.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsFiles {
+    /// The chain of certificates, leaf first.
+    pub(crate) certificate: PathBuf,
+    /// The private key.
+    pub(crate) key: PathBuf,
+    /// The authorities of clients' certificates.
+    pub(crate) client_ca: Option<PathBuf>,
+    /// Whether clients may connect without a certificate.
+    pub(crate) clients_are_optional: bool,
+}
+
+/// The contents of the files.
+struct TlsTexts {
+    certificate: String,
+    key: Zeroizing<String>,
+    client_ca: Option<String>,
+}
+
+impl TlsTexts {
+    fn read(files: &TlsFiles) -> Result<Self, Fault> {
+        Ok(Self {
+            certificate: read(&files.certificate)?,
+            key: Zeroizing::new(read(&files.key)?),
+            client_ca: files.client_ca.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl TlsTexts {
+    fn authorities(&self) -> blake3::Hash {
+        blake3::hash(self.client_ca.as_deref().unwrap_or_default().as_bytes())
+    }
+}
+
+fn read(path: &Path) -> Result<String, Fault> {
+    fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read the TLS file `{}`: {error}", path.display());
+        Fault::new(Code::Unreadable, message).help("check --tls-cert, --tls-key and --tls-client-ca")
+    })
+}
+
+/// TLS of a server.
+pub(crate) struct Tls {
+    files: TlsFiles,
+    current: ArcSwap<ServerConfig>,
+    /// The end of the certificate's validity, in Unix time.
+    expiry: AtomicI64,
+    /// Whether the files have an error, so that an earlier certificate is in use.
+    is_outdated: AtomicBool,
+    /// Asks for a reload.
+    asked: Notify,
+    seen: Mutex<SeenFiles>,
+    /// A digest of the authorities of clients' certificates.
+    authorities: watch::Sender<blake3::Hash>,
+}
+
+/// What tells one state of the files from the next.
+struct SeenFiles {
+    last: blake3::Hash,
+    /// The state that was loaded, or that could not be.
+    tried: blake3::Hash,
+}
+
+impl Tls {
+    /// Loads the files.
+    pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, Fault> {
+        let texts = TlsTexts::read(&files)?;
+        let (config, expiry) = configured(&files, &texts)?;
+        let authorities = watch::Sender::new(texts.authorities());
+        let digest = digest(&Ok(texts));
+        Ok(Arc::new(Self {
+            files,
+            current: ArcSwap::new(config),
+            expiry: AtomicI64::new(expiry),
+            is_outdated: AtomicBool::new(false),
+            asked: Notify::new(),
+            seen: Mutex::new(SeenFiles { last: digest, tried: digest }),
+            authorities,
+        }))
+    }
+
+    /// Performs handshakes with the current certificate.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.current.load_full())
+    }
+
+    /// Tells when the authorities of clients' certificates change after now.
+    pub(super) fn authorities(&self) -> watch::Receiver<blake3::Hash> {
+        self.authorities.subscribe()
+    }
+
+    /// Whether an earlier certificate is in use, because the files have an error.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
+    }
+
+    /// The end of the certificate's validity, in Unix time.
+    pub(crate) fn expiry(&self) -> i64 {
+        self.expiry.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a reload now.
+    pub(crate) fn reload(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Loads the files whenever they change, as long as the server runs. Their contents are compared: a volume of
+    /// Kubernetes swaps a link above them, and a certificate is often replaced before its key.
+    pub(super) async fn keep_up(self: Arc<Self>) {
+        loop {
+            let is_asked = timeout(TICK, self.asked.notified()).await.is_ok();
+            let tls = Arc::clone(&self);
+            let _ = tokio::task::spawn_blocking(move || tls.look(is_asked)).await;
+        }
+    }
+
+    /// Refuses a certificate that has expired in the place of one that has not.
+    fn check_expiry(&self, next: i64, now: i64) -> Result<(), Fault> {
+        if next >= now || self.expiry() < now {
+            return Ok(());
+        }
+        let at = Timestamp::from_second(next).map(|at| at.to_string()).unwrap_or_default();
+        let message = format!("the certificate in `{}` expired at {at}", self.files.certificate.display());
+        Err(Fault::new(Code::InvalidPem, message).help("replace it with a certificate that is valid"))
+    }
+
+    /// Reads the files, and loads them if they have changed and stay the same, or if somebody asks.
+    fn look(&self, is_asked: bool) {
+        let texts = TlsTexts::read(&self.files);
+        let now = digest(&texts);
+        {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_settled = seen.last == now;
+            seen.last = now;
+            if !is_asked && (!is_settled || seen.tried == now) {
+                return;
+            }
+            seen.tried = now;
+        }
+        let loaded = texts.and_then(|texts| {
+            let (config, expiry) = configured(&self.files, &texts)?;
+            self.check_expiry(expiry, Timestamp::now().as_second())?;
+            Ok((config, expiry, texts.authorities()))
+        });
+        match loaded {
+            Ok((config, expiry, authorities)) => {
+                self.current.store(config);
+                // Connections that begin from now on have the new ones.
+                self.authorities.send_if_modified(|now| {
+                    let is_new = *now != authorities;
+                    *now = authorities;
+                    is_new
+                });
+                self.expiry.store(expiry, Ordering::Relaxed);
+                self.is_outdated.store(false, Ordering::Relaxed);
+                let until = Timestamp::from_second(expiry).map(|at| at.to_string()).unwrap_or_default();
+                tracing::info!("The TLS certificate is loaded; it is valid until {until}.");
+            }
+            Err(fault) => {
+                self.is_outdated.store(true, Ordering::Relaxed);
+                tracing::error!(
+                    code = %fault.code,
+                    "The TLS files are not loaded, and the last good ones stay in use: {}",
+                    fault.message
+                );
+            }
+        }
+    }
+}
+
+/// A digest of the contents, or of the error. The contents themselves are not kept.
+fn digest(texts: &Result<TlsTexts, Fault>) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    match texts {
+        Ok(texts) => {
+            add(&texts.certificate);
+            add(&texts.key);
+            add(texts.client_ca.as_deref().unwrap_or_default());
+        }
+        Err(fault) => add(&fault.message),
+    }
+    hasher.finalize()
+}
+
+/// The settings of TLS, and the end of the certificate's validity.
+fn configured(files: &TlsFiles, texts: &TlsTexts) -> Result<(Arc<ServerConfig>, i64), Fault> {
+    let facts = x509::certificate(&texts.certificate).map_err(|fault| invalid(&files.certificate, &fault))?.facts;
+    x509::check_key(&texts.certificate, &texts.key).map_err(|fault| invalid(&files.key, &fault))?;
+    let expiry = facts.not_after.parse().map_or(0, Timestamp::as_second);
+    let unusable = |path: &Path, reason: String| {
+        let message = format!("cannot use the TLS file `{}`: {reason}", path.display());
+        Fault::new(Code::InvalidPem, message)
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(texts.certificate.as_bytes()).collect();
+    let chain = chain.map_err(|error| unusable(&files.certificate, error.to_string()))?;
+    let key = PrivateKeyDer::from_pem_slice(texts.key.as_bytes());
+    let key = key.map_err(|_| unusable(&files.key, "it has no private key".to_owned()))?;
+    let provider = Arc::new(default_provider());
+    let versions = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let versions = versions.map_err(|error| unusable(&files.certificate, error.to_string()))?;
+    let clients = match (&files.client_ca, &texts.client_ca) {
+        (Some(path), Some(pem)) => {
+            x509::authority(pem).map_err(|fault| invalid(path, &fault))?;
+            let mut roots = RootCertStore::empty();
+            for authority in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+                let authority = authority.map_err(|error| unusable(path, error.to_string()))?;
+                roots.add(authority).map_err(|error| unusable(path, error.to_string()))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = if files.clients_are_optional { verifier.allow_unauthenticated() } else { verifier };
+            versions.with_client_cert_verifier(verifier.build().map_err(|error| unusable(path, error.to_string()))?)
+        }
+        _ => versions.with_no_client_auth(),
+    };
+    let config = clients.with_single_cert(chain, key);
+    let mut config = config.map_err(|error| unusable(&files.certificate, error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok((Arc::new(config), expiry))
+}
+
+fn invalid(path: &Path, fault: &PemFault) -> Fault {
+    let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
+    Fault::new(code, format!("cannot use the TLS file `{}`: {fault}", path.display())).help(fault.help())
+}
+
+/// The names in the verified certificate of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerCertificate {
+    /// The subject alternative names: URIs, DNS names and e-mail addresses.
+    pub(crate) names: Arc<[String]>,
+}
+
+impl PeerCertificate {
+    /// Reads the certificate that a client has shown in its handshake.
+    pub(super) fn of(connection: &ServerConnection) -> Option<Self> {
+        let leaf = connection.peer_certificates()?.first()?;
+        Some(Self { names: x509::identities(leaf.as_ref()).into() })
+    }
+}

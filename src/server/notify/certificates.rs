@@ -1,0 +1,81 @@
+//! Certificates that expire soon.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{
+    events::EventType,
+    message::line,
+    transitions::{ExpiringCertificate, NewTransition},
+};
+use crate::{
+    model::{
+        Kind,
+        json::{self, JsonError},
+        secrets::secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
+    server::telemetry::metrics::inventory::expiry,
+};
+
+/// How many days before its end a certificate is told. Automatic renewal was due by then, and there is time to do it by
+/// hand.
+const DAYS: i64 = 21;
+
+/// `data` of an event.
+#[derive(Serialize)]
+struct CertificateData<'a> {
+    kind: Kind,
+    id: &'a str,
+    source: Option<&'a str>,
+    name: Option<&'a str>,
+    uri: String,
+    not_after: Timestamp,
+    days_left: i64,
+}
+
+/// Describes the certificates that have expired or expire soon.
+pub(super) fn expiring(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    base_url: &str,
+) -> Result<Vec<(ExpiringCertificate, NewTransition)>, JsonError> {
+    snapshot.iter().filter_map(|entry| describe(entry, now, base_url).transpose()).collect()
+}
+
+fn describe(
+    entry: &Entry,
+    now: Timestamp,
+    base_url: &str,
+) -> Result<Option<(ExpiringCertificate, NewTransition)>, JsonError> {
+    let ends = expiry(entry).and_then(|expiry| Timestamp::from_second(expiry.second).ok());
+    let Some(not_after) = ends.filter(|ends| ends.duration_since(now) <= SignedDuration::from_hours(DAYS * 24)) else {
+        return Ok(None);
+    };
+    let kind = entry.key.kind;
+    let id = entry.key.id.to_string();
+    let days_left = not_after.duration_since(now).as_secs().div_euclid(24 * 3600);
+    let claim = entry.claim.as_deref();
+    let (source, name) = (claim.map(|claim| claim.source.as_str()), claim.map(|claim| claim.name.as_str()));
+    let uri = format!("{base_url}{}", entry.key.path());
+    let data = CertificateData { kind, id: &id, source, name, uri, not_after, days_left };
+    let named = match (source, name) {
+        (Some(source), Some(name)) => format!("{kind} `{name}` of source `{source}` ({id})"),
+        _ => format!("{kind} {id}"),
+    };
+    let day = not_after.strftime("%Y-%m-%d");
+    let text = match days_left {
+        _ if not_after < now => format!("{named} expired on {day}"),
+        0 => format!("{named} expires on {day}, in less than a day"),
+        1 => format!("{named} expires on {day}, in 1 day"),
+        days => format!("{named} expires on {day}, in {days} days"),
+    };
+    let new = NewTransition {
+        r#type: EventType::CertificateExpiring,
+        source: source.map(str::to_owned),
+        kind: Some(kind),
+        text: line(&text),
+        data: json::value(&data, Secrets::Masked)?,
+    };
+    Ok(Some((ExpiringCertificate { id, not_after: not_after.as_second() }, new)))
+}

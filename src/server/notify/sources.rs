@@ -1,0 +1,264 @@
+//! Events of the sources that the server follows.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{
+    events::EventType,
+    message::{commit_text, line},
+    transitions::{NewTransition, SourceSight, ToldState},
+};
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            diagnostic::{Name, Severity},
+        },
+        drift::{DriftState, DriftedResource},
+        json::{self, JsonError},
+        key::segment,
+        operation::CommitAuthor,
+        secrets::secret::Secrets,
+    },
+    plan::format::json::Item,
+    reconcile::{
+        sources::handle::SourceHandle,
+        sync_loop::{
+            health::{Condition, Reason},
+            status::{SourceStatus, SyncRecord},
+            suspension::Suspension,
+        },
+    },
+    server::operations::sources::view::{SourceState, SuspensionView},
+};
+
+/// The most errors of an event.
+const MOST_ERRORS: usize = 10;
+/// The most drifted resources of an event.
+const MOST_DRIFTED: usize = 20;
+/// The most drifted resources that a text names.
+const NAMED_DRIFTED: usize = 3;
+
+/// `data` of the events of sources.
+#[derive(Serialize)]
+struct SourceData<'a> {
+    source: &'a str,
+    uri: String,
+    state: &'a str,
+    previous_state: Option<&'a str>,
+    reason: String,
+    message: &'a str,
+    revision: u64,
+    commit: Option<&'a str>,
+    tag: Option<&'a str>,
+    commit_author: Option<&'a CommitAuthor>,
+    applied_commit: Option<&'a str>,
+    errors: Vec<NotifiedError<'a>>,
+    errors_omitted: usize,
+    drifted: &'a [DriftedResource],
+    drifted_omitted: usize,
+    suspension: Option<SuspensionView>,
+}
+
+#[derive(Serialize)]
+struct NotifiedError<'a> {
+    code: &'a str,
+    message: &'a str,
+    help: Option<&'a str>,
+    file: Option<&'a str>,
+    line: Option<usize>,
+    column: Option<usize>,
+}
+
+/// What a source shows at one moment.
+pub(super) struct SourceNow<'f> {
+    following: &'f SourceHandle,
+    condition: Condition,
+    status: SourceStatus,
+    suspension: Option<Suspension>,
+}
+
+impl<'f> SourceNow<'f> {
+    /// Looks at a source.
+    pub(super) fn of(following: &'f SourceHandle) -> Self {
+        let suspension = following.suspension();
+        // The loop writes the status first.
+        let condition = following.health.condition();
+        Self { following, condition, status: following.status.current(), suspension }
+    }
+
+    /// What is to be told of it.
+    pub(super) fn sight(&self) -> SourceSight {
+        let r#type = match self.condition.reason {
+            _ if self.suspension.is_some() => EventType::SourceSuspended,
+            // Whoever rolled back knows; the revision is told anyway.
+            Reason::Starting | Reason::Resumed | Reason::Suspended | Reason::RolledBack => return SourceSight::Unclear,
+            Reason::Applied | Reason::InSync => return SourceSight::Synced,
+            Reason::Invalid | Reason::PartlyApplied => EventType::SourceInvalid,
+            Reason::Refused | Reason::Failed | Reason::FetchFailed | Reason::Panicked => EventType::SourceFailed,
+            Reason::Drifted | Reason::Fight => EventType::SourceDrifted,
+        };
+        SourceSight::Troubled(ToldState { r#type, state: self.state().to_owned(), news: self.news(r#type) })
+    }
+
+    fn state(&self) -> &'static str {
+        match self.suspension {
+            Some(_) => SourceState::Suspended.as_str(),
+            None => SourceState::of(&self.condition).as_str(),
+        }
+    }
+
+    /// Digests of what makes this state another one than the same state before. Lines are left out: they move.
+    fn news(&self, r#type: EventType) -> BTreeSet<String> {
+        let commit = self.attempt().and_then(|look| look.commit.as_deref()).map(|commit| format!("commit {commit}"));
+        let news: Vec<String> = match (r#type, &self.suspension) {
+            (EventType::SourceSuspended, Some(Suspension { by, reason, .. })) => vec![format!("{by}: {reason}")],
+            (EventType::SourceDrifted, _) => {
+                self.status.findings.drift.iter().map(|resource| resource.id.clone()).collect()
+            }
+            // Whether the repository can be fetched, too, is another matter.
+            (EventType::SourceInvalid, _) => {
+                let errors = self.errors().filter(|(name, _)| *name != Name::Code(Code::FetchFailed));
+                let of = |(name, it): &(Name, Item)| format!("{name} {:?} {}", it.spot.file, it.message);
+                commit.into_iter().chain(errors.map(of)).collect()
+            }
+            // These messages tell of addresses and times.
+            _ => commit.into_iter().chain(self.errors().map(|(name, _)| name.to_string())).collect(),
+        };
+        news.iter().map(|it| blake3::hash(it.as_bytes()).to_hex().chars().take(16).collect()).collect()
+    }
+
+    fn errors(&self) -> impl Iterator<Item = &(Name, Item)> {
+        self.status.findings.diagnostics.iter().filter(|(_, it)| it.severity == Severity::Error)
+    }
+
+    fn attempt(&self) -> Option<&SyncRecord> {
+        self.status.attempt.as_ref()
+    }
+
+    /// Describes an event. `told` is what was told before.
+    pub(super) fn describe(
+        &self,
+        r#type: EventType,
+        told: Option<&ToldState>,
+        base_url: &str,
+    ) -> Result<NewTransition, JsonError> {
+        let (source, findings) = (self.following.source.as_str(), &self.status.findings);
+        let attempt = self.attempt();
+        let has_drifted = r#type == EventType::SourceDrifted;
+        let drift = if has_drifted { findings.drift.as_slice() } else { &[] };
+        let drifted = drift.get(..MOST_DRIFTED).unwrap_or(drift);
+        let errors: Vec<NotifiedError<'_>> = match r#type {
+            EventType::SourceInvalid | EventType::SourceFailed => {
+                self.errors().take(MOST_ERRORS).map(|(_, item)| NotifiedError::of(item)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let errors_omitted = if errors.is_empty() { 0 } else { findings.errors.saturating_sub(errors.len()) };
+        let data = SourceData {
+            source,
+            uri: format!("{base_url}/sources/{}", segment(source)),
+            state: self.state(),
+            previous_state: told.map(|told| told.state.as_str()),
+            reason: self.condition.reason.to_string(),
+            message: &self.condition.message,
+            revision: self.condition.observed_revision,
+            commit: attempt.and_then(|look| look.commit.as_deref()),
+            tag: attempt.and_then(|look| look.tag.as_deref()),
+            commit_author: attempt.and_then(|look| look.commit_author.as_ref()),
+            applied_commit: self.status.applied.as_ref().and_then(|look| look.commit.as_deref()),
+            errors,
+            errors_omitted,
+            drifted,
+            drifted_omitted: if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
+            suspension: self.suspension.clone().map(SuspensionView::of),
+        };
+        let text = line(&format!("Source `{source}` {}", self.text(r#type, told)));
+        let data = json::value(&data, Secrets::Masked)?;
+        Ok(NewTransition { r#type, source: Some(source.to_owned()), kind: None, text, data })
+    }
+
+    /// What happened to the source.
+    fn text(&self, r#type: EventType, told: Option<&ToldState>) -> String {
+        let commit = self.attempt().and_then(commit_of);
+        let subject = commit.clone().unwrap_or_else(|| "its manifests".to_owned());
+        let verb = if commit.is_some() { "is" } else { "are" };
+        match r#type {
+            EventType::SourceInvalid if self.condition.reason == Reason::PartlyApplied => {
+                format!("is invalid: {subject} {verb} applied only in part: {}", self.first_error())
+            }
+            EventType::SourceInvalid => format!("is invalid: {subject} {verb} not applied: {}", self.first_error()),
+            // The commit that was fetched last is in effect.
+            EventType::SourceFailed if self.condition.reason == Reason::FetchFailed => {
+                format!("has failed: {}", self.first_error())
+            }
+            EventType::SourceFailed if self.condition.reason == Reason::Refused => {
+                format!("is refused: {subject} {verb} not applied: {}", self.first_error())
+            }
+            EventType::SourceFailed => format!("has failed: {subject} {verb} not applied: {}", self.first_error()),
+            EventType::SourceDrifted => format!("has drifted: {}", self.drift()),
+            EventType::SourceSuspended => match &self.suspension {
+                Some(Suspension { reason, by, until, .. }) => {
+                    let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+                    format!("is suspended by {by}{until}: {reason}")
+                }
+                None => "is suspended".to_owned(),
+            },
+            _ => {
+                let before = told.map(|told| format!(" (it was {})", in_words(&told.state))).unwrap_or_default();
+                format!("has recovered: {subject} {verb} applied{before}")
+            }
+        }
+    }
+
+    /// The first error and its place, and how many others there are.
+    fn first_error(&self) -> String {
+        let Some((_, Item { code, message, spot, .. })) = self.errors().next() else {
+            return self.condition.message.clone();
+        };
+        let place = match (&spot.file, spot.line, spot.column) {
+            (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
+            (Some(file), ..) => format!("{file}: "),
+            (None, ..) => String::new(),
+        };
+        let more = match self.status.findings.errors.saturating_sub(1) {
+            0 => String::new(),
+            1 => " (and 1 more error)".to_owned(),
+            more => format!(" (and {more} more errors)"),
+        };
+        format!("{place}{message} [{code}]{more}")
+    }
+
+    /// The first drifted resources, with who changed them.
+    fn drift(&self) -> String {
+        let named = self.status.findings.drift.iter().take(NAMED_DRIFTED).map(|resource| {
+            let changed = resource.fields.iter().find(|field| field.state == DriftState::Drift);
+            let by = changed.map(|field| format!(" by {}", field.by)).unwrap_or_default();
+            format!("{} {}{by}", resource.kind, resource.name)
+        });
+        let named: Vec<String> = named.collect();
+        match named.is_empty() {
+            true => self.condition.message.clone(),
+            false => format!("{}: {}", self.condition.message, named.join(", ")),
+        }
+    }
+}
+
+impl<'a> NotifiedError<'a> {
+    fn of(item: &'a Item) -> Self {
+        let Item { code, message, help, spot, .. } = item;
+        let (help, file) = (help.as_deref(), spot.file.as_deref());
+        Self { code, message, help, file, line: spot.line, column: spot.column }
+    }
+}
+
+/// A state inside a sentence.
+fn in_words(state: &str) -> String {
+    if state == SourceState::OutOfSync.as_str() { "out of sync".to_owned() } else { state.to_lowercase() }
+}
+
+/// The commit of a look and its author, for a text.
+fn commit_of(look: &SyncRecord) -> Option<String> {
+    Some(commit_text(look.commit.as_deref()?, look.commit_author.as_ref()))
+}

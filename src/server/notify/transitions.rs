@@ -1,0 +1,328 @@
+//! Events of sources and certificates: what targets were told of each, and the events that are due, in a file beside the
+//! store. Both change together, so a restart neither forgets an event nor repeats one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{events::EventType, saved};
+use crate::{
+    model::{
+        Kind,
+        diagnostics::code::Code,
+        json::{self, JsonError},
+        secrets::secret::Secrets,
+    },
+    store::{Store, StoreError, engine::OnDisk, ids_and_clock, write_beside},
+    syntax::text::escaped,
+};
+
+/// The name of the file.
+const FILE: &str = "transitions";
+/// The most bytes of the file.
+const MOST_BYTES: usize = 16 << 20;
+/// The most events that are kept for targets that cannot be reached.
+const MOST_TRANSITIONS: usize = 1000;
+
+/// An event of a source or certificate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Transition {
+    /// Counts the events of a store.
+    pub(super) number: u64,
+    pub(super) r#type: EventType,
+    pub(super) at: Timestamp,
+    /// The revision of the store then.
+    pub(super) revision: u64,
+    /// The source that the event is about, or that owns the certificate.
+    pub(super) source: Option<String>,
+    /// The kind of the certificate.
+    pub(super) kind: Option<Kind>,
+    /// One line for people.
+    pub(super) text: String,
+    pub(super) data: Value,
+}
+
+/// An event that has no number yet.
+pub(super) struct NewTransition {
+    pub(super) r#type: EventType,
+    pub(super) source: Option<String>,
+    pub(super) kind: Option<Kind>,
+    pub(super) text: String,
+    pub(super) data: Value,
+}
+
+/// What targets were told of a source that is not in sync.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ToldState {
+    pub(super) r#type: EventType,
+    /// The state in one word.
+    pub(super) state: String,
+    /// Digests of what was new.
+    pub(super) news: BTreeSet<String>,
+}
+
+/// A source as it is now.
+pub(super) enum SourceSight {
+    /// Neither in sync nor out of it, for example before the first run.
+    Unclear,
+    /// In sync.
+    Synced,
+    /// Not in sync.
+    Troubled(ToldState),
+}
+
+/// A certificate that expires soon.
+pub(super) struct ExpiringCertificate {
+    pub(super) id: String,
+    pub(super) not_after: i64,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TransitionState {
+    /// The number of the last event.
+    last: u64,
+    /// What was told of the sources that are not in sync.
+    sources: BTreeMap<String, ToldState>,
+    /// The Unix times at which the certificates expire that were told, by the ID of the resource.
+    certificates: BTreeMap<String, i64>,
+    /// The events that are due.
+    due: VecDeque<Transition>,
+}
+
+/// The events of sources and certificates.
+pub(super) struct TransitionLog {
+    on_disk: Option<OnDisk>,
+    state: Mutex<TransitionState>,
+}
+
+impl TransitionLog {
+    /// Reads the file.
+    pub(super) fn open(store: &Store) -> Self {
+        let on_disk = store.beside();
+        let follows = "targets are notified of the current states again";
+        let state = on_disk.as_ref().map(|on_disk| saved::read(on_disk, FILE, MOST_BYTES as u64, follows));
+        Self { on_disk, state: Mutex::new(state.unwrap_or_default()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, TransitionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the last event.
+    pub(super) fn last(&self) -> u64 {
+        self.state().last
+    }
+
+    /// The first event after the one with a number.
+    pub(super) fn after(&self, number: u64) -> Option<Transition> {
+        let state = self.state();
+        let at = state.due.partition_point(|it| it.number <= number);
+        state.due.get(at).cloned()
+    }
+
+    /// Forgets the events up to a number: all targets were told. The next event writes that.
+    pub(super) fn forget(&self, upto: u64) {
+        let mut state = self.state();
+        while state.due.front().is_some_and(|it| it.number <= upto) {
+            state.due.pop_front();
+        }
+    }
+
+    /// Looks at a source, and adds an event if its state is another one, or has something new. `describe` gets what was
+    /// told before. All of it is under one lock: of two threads that look, the later one has the last word.
+    pub(super) fn note_source(
+        &self,
+        source: &str,
+        revision: u64,
+        sight: impl FnOnce() -> SourceSight,
+        describe: impl FnOnce(EventType, Option<&ToldState>) -> Result<NewTransition, JsonError>,
+    ) {
+        let mut state = self.state();
+        let told = state.sources.get(source).cloned();
+        let (r#type, now) = match (sight(), &told) {
+            (SourceSight::Unclear, _) | (SourceSight::Synced, None) => return,
+            (SourceSight::Synced, Some(_)) => (EventType::SourceRecovered, None),
+            (SourceSight::Troubled(now), Some(told))
+                if told.r#type == now.r#type && told.news.is_superset(&now.news) =>
+            {
+                // What is gone is news when it comes back.
+                if told.news != now.news {
+                    state.sources.insert(source.to_owned(), now);
+                    self.save(&mut state);
+                }
+                return;
+            }
+            (SourceSight::Troubled(now), _) => (now.r#type, Some(now)),
+        };
+        let new = match describe(r#type, told.as_ref()) {
+            Ok(new) => new,
+            Err(error) => {
+                tracing::warn!(
+                    source,
+                    "cannot describe the event `{}`: {}",
+                    r#type.as_str(),
+                    escaped(&error.to_string())
+                );
+                return;
+            }
+        };
+        match now {
+            Some(now) => drop(state.sources.insert(source.to_owned(), now)),
+            None => drop(state.sources.remove(source)),
+        }
+        state.add(new, revision);
+        self.save(&mut state);
+    }
+
+    /// Adds an event for each certificate that was not told to expire then. `found` are all that expire soon.
+    pub(super) fn note_certificates(&self, revision: u64, found: Vec<(ExpiringCertificate, NewTransition)>) {
+        let mut state = self.state();
+        let told = std::mem::take(&mut state.certificates);
+        let mut has_new = false;
+        for (certificate, new) in found {
+            if told.get(&certificate.id) != Some(&certificate.not_after) {
+                state.add(new, revision);
+                has_new = true;
+            }
+            state.certificates.insert(certificate.id, certificate.not_after);
+        }
+        if has_new || state.certificates != told {
+            self.save(&mut state);
+        }
+    }
+
+    /// Writes the file. If that fails, targets are told nevertheless, and again after a restart.
+    fn save(&self, state: &mut TransitionState) {
+        let Some(on_disk) = &self.on_disk else { return };
+        let written = state.bytes().and_then(|bytes| write_beside(on_disk, FILE, &bytes));
+        if let Err(error) = written {
+            tracing::warn!("a restart repeats notifications: {}", escaped(&error.to_string()));
+        }
+    }
+}
+
+impl TransitionState {
+    fn add(&mut self, new: NewTransition, revision: u64) {
+        self.last += 1;
+        let NewTransition { r#type, source, kind, text, data } = new;
+        let (number, at) = (self.last, ids_and_clock::now());
+        self.due.push_back(Transition { number, r#type, at, revision, source, kind, text, data });
+        if self.due.len() > MOST_TRANSITIONS {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.due.pop_front() {
+            let name = oldest.r#type.as_str();
+            tracing::warn!(
+                "the notification of `{name}` at {} was not delivered to all targets: too many are due",
+                oldest.at
+            );
+        }
+    }
+
+    /// The content of the file, without the oldest events if they are too large.
+    fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
+        loop {
+            let bytes = json::bytes(&*self, Secrets::Masked)
+                .map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
+            if bytes.len() <= MOST_BYTES || self.due.is_empty() {
+                return Ok(bytes);
+            }
+            for _ in 0..=self.due.len() / 2 {
+                self.drop_oldest();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn troubled(r#type: EventType, news: &[&str]) -> SourceSight {
+        let news = news.iter().map(|it| (*it).to_owned()).collect();
+        SourceSight::Troubled(ToldState { r#type, state: "Invalid".into(), news })
+    }
+
+    fn new(r#type: EventType) -> NewTransition {
+        NewTransition { r#type, source: Some("shop".into()), kind: None, text: String::new(), data: Value::Null }
+    }
+
+    fn see(log: &TransitionLog, sight: SourceSight) {
+        log.note_source("shop", 3, || sight, |r#type, _| Ok(new(r#type)));
+    }
+
+    fn told(log: &TransitionLog) -> Vec<&'static str> {
+        let types = std::iter::successors(log.after(0), |last| log.after(last.number));
+        types.map(|it| it.r#type.as_str()).collect()
+    }
+
+    #[test]
+    fn an_event_is_told_once_per_transition_also_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let open = || TransitionLog::open(&Store::open(&path).unwrap());
+        let log = open();
+        see(&log, SourceSight::Synced);
+        assert_eq!(log.last(), 0, "a source that was always in sync has not recovered");
+        let (invalid, failed) = (EventType::SourceInvalid, EventType::SourceFailed);
+        for _ in 0..3 {
+            see(&log, troubled(invalid, &["commit a", "error a"]));
+        }
+        drop(log);
+        let log = open();
+        see(&log, SourceSight::Unclear);
+        see(&log, troubled(invalid, &["commit a", "error a"]));
+        assert_eq!(told(&log), ["source.invalid"]);
+        // An error that is fixed is no news, and one that comes back is.
+        see(&log, troubled(invalid, &["commit a"]));
+        assert_eq!(log.last(), 1);
+        see(&log, troubled(invalid, &["commit a", "error a"]));
+        see(&log, troubled(failed, &["commit a"]));
+        see(&log, SourceSight::Synced);
+        see(&log, SourceSight::Synced);
+        assert_eq!(told(&log), ["source.invalid", "source.invalid", "source.failed", "source.recovered"]);
+        log.forget(3);
+        assert_eq!((told(&log), log.last()), (vec!["source.recovered"], 4));
+        drop(log);
+        fs::write(path.join(FILE), "{").unwrap();
+        assert_eq!(open().last(), 0, "a damaged file is moved aside");
+        assert_eq!(fs::read_to_string(path.join("transitions.damaged")).unwrap(), "{");
+    }
+
+    #[test]
+    fn a_certificate_is_told_once_for_each_end() {
+        let log = TransitionLog::open(&Store::open("memory:").unwrap());
+        let see = |certificates: &[(&str, i64)]| {
+            let found = certificates.iter().map(|(id, not_after)| {
+                let certificate = ExpiringCertificate { id: (*id).to_owned(), not_after: *not_after };
+                (certificate, new(EventType::CertificateExpiring))
+            });
+            log.note_certificates(1, found.collect());
+            log.last()
+        };
+        let counts =
+            [see(&[("a", 1)]), see(&[("a", 1), ("b", 2)]), see(&[("a", 1), ("b", 3)]), see(&[]), see(&[("a", 1)])];
+        assert_eq!(counts, [1, 2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn the_oldest_events_make_way() {
+        let log = TransitionLog::open(&Store::open("memory:").unwrap());
+        for commit in 0..=MOST_TRANSITIONS {
+            see(&log, troubled(EventType::SourceInvalid, &[&commit.to_string()]));
+        }
+        assert_eq!((log.after(0).unwrap().number, told(&log).len()), (2, MOST_TRANSITIONS));
+    }
+}

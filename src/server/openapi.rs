@@ -1,0 +1,432 @@
+//! The OpenAPI 3.1 document, generated from the types and endpoints of the server.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    gateway_feed,
+    operations::{
+        backup, export, history, hooks, origin, owners, reconciliation, rekey, rollback, sources, trace, transfer,
+        watch, whoami,
+    },
+    resources::{
+        at_revision,
+        endpoint::{Action, Endpoint, endpoints},
+    },
+};
+use crate::{
+    filter,
+    model::{Kind, resource::KindInfo},
+};
+use schemas::{SCHEMAS, Schemas, description_of, rename};
+
+pub(super) mod extension;
+pub(super) mod schemas;
+#[cfg(test)]
+mod tests;
+mod words;
+
+/// The tag of the endpoints for probes, monitors and clients.
+const SERVICE: &str = "Service";
+
+/// Generates the document. `version_header` is the name of the version header (D4), and `base_path` the path of the base URL
+/// without a slash at its end (D13).
+pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for endpoint in endpoints() {
+        let item = paths.entry(endpoint.path.clone()).or_default();
+        item.insert("parameters".into(), path_parameters(&endpoint.path));
+        item.insert(endpoint.method.to_lowercase(), operation(&mut schemas, &endpoint));
+    }
+    for (path, item) in reconciliation::document::paths(&mut schemas)
+        .into_iter()
+        .chain([rollback::path(&mut schemas)])
+        .chain(history::document::paths(&mut schemas))
+        .chain(sources::document::paths(&mut schemas))
+        .chain([origin::path(&mut schemas)])
+        .chain(owners::paths(&mut schemas))
+        .chain([hooks::path()])
+        .chain([gateway_feed::document::path(&mut schemas)])
+        .chain([backup::path()])
+        .chain([rekey::path(&mut schemas)])
+        .chain([whoami::path(&mut schemas), export::path(&mut schemas), trace::path(&mut schemas)])
+        .chain([transfer::path(&mut schemas)])
+    {
+        let operations = paths.entry(path.clone()).or_default();
+        operations.insert("parameters".into(), path_parameters(&path));
+        if let Value::Object(item) = item {
+            operations.extend(item);
+        }
+    }
+    paths.entry(watch::document::PATH.into()).or_default().insert("get".into(), watch::document::operation());
+    for (path, operation) in service() {
+        paths.entry(path.into()).or_default().insert("get".into(), operation);
+    }
+    let (mut schemas, names) = schemas.finish();
+    schemas.insert("Error".into(), error_schema());
+    schemas.sort_keys();
+    let server = if base_path.is_empty() { "/" } else { base_path };
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "edgewright management API",
+            "version": "2",
+            "summary": "API keys, certificates, HTTPS edges, their routes and traffic modules.",
+            "description": "Operations, parameters and fields marked `x-extension` extend the API specification. In a request body, null means \"not given\", also for unknown fields, and path parameters can be repeated. Unknown and repeated query parameters are rejected with 400, except on `/healthz`, `/readyz` and `/metrics`, which ignore them.",
+            "contact": {"name": "The edgewright maintainers"},
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": server}],
+        "security": [{"token": [], "version": []}],
+        "tags": tags(),
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": failure_responses(),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "The token of an API key."},
+                "version": {"type": "apiKey", "in": "header", "name": version_header, "description": "The API version: `2`."},
+            },
+        },
+    });
+    rename(&mut document, &names);
+    document
+}
+
+/// The endpoints without a resource.
+fn service() -> [(&'static str, Value); 4] {
+    let operation = |id: &str, summary: &str, description: &str, media: &str, extra: &[&str]| {
+        let schema = if media == "text/plain" { json!({"type": "string"}) } else { json!({"type": "object"}) };
+        let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": schema}}}});
+        if let Some(responses) = responses.as_object_mut() {
+            for status in extra {
+                responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
+            }
+        }
+        json!({
+            "operationId": id,
+            "summary": summary,
+            "description": description,
+            "tags": [SERVICE],
+            "security": [],
+            "x-extension": true,
+            "responses": responses,
+        })
+    };
+    [
+        (
+            "/healthz",
+            operation(
+                "getHealth",
+                "Check that the process is alive",
+                "Returns 200 while the process runs.",
+                "text/plain",
+                &["431"],
+            ),
+        ),
+        (
+            "/readyz",
+            operation(
+                "getReadiness",
+                "Check that the server is ready",
+                "Returns 200 when the server is ready for requests, or 503 with the reason. A second line can contain a warning.",
+                "text/plain",
+                &["503", "431"],
+            ),
+        ),
+        (
+            "/metrics",
+            operation(
+                "getMetrics",
+                "Get metrics",
+                "Returns metrics in the Prometheus text format.",
+                "text/plain",
+                &["431"],
+            ),
+        ),
+        (
+            "/openapi.json",
+            // Probes and scrapers may add query parameters to the others (D56).
+            operation(
+                "getOpenApiDocument",
+                "Get this document",
+                "Returns the OpenAPI document of this server.",
+                "application/json",
+                &["400", "431"],
+            ),
+        ),
+    ]
+}
+
+fn tags() -> Vec<Value> {
+    let kinds = Kind::all().filter(|info| endpoints().iter().any(|endpoint| endpoint.kind == info.kind));
+    kinds
+        .map(|info| json!({"name": words::tag(info.name), "description": description_of(info.spec_schema)}))
+        .chain([
+            json!({
+                "name": reconciliation::document::TAG,
+                "description": "Manifests that are planned and applied, and the revisions that sources created.",
+            }),
+            json!({"name": history::document::TAG, "description": "Who changed what, revision by revision and field by field."}),
+            json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
+            json!({
+                "name": sources::document::TAG,
+                "description": "The sources that the server follows, and whether the store matches their manifests.",
+            }),
+            json!({"name": origin::TAG, "description": "The manifests that resources come from."}),
+            json!({"name": owners::TAG, "description": "The owners of API keys, and their roles."}),
+            json!({
+                "name": watch::document::TAG,
+                "description": "Changes of resources as they are made.",
+            }),
+            json!({"name": gateway_feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
+            json!({"name": backup::TAG, "description": "Copies of the whole store."}),
+            json!({"name": rekey::TAG, "description": "The keys that encrypt the secrets in the store."}),
+            json!({"name": whoami::TAG, "description": "The caller, manifests of the current state, and traces of requests."}),
+            json!({"name": transfer::TAG, "description": "Resources that move from one source to another."}),
+            json!({
+                "name": SERVICE,
+                "description": "Health, metrics and this document. No token or version header is needed.",
+            }),
+        ])
+        .collect()
+}
+
+fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {
+    let info = endpoint.kind.info();
+    let mut operation = json!({
+        "operationId": words::operation_id(endpoint),
+        "summary": words::summary(endpoint),
+        "description": words::description(endpoint),
+        "tags": [words::tag(info.name)],
+        "responses": responses(schemas, endpoint, info),
+    });
+    let Some(fields) = operation.as_object_mut() else { return operation };
+    if let Some(body) = body(schemas, endpoint, info) {
+        fields.insert("requestBody".into(), body);
+    }
+    let parameters = parameters(endpoint);
+    if !parameters.is_empty() {
+        fields.insert("parameters".into(), Value::Array(parameters));
+    }
+    if endpoint.extension {
+        fields.insert("x-extension".into(), json!(true));
+    }
+    operation
+}
+
+fn body(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Option<Value> {
+    let (schema, example) = match endpoint.action {
+        Action::Create => (schemas.request_of(info.spec_schema), (info.example)()),
+        Action::Patch => (schemas.update_of(info), Some((info.patch_example)())),
+        Action::PutModule(slot) => (schemas.request_of(slot.spec_schema), Some((slot.example)())),
+        _ => return None,
+    };
+    let required = match endpoint.action {
+        Action::Patch => endpoint.kind != Kind::EventSource,
+        Action::PutModule(slot) => !slot.empty_is_harmless,
+        _ => true,
+    };
+    let mut media = json!({"schema": schema});
+    if let (Some(media), Some(example)) = (media.as_object_mut(), example) {
+        media.insert("example".into(), example);
+    }
+    Some(json!({"required": required, "content": {"application/json": media}}))
+}
+
+fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Value {
+    let (status, description, schema) = match endpoint.action {
+        Action::Create => ("201", "Created", Some(schemas.response_of(info.view_schema))),
+        Action::Get | Action::Patch => ("200", "OK", Some(schemas.response_of(info.view_schema))),
+        Action::List => {
+            let items = schemas.response_of(info.view_schema);
+            ("200", "OK", Some(schemas.list(info.name, info.list, items, info.kind.is_paged())))
+        }
+        Action::PutModule(slot) | Action::GetModule(slot) => ("200", "OK", Some(schemas.response_of(slot.view_schema))),
+        Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
+    };
+    let mut responses = Map::new();
+    let mut success = json!({"description": description});
+    if let (None, Some(success)) = (&schema, success.as_object_mut()) {
+        let warning = warning_header("Warns that a source owns the resource.");
+        success.insert("headers".into(), json!({"Edgewright-Warning": warning}));
+    }
+    if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
+        success.insert("content".into(), json!({"application/json": {"schema": schema}}));
+        let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
+        let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
+        let warning = warning_header(
+            "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction, or that a source owns the resource.",
+        );
+        let headers = match endpoint.action {
+            Action::List => Some(
+                json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}}),
+            ),
+            Action::Patch | Action::PutModule(_) => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
+            Action::Create => Some(json!({"ETag": etag, "Location": location, "Edgewright-Warning": warning})),
+            _ => Some(json!({"ETag": etag})),
+        };
+        success.extend(headers.map(|headers| ("headers".to_owned(), headers)));
+    }
+    responses.insert(status.into(), success);
+    for status in failures(endpoint) {
+        responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
+    }
+    if matches!(endpoint.action, Action::Get | Action::GetModule(_) | Action::List) {
+        responses.insert(
+            "304".into(),
+            json!({"description": "Not modified: the client's copy is current (`If-None-Match`)."}),
+        );
+    }
+    Value::Object(responses)
+}
+
+fn path_parameters(path: &str) -> Value {
+    let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    names.map(|name| json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\s\x00-\x1f\x7f-\x9f]+$"}})).collect()
+}
+
+fn parameters(endpoint: &Endpoint) -> Vec<Value> {
+    match endpoint.action {
+        Action::List => {
+            let page = [
+                json!({"name": "limit", "in": "query", "description": "The number of resources per page.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000}}),
+                json!({"name": "before_id", "in": "query", "description": "Continues after this resource.", "schema": {"type": "string"}}),
+            ];
+            let filters = filter::parameters(endpoint.kind).map(|parameter| {
+                json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": {"type": "string", "minLength": 1}, "x-extension": true})
+            });
+            let known = json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}, "x-extension": true});
+            let page = page.into_iter().filter(|_| endpoint.kind.is_paged());
+            page.chain([at_parameter()]).chain(filters).chain([known]).collect()
+        }
+        Action::Patch | Action::Delete | Action::PutModule(_) | Action::DeleteModule(_) => {
+            vec![
+                json!({"name": "If-Match", "in": "header", "description": "The ETag of the resource that the change is based on.", "schema": {"type": "string"}}),
+                override_parameter(),
+            ]
+        }
+        Action::Get | Action::GetModule(_) => {
+            vec![
+                at_parameter(),
+                json!({"name": "If-None-Match", "in": "header", "description": "The ETag of the client's copy.", "schema": {"type": "string"}}),
+            ]
+        }
+        Action::Create => vec![override_parameter()],
+    }
+}
+
+/// The header of a response that warns.
+fn warning_header(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}, "x-extension": true})
+}
+
+/// The header that overrides a source (D103).
+fn override_parameter() -> Value {
+    json!({
+        "name": "Edgewright-Override",
+        "in": "header",
+        "description": "The source whose manifests the change overrides, if its policy for writes over the API asks for it. The history records it.",
+        "schema": {"type": "string"},
+        "x-extension": true,
+    })
+}
+
+/// The parameter of reads with a revision (D79).
+fn at_parameter() -> Value {
+    json!({
+        "name": at_revision::AT,
+        "in": "query",
+        "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list have the same revision.",
+        "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},
+        "x-extension": true,
+    })
+}
+
+/// The error statuses of an endpoint.
+fn failures(endpoint: &Endpoint) -> &'static [&'static str] {
+    match endpoint.action {
+        Action::Get | Action::GetModule(_) | Action::List => &["400", "401", "404", "410", "429", "500", "503"],
+        _ => &["400", "401", "403", "404", "408", "409", "412", "413", "415", "429", "500", "503"],
+    }
+}
+
+/// The errors by status.
+fn failure_responses() -> Value {
+    let described = [
+        ("400", "The request is invalid; `errors` lists every fault."),
+        ("401", "No valid API key, or one that has expired."),
+        ("403", "The API key lacks the permission."),
+        ("404", "The resource, its parent or the revision does not exist."),
+        ("408", "The request body was not received in time."),
+        ("409", "The request conflicts with the current state."),
+        ("410", "The revision is no longer kept. For `/watch`, `details.revision` is the current one."),
+        ("412", "`If-Match` does not match the current state."),
+        ("413", "The request body is too large."),
+        ("415", "The content type of the request body is not JSON."),
+        (
+            "429",
+            "The API key, its owner or the address has sent too many requests. `Retry-After` says when to send the next.",
+        ),
+        ("431", "The URL and the headers of the request are too large. Over HTTP/2, the response has no body."),
+        ("500", "An internal error, or a failure of the store."),
+        ("503", "The server is overloaded, shutting down, or not ready."),
+    ];
+    let responses = described.map(|(status, description)| {
+        let schema = json!({"$ref": format!("#{SCHEMAS}/Error")});
+        (status.to_owned(), json!({"description": description, "content": {"application/json": {"schema": schema}}}))
+    });
+    let responses: Map<String, Value> = responses.into_iter().collect();
+    Value::Object(responses)
+}
+
+/// The common error body (D9).
+fn error_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "The body of every error.",
+        "properties": {
+            "error_code": {"type": "string", "pattern": "^ERR_EDGEWRIGHT_", "description": "The error code; `edgewright explain CODE` explains it."},
+            "status_code": {"type": "integer", "description": "The HTTP status."},
+            "msg": {"type": "string", "description": "The message of the first fault."},
+            "details": {
+                "type": "object",
+                "properties": {
+                    "operation_id": {"type": "string", "pattern": "^op_", "description": "The id of the request, as in the Request-Id header."},
+                    "field": {"type": "string", "description": "JSON pointer to the invalid field."},
+                    "revision": {"type": "string", "pattern": "^[0-9]+$", "description": "With `ERR_EDGEWRIGHT_REVISION_GONE`: the current revision.", "x-extension": true},
+                },
+                "required": ["operation_id"],
+                "additionalProperties": {"type": "string"},
+            },
+            "errors": {
+                "type": "array",
+                "description": "All faults, if there are several.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "error_code": {"type": "string"},
+                        "field": {"type": "string", "description": "JSON pointer to the invalid field."},
+                        "msg": {"type": "string"},
+                    },
+                    "required": ["error_code", "field", "msg"],
+                },
+            },
+            "missing": {
+                "type": "array",
+                "description": "With `ERR_EDGEWRIGHT_MISSING_FILES`: the digests of the texts that the server lacks.",
+                "items": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "x-extension": true,
+            },
+        },
+        "required": ["error_code", "status_code", "msg", "details"],
+        "example": {
+            "error_code": "ERR_EDGEWRIGHT_UNKNOWN_FIELD",
+            "status_code": 400,
+            "msg": "unknown field `oath`; did you mean `oauth`?",
+            "details": {"operation_id": "op_2f9XkQ0000000000000000000a", "field": "/oath"},
+        },
+    })
+}

@@ -1,0 +1,130 @@
+//! `GET /backup`: everything in the store, with its history, as one file (D100). The secrets in it are encrypted, but the rest is
+//! not, so only admins get it, and only where nobody can listen.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Request, header},
+    response::Response,
+};
+use hyper::body::{Body as HttpBody, Frame};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::server::{
+    App,
+    auth::{authentication, permission::Intent},
+    http::{query, response::ApiError},
+    net::peer::safe_peer,
+    openapi::extension::ExtensionOperation,
+    telemetry::security::{event::SecurityEvent, note::SecurityNote},
+};
+pub(crate) use crate::{model::diagnostics::code::Code, store::maintenance::backup::Backup};
+
+/// The path.
+pub(crate) const PATH: &str = "/backup";
+/// The tag of the operation.
+pub(crate) const TAG: &str = "Backups";
+/// The pieces that wait for a client.
+const PIECES: usize = 4;
+/// How long a client may take for a piece.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The log target of reads of everything.
+const AUDIT: &str = "audit";
+
+/// Sends a backup of the current revision.
+pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    let snapshot = app.store.snapshot();
+    let caller = authentication::admit(&app, &snapshot, &Intent::Backup, &parts.headers)?;
+    let peer = safe_peer(&parts.extensions, &caller, "a backup has everything in the store")?;
+    query::check(parts.uri.query(), &[])?;
+    let place = app.backups.of_owner(&caller.owner)?;
+    let store = Arc::clone(&app.store);
+    let backup = tokio::task::spawn_blocking(move || store.backup()).await;
+    let backup = backup.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))??;
+    tracing::info!(
+        target: AUDIT,
+        actor = caller.key.as_str(),
+        owner = caller.owner.as_str(),
+        peer = %peer,
+        revision = backup.revision(),
+        bytes = backup.length(),
+        "an admin makes a backup of the store"
+    );
+    let (length, name) = (backup.length(), format!("attachment; filename=\"revision-{}.backup\"", backup.revision()));
+    let (sender, pieces) = mpsc::channel(PIECES);
+    tokio::spawn(async move {
+        let _held = place;
+        send(backup, &sender).await;
+    });
+    let mut response = Response::new(Body::new(BackupBody(pieces)));
+    let actor = (&caller.key, &caller.owner);
+    response.extensions_mut().insert(SecurityNote::of(SecurityEvent::BackupRead, "", Some(actor)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}
+
+/// Sends the pieces of a backup as fast as the client takes them. If this ends early, the response is shorter than it says.
+async fn send(mut backup: Backup, sender: &mpsc::Sender<io::Result<Bytes>>) {
+    loop {
+        let read = tokio::task::spawn_blocking(move || {
+            let piece = backup.next_piece();
+            (backup, piece)
+        });
+        let Ok((rest, piece)) = read.await else { return };
+        backup = rest;
+        let piece = match piece {
+            Ok(Some(piece)) => Ok(Bytes::from(piece)),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(reason = %error, "a backup cannot be read");
+                Err(error)
+            }
+        };
+        let is_last = piece.is_err();
+        match tokio::time::timeout(LONGEST_WAIT, sender.send(piece)).await {
+            Ok(Ok(())) if !is_last => {}
+            _ => return,
+        }
+    }
+}
+
+/// The body of the response.
+struct BackupBody(mpsc::Receiver<io::Result<Bytes>>);
+
+impl HttpBody for BackupBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data).map_err(axum::Error::new)))
+    }
+}
+
+/// The path with its operation in the OpenAPI document.
+pub(crate) fn path() -> (String, Value) {
+    let get = ExtensionOperation::new(
+        TAG,
+        "getBackup",
+        "Back up the store",
+        "Returns the current revision with its history as one file, for `edgewright restore`. Only admins can read it, and only with TLS or from the server's own machine. The secrets in it are encrypted, and need the store's master key. Each read is in the audit log.",
+    )
+    .responds_with("200", "OK", "application/octet-stream", json!({"type": "string", "format": "binary"}))
+    .header("200", "Cache-Control", "`no-store`.")
+    .fails(&["400", "401", "403", "429", "500", "503"]);
+    (PATH.to_owned(), json!({"get": get.build()}))
+}

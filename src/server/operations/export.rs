@@ -1,0 +1,152 @@
+//! GET `/export`: the state of a running server as manifests, without secrets (D105).
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{reconciliation::json_response, whoami::TAG};
+use crate::{
+    manifest::export::{Exported, Variable, export},
+    reconcile::DEFAULT_SOURCE,
+    server::{
+        App,
+        auth::{authentication, permission::Intent},
+        http::{query, response::ApiError},
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
+    },
+    store::ids_and_clock,
+};
+
+/// The path.
+pub(crate) const PATH: &str = "/export";
+/// The query parameter with the name of the source.
+pub(crate) const SOURCE: &str = "source";
+/// The query parameter that includes resources without a source.
+pub(crate) const ADOPT: &str = "adopt";
+
+/// The manifests of a source, all of one revision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExportedManifests {
+    /// The revision of the store.
+    pub revision: u64,
+    /// The manifests.
+    pub files: Vec<ExportedFile>,
+    /// The environment variables that the manifests take secrets from. The secrets are not exported.
+    pub variables: Vec<ExportedVariable>,
+    /// The resources that are not exported, in words.
+    pub left_out: Vec<String>,
+}
+
+/// A manifest file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExportedFile {
+    /// The file name, without a folder.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// An environment variable that a manifest takes a secret from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ExportedVariable {
+    /// The name.
+    pub name: String,
+    /// The field with the secret.
+    pub field: String,
+    /// Whether the secret ends with a line break, which a value of a file or variable cannot have: a plan changes it.
+    pub ends_with_line_break: bool,
+}
+
+impl ExportedManifests {
+    /// Describes an export.
+    pub(crate) fn of(exported: Exported, revision: u64) -> Self {
+        let files = exported.files.into_iter().map(|(name, text)| ExportedFile { name, text });
+        let variables = exported.variables.into_iter();
+        let variables = variables.map(|Variable { name, field, ends_with_line_break }| ExportedVariable {
+            name,
+            field,
+            ends_with_line_break,
+        });
+        Self { revision, files: files.collect(), variables: variables.collect(), left_out: exported.left_out }
+    }
+}
+
+/// Exports a source.
+pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+    let (source, adopt) = parameters(request.uri().query())?;
+    let place = app.reconciliations.of_owner(&caller.owner)?;
+    place
+        .run(move |_| {
+            let snapshot = app.store.snapshot();
+            let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
+            Ok(json_response(StatusCode::OK, &ExportedManifests::of(exported, snapshot.revision))?)
+        })
+        .await
+}
+
+/// Reads the source, and whether to include resources without one.
+fn parameters(query: Option<&str>) -> Result<(String, bool), ApiError> {
+    query::check(query, &[SOURCE, ADOPT])?;
+    let (mut source, mut adopt) = (DEFAULT_SOURCE.to_owned(), false);
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match (&*name, &*value) {
+            (SOURCE, _) => source = value.to_string(),
+            (_, "true") => adopt = true,
+            (_, "false") => adopt = false,
+            _ => {
+                let fault = query::at(ADOPT, format!("`{ADOPT}` must be `true` or `false`"));
+                return Err(ApiError::from_faults(vec![fault]));
+            }
+        }
+    }
+    Ok((source, adopt))
+}
+
+/// The path with its operation.
+pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
+    let get = ExtensionOperation::new(
+        TAG,
+        "exportManifests",
+        "Export manifests",
+        "Returns the resources of a source as manifests that plan to no changes. Secrets are not exported: the manifests take them from the environment variables in `variables`.",
+    )
+    .parameter(json!({
+        "name": SOURCE,
+        "in": "query",
+        "description": "The source whose resources to export.",
+        "schema": {"type": "string", "default": DEFAULT_SOURCE},
+    }))
+    .parameter(json!({
+        "name": ADOPT,
+        "in": "query",
+        "description": "Whether to export resources that no source owns, too, with their IDs.",
+        "schema": {"type": "boolean", "default": false},
+    }))
+    .ok(schemas.response::<ExportedManifests>())
+    .fails(&["400", "401", "403", "429", "500", "503"]);
+    (PATH.to_owned(), json!({"get": get.build()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_default_and_adopt_is_a_boolean() {
+        let read = |query: &str| parameters(Some(query)).ok();
+        assert_eq!(read(""), Some(("default".to_owned(), false)));
+        assert_eq!(read("source=a%26b&adopt=true"), Some(("a&b".to_owned(), true)));
+        assert_eq!(read("adopt=false"), Some(("default".to_owned(), false)));
+        for bad in ["adopt=yes", "adopt", "adopt=true&adopt=true", "adapt=true"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

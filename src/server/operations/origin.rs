@@ -1,0 +1,157 @@
+//! GET `/resources/{id}`: the manifest that declares a resource, and what changed it last (D86).
+
+use std::sync::Arc;
+
+use axum::{body::Body, http::Request as HttpRequest, response::Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::history::document::HistoryAuthor;
+use crate::{
+    model::{
+        Kind,
+        diagnostics::code::Code,
+        id::Id,
+        json,
+        key::Key,
+        operation::Author,
+        secrets::secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
+    server::{
+        App,
+        auth::{authentication, permission::Intent},
+        http::{
+            query,
+            response::{self, ApiError},
+        },
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
+    },
+    store::{Provenance, Store, StoreError},
+    syntax::text::printable,
+};
+
+/// The tag of the operation.
+pub(crate) const TAG: &str = "Origin";
+
+/// Where a resource comes from, and what changed it last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ResourceOrigin {
+    /// The identifier.
+    pub id: String,
+    /// The kind.
+    pub kind: String,
+    /// The path in the API.
+    pub path: String,
+    /// The URI.
+    pub uri: String,
+    /// The source that owns the resource, or empty.
+    pub source: String,
+    /// The name in the manifests, or empty.
+    pub name: String,
+    /// The file that declared the resource when its source last changed it, or empty if that is not known.
+    pub file: String,
+    /// The line in the file, or null.
+    pub line: Option<u64>,
+    /// The Git commit of the manifests then, or empty.
+    pub commit: String,
+    /// The revision in which the source last changed the resource; null if that is no longer in the history.
+    pub applied_revision: Option<u64>,
+    /// The time of that revision, or empty.
+    pub applied_at: String,
+    /// The revision that last changed the resource; null if that is no longer in the history.
+    pub changed_revision: Option<u64>,
+    /// The time of that revision, or empty.
+    pub changed_at: String,
+    /// Who made that revision.
+    pub changed_by: HistoryAuthor,
+}
+
+impl ResourceOrigin {
+    /// Finds the origin of a resource in the history.
+    pub(crate) fn of(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
+        let state = store.snapshot();
+        let (key, claim) = (&entry.key, entry.claim.as_deref());
+        let Provenance { changed, applied } = store.provenance(key, claim.map(|claim| claim.source.as_str()))?;
+        let (set, declared_at) = applied.map_or((None, None), |(set, declared_at)| (Some(set), declared_at));
+        let (file, line) = declared_at.map(|place| file_and_line(&place)).unwrap_or_default();
+        let commit = match set.as_ref().map(|set| &set.author) {
+            Some(Author::Source { commit, .. }) => commit.clone().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let path = key.path();
+        Ok(Self {
+            id: key.id.to_string(),
+            kind: key.kind.to_string(),
+            uri: format!("{base_url}{path}"),
+            path,
+            source: claim.map(|claim| claim.source.clone()).unwrap_or_default(),
+            name: claim.map(|claim| claim.name.clone()).unwrap_or_default(),
+            file,
+            line,
+            commit,
+            applied_revision: set.as_ref().map(|set| set.revision),
+            applied_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
+            changed_revision: changed.as_ref().map(|set| set.revision),
+            changed_at: changed.as_ref().map(|set| set.at.to_string()).unwrap_or_default(),
+            changed_by: changed.map(|set| HistoryAuthor::of(&set.author, &state)).unwrap_or_default(),
+        })
+    }
+}
+
+/// Splits `file:line`. A large commit records the file alone.
+fn file_and_line(place: &str) -> (String, Option<u64>) {
+    let split = place.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), Some(line.parse().ok()?))));
+    split.unwrap_or_else(|| (place.to_owned(), None))
+}
+
+/// Finds a resource by its identifier alone. Event sources have none of their own.
+fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
+    let mut kinds = Kind::all().filter(|info| info.kind != Kind::Owner && !info.facts.prefix.is_empty());
+    kinds.find_map(|info| match info.facts.parent {
+        Some(_) => snapshot.find_child(info.kind, &Id::new(id)),
+        None => snapshot.get(&Key::new(info.kind, Id::new(id))),
+    })
+}
+
+/// Returns where a resource comes from.
+pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+    query::check(request.uri().query(), &[])?;
+    let place = app.searches.of_owner(&caller.owner)?;
+    place
+        .run(move |_| {
+            let snapshot = app.store.snapshot();
+            let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
+            let entry = find(&snapshot, &id).ok_or_else(missing)?;
+            let origin = ResourceOrigin::of(&app.store, entry, &app.site.base_url)?;
+            let rendered = response::rendered(json::bytes(&origin, Secrets::Masked)?);
+            Ok(response::conditional(request.headers(), &rendered))
+        })
+        .await
+}
+
+/// The path with its operation.
+pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
+    let get = ExtensionOperation::new(
+        TAG,
+        "getResourceOrigin",
+        "Get the origin of a resource",
+        "Returns the source, manifest name, file, line and commit of a resource of any kind, found by its identifier alone, and what changed it last.",
+    )
+    .ok(schemas.response::<ResourceOrigin>())
+    .fails(&["400", "401", "404", "429", "500", "503"]);
+    ("/resources/{id}".to_owned(), json!({"get": get.build()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_a_line_unless_the_commit_was_large() {
+        assert_eq!(file_and_line("a:b/c.yaml:12"), ("a:b/c.yaml".to_owned(), Some(12)));
+        assert_eq!(file_and_line("a/c.yaml"), ("a/c.yaml".to_owned(), None));
+    }
+}

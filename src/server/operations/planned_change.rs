@@ -1,0 +1,172 @@
+//! What requests have in common that plan and apply a change of the store without manifests: a rollback, a transfer, the end
+//! of a source.
+
+use std::time::Instant;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Request as HttpRequest, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::reconciliation::json_response;
+use crate::{
+    model::{
+        decode::decode,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name},
+            fault::{Fault, MOST_FAULTS, Path},
+        },
+        json::JsonError,
+        operation::Author,
+    },
+    plan::{
+        format::json::ReportDocument,
+        saved::{Guard, Pin, SavedPlan},
+    },
+    reconcile::{Planned, measure, sync_loop::sync_log},
+    server::{
+        App,
+        auth::{
+            authentication::{self, Caller},
+            permission::{self, Intent},
+        },
+        http::{
+            body::{self, Limits},
+            query,
+            response::ApiError,
+        },
+        limits::admission::{Lane, WorkPlace},
+    },
+    store::{Attempt, Store, commit::header::Outcome},
+};
+
+/// The result of a request to plan or apply a change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ChangeRun {
+    /// The report, in the format of `--format json`.
+    #[serde(flatten)]
+    pub report: ReportDocument,
+    /// The digest of the plan's result, for `expect`.
+    pub outcome: String,
+}
+
+/// Reads the body of a request, and returns it with the headers, which identify the caller, and the caller. `judge` finds the
+/// faults that decoding does not.
+pub(super) async fn read<T: DeserializeOwned>(
+    app: &App,
+    request: HttpRequest<Body>,
+    judge: impl FnOnce(&T) -> Vec<Fault>,
+) -> Result<(HeaderMap, Caller, T), ApiError> {
+    let (parts, body) = request.into_parts();
+    let caller = authentication::admit(app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    if content.root().is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    let (request, found) = decode::<T>(content.root(), None);
+    faults.extend(found);
+    if let Some(request) = request.as_ref().filter(|_| faults.is_empty()) {
+        faults.extend(judge(request));
+    }
+    match request {
+        Some(request) if faults.is_empty() => Ok((parts.headers, caller, request)),
+        _ => Err(ApiError::from_faults(faults)),
+    }
+}
+
+/// The fault of an `expect` that is empty: a script whose dry run has failed would apply any plan. Earlier versions of the
+/// command line send it with each dry run, which applies nothing.
+pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<Fault> {
+    let is_empty = expect.is_some_and(str::is_empty) && !dry_run;
+    let fault = is_empty.then(|| Fault::new(Code::InvalidFormat, "`expect` cannot be empty"))?;
+    let help = "send the `outcome` of the reviewed dry run, or leave out `expect` to apply any plan";
+    Some(fault.at(Path::root().join("expect")).help(help))
+}
+
+/// Takes a place to plan or apply.
+pub(super) fn place(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Result<WorkPlace, ApiError> {
+    app.reconciliations.enter(Some(&caller.owner), lane(app, caller, intent, dry_run))
+}
+
+/// The lane of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
+pub(super) fn lane(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Lane {
+    let applies = !dry_run && permission::allows(caller, intent, &app.store.snapshot()).is_ok();
+    if applies { Lane::Reserved } else { Lane::Shared }
+}
+
+/// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the
+/// secrets.
+pub(super) fn outcome(app: &App, planned: &Planned, what: &str, masked: bool) -> Result<String, JsonError> {
+    let Some(plan) = &planned.plan else { return Ok(String::new()) };
+    let pin = Pin { guard: Guard::Store(app.store.root_secret()), source: what, commit: None };
+    let desired = planned.desired.values();
+    let saved = if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
+    saved?.outcome()
+}
+
+/// Refuses a plan that is not the one of the client's dry run.
+pub(super) fn expected(is_expected: bool) -> Result<(), ApiError> {
+    let message = "the plan is no longer the expected one: the store has changed since the dry run";
+    match is_expected {
+        true => Ok(()),
+        false => Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect")))),
+    }
+}
+
+/// Refuses a plan with refusals.
+pub(super) fn unrefused<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
+    let faults: Vec<Fault> = refusals.into_iter().take(MOST_FAULTS).map(fault).collect();
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::from_faults(faults)),
+    }
+}
+
+/// The refusal of a plan as the fault of a request.
+pub(super) fn fault(refusal: &Diagnostic) -> Fault {
+    let code = match refusal.code {
+        Name::Code(code) => code,
+        Name::Lint(_) => Code::LintDenied,
+    };
+    let fault = Fault::new(code, refusal.message.clone());
+    match &refusal.help {
+        Some(help) => fault.help(help.clone()),
+        None => fault,
+    }
+}
+
+/// Records how an attempt to apply ended: in the metrics, and in the log and the history if nothing was applied.
+pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer: &Result<Response, ApiError>) {
+    let result = match answer {
+        Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
+        Ok(_) => "in_sync",
+        Err(_) => "failed",
+    };
+    measure(result, began);
+    if let Err(error) = answer {
+        sync_log::refused(&author, error.code(), &error.message());
+        let attempt = Attempt { began, ..Attempt::new(author) };
+        if let Err(error) = store.note(attempt, Outcome::Refused, error.message()) {
+            tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
+        }
+    }
+}
+
+/// The response with a plan, and with its revision if it was applied.
+pub(super) fn answer(
+    command: &'static str,
+    planned: &Planned,
+    outcome: String,
+    revision: Option<u64>,
+) -> Result<Response, ApiError> {
+    let mut report = planned.report(command);
+    report.applied = revision;
+    let run = ChangeRun { report: ReportDocument::of(&report), outcome };
+    let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json_response(status, &run)?)
+}

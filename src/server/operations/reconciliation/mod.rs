@@ -1,0 +1,495 @@
+//! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
+
+pub(crate) mod document;
+mod expected;
+pub(crate) mod files;
+mod review;
+mod upload;
+pub(crate) mod wire;
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::planned_change::{empty_expectation, note_attempt};
+use crate::{
+    manifest::tree::{Sent, Tree, TreeInContext, UnsetValues},
+    model::{
+        decode::decode,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Severity},
+            fault::{Fault, MOST_FAULTS, Path},
+        },
+        id::Id,
+        json::{self, JsonError},
+        operation::{Author, CommitAuthor},
+        secrets::secret::Secrets,
+        snapshot::{Entry, Snapshot},
+    },
+    plan::{
+        Plan,
+        format::json::ReportDocument,
+        saved::{SavedPlan, is_masked},
+    },
+    reconcile::{
+        ApplyError, LintLevels, Options, Planned, Prepared, apply_current, check_new_source,
+        run::{cancel::Cancel, token::TokenHashes},
+        sync_loop::{drift, sync_log},
+    },
+    routing::TracedRequest,
+    server::{
+        App,
+        auth::{
+            authentication::{self, Caller},
+            permission::{self, Intent, Manner, Sight},
+        },
+        http::{
+            body::{self, Limits},
+            page::{self, DEFAULT_LIMIT, Page},
+            query,
+            response::{self, ApiError},
+        },
+        telemetry::security::note::{SecurityNote, people_changes},
+    },
+    store::{Store, StoreError, engine::Query},
+    syntax::text::without_tokens,
+};
+use expected::outcome;
+pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
+use upload::Upload;
+use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
+
+/// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
+pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
+    let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
+    let place = upload.place(&app, &caller).await?;
+    let run = move |cancel: Cancel| {
+        let bytes = upload.into_bytes();
+        let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+        let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
+        if content.root().is_null() {
+            return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+        }
+        let (request, found) = decode::<Request>(content.root(), None);
+        faults.extend(found);
+        drop(content);
+        match request {
+            Some(request) if faults.is_empty() => {
+                ReconciliationJob::new(&app, parts.headers, caller, request, cancel)?.run()
+            }
+            _ => Err(ApiError::from_faults(faults)),
+        }
+    };
+    place.run(run).await
+}
+
+/// The reconciliations of every source, newest first.
+pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let caller = admit(&app, &request)?;
+    query::check(request.uri().query(), page::PARAMETERS)?;
+    let page = Page::from_query(request.uri().query())?;
+    let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
+    let place = app.searches.of_owner(&caller.owner)?;
+    let listed = move |_| {
+        let before = match &page.before_id {
+            None => u64::MAX,
+            Some(id) => position(&app, id)?.ok_or_else(Page::unknown)?,
+        };
+        let base_url = &app.site.base_url;
+        let mut records = app.store.headers(&Query::Reconciliations, before, limit + 1)?;
+        let more = records.len() > limit;
+        records.truncate(limit);
+        let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
+        let items: Vec<ReconciliationItem> = found.collect();
+        let next = items.last().filter(|_| more);
+        let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
+        let uri = format!("{base_url}/reconciliations");
+        let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
+        Ok(json_response(StatusCode::OK, &body)?)
+    };
+    place.run(listed).await
+}
+
+/// Returns one reconciliation.
+pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let caller = admit(&app, &request)?;
+    query::check(request.uri().query(), &[])?;
+    let place = app.searches.of_owner(&caller.owner)?;
+    let got = move |_| {
+        let found = find(&app, &id)?;
+        let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
+        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
+        Ok(response::conditional(request.headers(), &rendered))
+    };
+    place.run(got).await
+}
+
+fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
+    authentication::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
+}
+
+fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
+    match wire::revision_of(id) {
+        Some(revision) => Ok(of_revision(app, revision)?),
+        None => Ok(None),
+    }
+}
+
+/// Returns the reconciliation that made a revision, if one did.
+fn of_revision(app: &App, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
+    let Some(found) = app.store.details(revision)? else { return Ok(None) };
+    let calls = found.calls()?;
+    Ok(ReconciliationItem::of(found.header, &app.site.base_url).map(|head| Reconciliation { head, calls }))
+}
+
+/// The position of a reconciliation's record in the history.
+fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
+    let Some(revision) = wire::revision_of(id) else { return Ok(None) };
+    let record = app.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
+    Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
+}
+
+pub(super) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+    let body = json::bytes(body, Secrets::Masked)?;
+    let mut response = (status, Body::from(body)).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// A valid request.
+struct ReconciliationJob<'a> {
+    app: &'a App,
+    /// The request's headers, which identify the caller.
+    headers: HeaderMap,
+    caller: Caller,
+    options: Options,
+    /// The file names, in order.
+    files: Vec<String>,
+    dry_run: bool,
+    /// The outcome of the only plan to apply, if not any.
+    expect: Option<String>,
+    tokens: TokenHashes,
+    /// The manifests to compare with, if it is a comparison.
+    older: Option<Arc<dyn Tree>>,
+    /// The request to trace.
+    to_trace: Option<TracedRequest>,
+    traced: Option<TraceOfPlan>,
+}
+
+impl<'a> ReconciliationJob<'a> {
+    fn new(
+        app: &'a App,
+        headers: HeaderMap,
+        caller: Caller,
+        request: Request,
+        cancel: Cancel,
+    ) -> Result<Self, ApiError> {
+        let mut faults = Vec::new();
+        let field = |name: &str| Path::root().join(name);
+        if let Err(reason) = check_new_source(&request.source) {
+            faults.push(Fault::new(Code::InvalidFormat, reason).at(field("source")));
+        }
+        let of_commit = [
+            ("commit", &request.commit, 255),
+            ("commit_author_name", &request.commit_author_name, 1024),
+            ("commit_author_email", &request.commit_author_email, 1024),
+            ("commit_message", &request.commit_message, 1024),
+        ];
+        for (name, value, most) in of_commit {
+            if value.len() > most || value.contains(char::is_control) {
+                let message = format!("`{name}` must be at most {most} bytes without control characters");
+                faults.push(Fault::new(Code::InvalidFormat, message).at(field(name)));
+            }
+        }
+        let mut names = BTreeMap::new();
+        for (at, file) in request.files.iter().enumerate() {
+            let path = field("files").join(at).join("name");
+            if file.name.is_empty() || file.name.len() > 4096 {
+                faults.push(Fault::new(Code::InvalidFormat, "a file name must have 1 to 4096 bytes").at(path));
+            } else if let Some(first) = names.insert((file.older, file.name.as_str()), at) {
+                let fault = Fault::new(Code::DuplicateName, format!("duplicate file name (same as file {first})"));
+                faults.push(fault.at(path));
+            }
+        }
+        let digests = files::digests(&request.files, &mut faults);
+        let to_trace = review::checked(&request, &mut faults);
+        faults.extend(empty_expectation(request.expect.as_deref(), request.dry_run));
+        for (key, hash) in &request.token_hashes {
+            if !files::is_hash(hash.expose()) {
+                let fault = Fault::new(Code::InvalidFormat, "a hash must be 64 lower-case hexadecimal digits");
+                faults.push(fault.at(field("token_hashes").join(key.as_str())));
+            }
+        }
+        let lints = LintLevels::named(&request.lints, request.allowed_labels).unwrap_or_else(|fault| {
+            let path = fault.path.under(&field("lints"));
+            faults.push(fault.at(path));
+            LintLevels::default()
+        });
+        let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };
+        if request.assume_values && !request.dry_run {
+            let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
+            faults.push(fault.help("set `dry_run`, or send the values"));
+        }
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        let wanted = intent(&request.source, request.dry_run);
+        permission::allows(&caller, &wanted, &app.store.snapshot()).map_err(|fault| caller.refused(fault))?;
+        authentication::may_record(app, &caller, &wanted)?;
+        if is_followed(app, &request.source) && !request.dry_run {
+            // The loop would revert everything in its next run.
+            let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at(field("source"));
+            return Err(ApiError::new(fault.help(wire::FOLLOWED_HELP)));
+        }
+        // A key with a scope does not find out what other keys of its owner have sent.
+        let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
+        let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
+        let sent = app.files.resolve(sender, request.files, &digests)?;
+        let (older, sent) = review::apart(sent, &is_older);
+        let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
+        let older = request.compare.then(|| review::tree(older, unset));
+        let files = sent.iter().map(|file| without_tokens(&file.name).into_owned()).collect();
+        let commit = Some(request.commit).filter(|commit| !commit.is_empty());
+        let author = CommitAuthor { name: request.commit_author_name, email: request.commit_author_email };
+        let author = Some(author).filter(|author| !author.name.is_empty() || !author.email.is_empty());
+        let message = Some(request.commit_message).filter(|message| !message.is_empty());
+        let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
+        let sent = Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message);
+        let options = Options {
+            tree: TreeInContext::around(Arc::new(sent), None, unset),
+            source: request.source,
+            prune: request.prune,
+            isolate: request.isolate,
+            recreate_ids: request.recreate_ids,
+            budget: request.max_deletes,
+            lints,
+            key_owner: Some(caller.owner.clone()),
+            scope: Arc::default(), // that of the key decides
+            cancel,
+        };
+        let (dry_run, tokens) = (request.dry_run, TokenHashes(hashes.collect()));
+        let expect = request.expect.filter(|expect| !expect.is_empty());
+        Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
+    }
+
+    fn run(self) -> Result<Response, ApiError> {
+        let (began, dry_run) = (Instant::now(), self.dry_run);
+        let (app, author) = (self.app, self.author());
+        let source = self.options.source.clone();
+        let answer = self.attempt();
+        if !dry_run {
+            note_attempt(&app.store, author, began, &answer);
+            if answer.is_ok() {
+                app.syncs.note(&source);
+            }
+        }
+        answer
+    }
+
+    fn attempt(mut self) -> Result<Response, ApiError> {
+        let store = Arc::clone(&self.app.store);
+        if let Some(older) = self.older.take() {
+            return self.compared(older);
+        }
+        let prepared = Prepared::load(self.options.clone());
+        if self.dry_run {
+            let (snapshot, sight) = (store.snapshot(), Sight::of(&self.caller));
+            let is_blind = !sight.sees_source(&self.options.source);
+            let prepared = match sight {
+                // One form for all who do not see the secrets of the source, so that others can expect it.
+                _ if is_blind => prepared.masked(),
+                Sight::Everything => prepared,
+                Sight::Nothing | Sight::OfSources(_) => {
+                    let (sight, state) = (sight.clone(), Arc::clone(&snapshot));
+                    prepared.seen_by(Arc::new(move |entry: &Entry| {
+                        sight.sees(entry) && sight.sees_required(&state, entry, None)
+                    }))
+                }
+            };
+            let mut planned = prepared.plan(&snapshot);
+            tell_drift(&store, &prepared, &snapshot, &mut planned);
+            self.admit(&snapshot, &planned)?;
+            if Sight::of(&self.caller) != sight {
+                return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
+            }
+            self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
+            if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
+                tell_unreviewed(&mut planned);
+                let saved = self.masked(&prepared.masked().plan(&snapshot))?;
+                return self.answer(&planned, saved, None);
+            }
+            let saved = if is_blind { self.masked(&planned)? } else { self.saved(&planned)? };
+            return self.answer(&planned, saved, None);
+        }
+        let author = self.author();
+        let mut tokens = std::mem::take(&mut self.tokens);
+        let reviewed = self.expect.as_deref().is_some_and(is_masked).then(|| prepared.masked());
+        let accept = |snapshot: &Snapshot, mut planned: Planned| {
+            tell_drift(&store, &prepared, snapshot, &mut planned);
+            let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
+            if masked.is_some() {
+                tell_unreviewed(&mut planned);
+            }
+            self.accept(snapshot, &planned, masked.as_ref())?;
+            Ok::<_, ApiError>(planned)
+        };
+        let plan = |current: &Snapshot| prepared.plan(current);
+        let (planned, revision) = apply_current(&store, plan, |_| Ok(author.clone()), &mut tokens, accept, || Ok(()))?;
+        match (&planned.plan, revision) {
+            (Some(plan), Some(revision)) => {
+                sync_log::applied(&author, plan, revision);
+                self.app.following.request_syncs_after(&self.options.source, plan);
+            }
+            (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
+            (None, _) => {}
+        }
+        let saved = self.saved(&planned)?;
+        let mut response = self.answer(&planned, saved, revision)?;
+        let changes = planned.plan.as_ref().map(|plan| people_changes(&plan.each_operation())).unwrap_or_default();
+        if revision.is_some() && !changes.is_empty() {
+            let Caller { key, owner, .. } = self.caller;
+            response.extensions_mut().insert(SecurityNote::changes(key, owner, changes));
+        }
+        Ok(response)
+    }
+
+    fn author(&self) -> Author {
+        self.options.author().through(self.caller.key.clone(), self.caller.owner.clone())
+    }
+
+    /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
+    fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
+        let intent = intent(&self.options.source, self.dry_run);
+        self.caller = authentication::admit_again(self.app, snapshot, &intent, &self.headers)?;
+        let applies = Intent::Apply(&self.options.source);
+        match &planned.plan {
+            // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
+            Some(plan) if permission::allows(&self.caller, &applies, snapshot).is_ok() => self.permit(snapshot, plan),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a plan may run: it is the one that the client expects, whatever else has happened in the store (D45).
+    /// `masked` is the same plan without secrets, if that is what was reviewed.
+    fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
+        self.admit(snapshot, planned)?;
+        let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
+        if let Some(expect) = &self.expect {
+            let (now, is_reviewed) = match masked {
+                None => (outcome(self.saved(planned)?.as_ref())?, true),
+                Some(masked) => {
+                    let is_reviewed = masked.plan.as_ref().is_some_and(|masked| differs_in_secrets_only(plan, masked));
+                    (outcome(self.masked(masked)?.as_ref())?, is_reviewed)
+                }
+            };
+            if now != *expect || !is_reviewed {
+                let message =
+                    "the plan is no longer the expected one: the store or the values have changed since the dry run";
+                return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
+            }
+        }
+        match plan.refusals.as_slice() {
+            [] => Ok(()),
+            refusals => Err(self.refused(refusals)),
+        }
+    }
+
+    /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
+    fn permit(&self, snapshot: &Snapshot, plan: &Plan) -> Result<(), ApiError> {
+        let manner = Manner::Planned { stated: &plan.stated };
+        // The body has no field for the operation.
+        permission::allows_operations(&self.caller, &plan.each_operation(), manner, snapshot)
+            .map_err(|fault| self.caller.refused(fault.at(Path::root())))
+    }
+
+    fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> Result<Response, ApiError> {
+        let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
+        report.applied = revision;
+        let run = Run {
+            report: ReportDocument::of(&report),
+            left_out: planned.left_out_names(),
+            outcome: outcome(saved.as_ref())?,
+            saved_plan: saved,
+            reconciliation: revision.and_then(|revision| of_revision(self.app, revision).ok().flatten()),
+            followed: is_followed(self.app, &self.options.source),
+            traced: self.traced.clone(),
+        };
+        let mut response = json_response(if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK }, &run)?;
+        let uri = run.reconciliation.and_then(|made| HeaderValue::from_str(&made.head.uri).ok());
+        if let Some(uri) = uri {
+            response.headers_mut().insert(header::LOCATION, uri);
+        }
+        Ok(response)
+    }
+
+    fn invalid(&self, planned: &Planned) -> ApiError {
+        let errors = planned.diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        // The limit of the response.
+        ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+    }
+
+    fn refused(&self, refusals: &[Diagnostic]) -> ApiError {
+        ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+    }
+
+    /// Converts a diagnostic, with the field of the file in the request.
+    fn fault(&self, it: &Diagnostic) -> Fault {
+        let (code, message) = match it.code {
+            Name::Code(code) => (code, it.message.clone()),
+            Name::Lint(name) => (Code::LintDenied, format!("{name}: {}", it.message)),
+        };
+        let place = it.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+        let fault = Fault::new(code, place.unwrap_or_default() + &message);
+        let at = it.place.as_ref().and_then(|place| self.files.iter().position(|name| *name == place.file.name));
+        let fault = match at {
+            Some(at) => fault.at(Path::root().join("files").join(at).join("text")),
+            None => fault,
+        };
+        match &it.help {
+            Some(help) => fault.help(help.clone()),
+            None => fault,
+        }
+    }
+}
+
+/// What a request is about to do with a source.
+fn intent(source: &str, dry_run: bool) -> Intent<'_> {
+    if dry_run { Intent::Plan(source) } else { Intent::Apply(source) }
+}
+
+/// Whether the server reconciles a source from its own manifests.
+pub(super) fn is_followed(app: &App, source: &str) -> bool {
+    app.following.iter().any(|following| following.source == source)
+}
+
+/// Adds to a plan what others have changed. Without the history, the plan is as right as with it.
+fn tell_drift(store: &Store, prepared: &Prepared, snapshot: &Snapshot, planned: &mut Planned) {
+    let source = prepared.options.source.as_str();
+    if let Err(error) = drift::find_drift(store, source, snapshot, planned, prepared.sees()) {
+        tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
+    }
+}
+
+impl From<ApplyError> for ApiError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Commit(error) => error.into(),
+            ApplyError::NoTokenHash(key) => {
+                let path = Path::root().join("token_hashes").join(key.as_str());
+                let message = format!("the token hash of the new API key {key} is required");
+                ApiError::new(Fault::new(Code::Required, message).at(path))
+            }
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => Self::of(Code::Internal, error.diagnostic().message),
+        }
+    }
+}

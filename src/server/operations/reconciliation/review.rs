@@ -1,0 +1,134 @@
+//! Dry runs that return something else than a plan of the store: the changes between two sets of manifests, and the way of a
+//! request through what a plan leaves (D111).
+
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use super::{
+    ReconciliationJob, intent,
+    wire::{Request, TraceOfPlan},
+};
+use crate::{
+    manifest::tree::{Sent, SharedFile, Tree, TreeInContext, UnsetValues},
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        snapshot::Snapshot,
+    },
+    reconcile::{Options, Planned, Prepared},
+    routing::{TracedRequest, trace},
+    server::{auth::authentication, http::response::ApiError, operations::trace::TraceReport},
+    store::ids_and_clock,
+};
+
+/// Checks the fields of a comparison and of a trace, and returns the request to trace.
+pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<TracedRequest> {
+    let fault = |path: Path, message: &str, help: &str| Fault::new(Code::NotAllowed, message).at(path).help(help);
+    let field = |name: &str| Path::root().join(name);
+    if request.compare && !request.dry_run {
+        faults.push(fault(field("compare"), "a comparison cannot be applied", "set `dry_run`"));
+    }
+    if request.compare && request.expect.as_deref().is_some_and(|expect| !expect.is_empty()) {
+        faults.push(fault(field("expect"), "a comparison has no outcome", "remove `expect` or `compare`"));
+    }
+    if !request.compare
+        && let Some(at) = request.files.iter().position(|file| file.older)
+    {
+        let path = field("files").join(at).join("older");
+        faults.push(fault(path, "`older` requires `compare`", "set `compare`, or remove the file"));
+    }
+    let wanted = request.trace.clone()?;
+    if !request.dry_run {
+        faults.push(fault(field("trace"), "only a dry run can be traced", "set `dry_run`"));
+    }
+    if request.compare {
+        faults.push(fault(field("trace"), "a comparison cannot be traced", "remove `trace` or `compare`"));
+    }
+    match wanted.parse() {
+        Ok(wanted) => Some(wanted),
+        Err(fault) => {
+            let path = fault.path.under(&field("trace"));
+            faults.push(fault.at(path));
+            None
+        }
+    }
+}
+
+/// Separates the older files of a comparison from the others. `is_older` has an item for each file.
+pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFile>, Vec<SharedFile>) {
+    let (mut older, mut newer) = (Vec::new(), Vec::with_capacity(files.len()));
+    for (file, is_older) in files.into_iter().zip(is_older) {
+        if *is_older { older.push(file) } else { newer.push(file) }
+    }
+    (older, newer)
+}
+
+/// The older manifests of a comparison: none if the change adds the source.
+pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> {
+    TreeInContext::around(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
+}
+
+impl ReconciliationJob<'_> {
+    /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
+    /// those that the caller has sent.
+    pub(super) fn compared(mut self, older: Arc<dyn Tree>) -> Result<Response, ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
+        let newer = Prepared::load_to_compare(self.options.clone()).masked();
+        let planned = newer.changes_from(&older, &snapshot);
+        let intent = intent(&self.options.source, true);
+        self.caller = authentication::admit_again(self.app, &snapshot, &intent, &self.headers)?;
+        self.answer(&planned, None, None)
+    }
+}
+
+/// The ways of a request at a revision and once a plan is applied to it.
+pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &Planned) -> TraceOfPlan {
+    let way = |state: &Snapshot| TraceReport::of(request, &trace(state, request));
+    let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
+    // The plan was tried, so that nothing refuses it.
+    let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), ids_and_clock::now()).ok());
+    TraceOfPlan { before: way(snapshot), after: after.map(|(state, _)| way(&state)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn faults(more: &Value) -> Vec<String> {
+        let mut request = json!({"files": [{"name": "a.yaml", "text": ""}], "dry_run": true});
+        if let (Some(request), Some(more)) = (request.as_object_mut(), more.as_object()) {
+            request.extend(more.clone());
+        }
+        let mut faults = Vec::new();
+        let request = serde_json::from_value::<Request>(request);
+        assert!(request.is_ok(), "{request:?}");
+        let _ = request.map(|request| checked(&request, &mut faults));
+        faults.iter().map(|fault| fault.path.to_string()).collect()
+    }
+
+    #[test]
+    fn what_has_no_plan_of_the_store_is_a_dry_run_of_one_kind() {
+        let url = json!({"url": "a.example"});
+        let older = json!([{"name": "a.yaml", "text": "", "older": true}]);
+        for (more, paths) in [
+            (json!({}), vec![]),
+            (json!({"compare": true, "files": older}), vec![]),
+            (json!({"trace": url}), vec![]),
+            (json!({"compare": true, "dry_run": false}), vec!["/compare"]),
+            (json!({"compare": true, "expect": "x"}), vec!["/expect"]),
+            (json!({"compare": true, "expect": ""}), vec![]),
+            (json!({"files": older}), vec!["/files/0/older"]),
+            (json!({"trace": url, "dry_run": false}), vec!["/trace"]),
+            (json!({"trace": url, "compare": true}), vec!["/trace"]),
+            (json!({"trace": {"url": "ftp://a.example"}}), vec!["/trace/url"]),
+        ] {
+            assert_eq!(faults(&more), paths, "{more}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The body of a reconciliation, until it runs. It comes before the place to run, so that a client that is slow to send
+//! keeps nobody from one, and so that the body tells whether the request applies something (D52). A body that would find no
+//! place is not received.
+
+use std::fmt;
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, header},
+};
+use serde::{
+    Deserialize, Deserializer as _,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+
+use crate::{
+    reconcile::DEFAULT_SOURCE,
+    server::{
+        App,
+        auth::{
+            authentication::Caller,
+            permission::{self, Intent},
+        },
+        http::{
+            body::{self, Limits},
+            response::ApiError,
+        },
+        limits::{
+            admission::{Lane, WorkPlace},
+            work::with_body,
+        },
+        operations::planned_change,
+    },
+};
+
+/// The largest body that is received without a place of an upload.
+const SMALL: usize = 64 << 10;
+
+/// A body that was received.
+pub(super) struct Upload {
+    bytes: Bytes,
+    /// The place of a large body.
+    place: Option<WorkPlace>,
+}
+
+impl Upload {
+    /// Receives a body. A large one needs a place, because all that are received or wait are in memory.
+    pub(super) async fn receive(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Self, ApiError> {
+        let length: Option<usize> =
+            headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let is_large = !matches!(length, Some(0..=SMALL));
+        let limits = match is_large {
+            true => Limits { has_place: true, ..Limits::MANIFESTS },
+            false => Limits { bytes: SMALL, ..Limits::MANIFESTS },
+        };
+        let can_apply = permission::allows(caller, &Intent::Change, &app.store.snapshot()).is_ok();
+        let mut place = if can_apply { None } else { enter(app, caller, Some(Lane::Shared), is_large)? };
+        let judge = |beginning: &[u8]| -> Result<(), ApiError> {
+            if can_apply {
+                let lane = dry_run_in(beginning).map(|dry_run| if dry_run { Lane::Shared } else { Lane::Reserved });
+                place = enter(app, caller, lane, is_large)?;
+            }
+            Ok(())
+        };
+        let bytes = body::take_begun(headers, body, limits, judge).await?;
+        metrics::counter!("edgewright_reconciliation_request_bytes_total").increment(bytes.len() as u64);
+        let place = place.filter(|_| bytes.len() > SMALL);
+        Ok(Self { bytes, place })
+    }
+
+    /// Takes the place in which it runs.
+    pub(super) async fn place(&mut self, app: &App, caller: &Caller) -> Result<WorkPlace, ApiError> {
+        let bytes = self.bytes.clone();
+        let head = with_body(bytes.len(), move || UploadHead::of(&bytes)).await?;
+        let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
+        let lane = planned_change::lane(app, caller, &Intent::Apply(source), head.dry_run);
+        // What does not apply, whatever it said first, leaves the reserved places to what does.
+        if lane == Lane::Shared && self.place.as_ref().is_some_and(|place| place.lane() == Lane::Reserved) {
+            self.place = Some(app.uploads.of_owner(&caller.owner)?);
+        }
+        app.reconciliations.enter(Some(&caller.owner), lane)
+    }
+
+    /// The bytes of a body that runs: from then on, the number of runs limits the memory for it.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+}
+
+/// Refuses a body that would find no place to run, and takes the place of a large one. Without a lane, only the whole body
+/// tells whether it applies something.
+fn enter(app: &App, caller: &Caller, lane: Option<Lane>, is_large: bool) -> Result<Option<WorkPlace>, ApiError> {
+    if let Some(lane) = lane {
+        app.reconciliations.check(&caller.owner, lane)?;
+    }
+    let take = || app.uploads.enter(Some(&caller.owner), lane.unwrap_or(Lane::Shared));
+    is_large.then(take).transpose()
+}
+
+/// The fields of a request that decide about its place. All others are skipped.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct UploadHead {
+    dry_run: bool,
+    source: Option<String>,
+}
+
+impl UploadHead {
+    /// Reads the fields. An invalid body applies nothing.
+    fn of(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or(Self { dry_run: true, source: None })
+    }
+}
+
+/// The value of `dry_run`, if it is in the beginning of a body.
+fn dry_run_in(beginning: &[u8]) -> Option<bool> {
+    struct Finder<'a>(&'a mut Option<bool>);
+
+    impl<'de> Visitor<'de> for Finder<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(name) = map.next_key::<String>()? {
+                if name == "dry_run" {
+                    *self.0 = Some(map.next_value()?);
+                    return Ok(());
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+
+    let mut found = None;
+    // The beginning of an object is no valid JSON: it ends with an error in any case.
+    let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(Finder(&mut found));
+    found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::{
+        pin::Pin,
+        sync::Arc,
+        task::{Context, Poll},
+    };
+
+    use hyper::body::{Body as HttpBody, Frame};
+
+    use super::*;
+    use crate::{
+        model::{diagnostics::code::Code, id::Id, kind::owner::Role},
+        server::{Settings, VERSION_HEADER},
+        store::{MEMORY, Store},
+    };
+
+    #[test]
+    fn only_a_valid_body_without_dry_run_applies() {
+        let head = |text: &str| UploadHead::of(text.as_bytes());
+        let applies = head(r#"{"files": [{"name": "a", "text": "\"dry_run\": true"}], "source": "shop"}"#);
+        assert_eq!(applies, UploadHead { dry_run: false, source: Some("shop".into()) });
+        for plans in ["", "{", r#"{"dry_run": 1}"#, r#"{"dry_run": true, "files": [[[]]]}"#, "nothing"] {
+            assert!(head(plans).dry_run, "{plans}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_body_may_have_dry_run() {
+        for (beginning, dry_run) in [
+            (r#"{"dry_run": true, "files": [{"text": "--"#, Some(true)),
+            (r#" {"source": "a", "lints": {"x": [1]}, "dry_run":false,"#, Some(false)),
+            (r#"{"files": [], "dry_run": true}"#, Some(true)),
+            (r#"{"files": [{"dry_run": true, "text": ""#, None),
+            (r#"{"dry_run": tru"#, None),
+            (r#"{"dry_run": 1}"#, None),
+            ("[true", None),
+            ("", None),
+        ] {
+            assert_eq!(dry_run_in(beginning.as_bytes()), dry_run, "{beginning}");
+        }
+    }
+
+    /// A body of which nothing but the beginning may be received.
+    struct Beginning(Option<&'static str>);
+
+    impl HttpBody for Beginning {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            let text = self.0.take().unwrap();
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from(format!("{text}{}", " ".repeat(1 << 10)))))))
+        }
+    }
+
+    #[test]
+    fn a_body_that_would_be_refused_is_not_received() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings);
+        let owner = Id::new("usr_a");
+        let receive = |role: Role, beginning: Option<&'static str>, length: &str| {
+            let caller = Caller { key: Id::new("ak_a"), owner: owner.clone(), role, scope: None };
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_LENGTH, length.parse().unwrap());
+            let body = Body::new(Beginning(beginning));
+            let refused = runtime.block_on(Upload::receive(&app, &caller, &headers, body)).err().unwrap();
+            (refused.code(), refused.message().contains("limit of reconciliations (1 running, 1 waiting)"))
+        };
+        let plans = [app.reconciliations.of_owner(&owner).ok(), app.reconciliations.of_owner(&owner).ok()];
+        let full = (Code::RateLimited, true);
+        for length in ["1000", "50000000"] {
+            assert_eq!(receive(Role::Viewer, None, length), full, "{length}");
+            assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": true, "files": ["#), length), full, "{length}");
+        }
+        let applies = || app.reconciliations.enter(Some(&owner), Lane::Reserved).ok();
+        let applies = [applies(), applies()];
+        assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": false, "files": ["#), "50000000"), full);
+        drop((plans, applies));
+        assert_eq!((app.reconciliations.running(), app.uploads.running()), (0, 0));
+    }
+}

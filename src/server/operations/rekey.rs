@@ -1,0 +1,214 @@
+//! POST `/store/rekey`: encrypts the secrets of the store with a new data key while the server runs (D96). Only admins can
+//! use it.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Request, StatusCode},
+    response::{IntoResponse, Response},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::reconciliation::json_response;
+use crate::{
+    model::{
+        decode::decode,
+        diagnostics::{code::Code, fault::Fault},
+    },
+    server::{
+        App,
+        auth::{
+            authentication::{self, Caller},
+            permission::Intent,
+        },
+        http::{
+            body::{self, Limits},
+            query,
+            response::{ApiError, REQUEST_ID},
+        },
+        limits::guards::RequestOrigin,
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
+        telemetry::security::{event::SecurityEvent, note::SecurityNote},
+    },
+    store::{MasterChange, Rekeyed, StoreError, ids_and_clock},
+};
+
+/// The tag of the operation.
+pub(crate) const TAG: &str = "Store";
+/// The path.
+pub(crate) const PATH: &str = "/store/rekey";
+
+/// What happens to former keys.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RekeyRequest {
+    /// Destroy all former data keys now: earlier revisions lose their secrets, and no rollback brings them back.
+    #[serde(default)]
+    pub forget_secrets: bool,
+}
+
+/// The keys of the store after new ones were made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RekeyReport {
+    /// The ID of the new data key.
+    pub data_key_id: String,
+    /// The number of resources whose secrets were encrypted with it.
+    pub encrypted_resources: usize,
+    /// The ID of the master key.
+    pub master_key_id: String,
+    /// Whether the master key has replaced another one.
+    pub master_key_changed: bool,
+    /// The former data keys that still decrypt the secrets of earlier revisions, oldest first.
+    pub former_keys: Vec<FormerKeyView>,
+    /// The IDs of the former data keys that were destroyed.
+    pub destroyed_key_ids: Vec<String>,
+}
+
+/// A former data key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct FormerKeyView {
+    /// The ID.
+    pub id: String,
+    /// When the key expires. It is destroyed at the next checkpoint of the store after that.
+    pub until: String,
+}
+
+impl RekeyReport {
+    /// Describes the keys of a store.
+    pub(crate) fn of(done: &Rekeyed) -> Self {
+        let former = done.former.iter();
+        let former = former.map(|key| FormerKeyView { id: key.id.to_string(), until: key.until.to_string() });
+        Self {
+            data_key_id: done.key.to_string(),
+            encrypted_resources: done.records,
+            master_key_id: done.master.to_string(),
+            master_key_changed: done.is_new_master,
+            former_keys: former.collect(),
+            destroyed_key_ids: done.destroyed.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Allows one request at a time.
+pub(crate) struct RekeyTurn(Arc<Semaphore>);
+
+impl RekeyTurn {
+    /// Nothing runs yet.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+
+    fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
+            let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
+            ApiError::new(fault.help("wait for that, then send the request again"))
+        })
+    }
+}
+
+/// Makes a new data key, and takes over a new master key.
+pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let origin = app.guards.origin(&request, "POST");
+    let (parts, body) = request.into_parts();
+    authentication::admit(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
+    let (content, mut faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    let wanted = if size == 0 {
+        RekeyRequest::default()
+    } else {
+        let (wanted, found) = decode::<RekeyRequest>(content.root(), None);
+        faults.extend(found);
+        match wanted {
+            Some(wanted) if faults.is_empty() => wanted,
+            _ => return Err(ApiError::from_faults(faults)),
+        }
+    };
+    // The key may have been revoked, or its owner demoted, while the body was received.
+    let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
+    let turn = app.rekey_turn.take()?;
+    let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
+    // What has begun is done, also if the client goes away.
+    let answer = tokio::task::spawn_blocking(move || {
+        let response = job.run();
+        drop(turn);
+        response
+    });
+    answer.await.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))
+}
+
+/// A valid request.
+struct RekeyJob {
+    app: Arc<App>,
+    caller: Caller,
+    origin: RequestOrigin,
+    forgets: bool,
+}
+
+impl RekeyJob {
+    /// Does it, and logs it here: the router gets no response for a client that has gone away.
+    fn run(&self) -> Response {
+        let (reason, mut response) = match self.rekey() {
+            Ok(response) if self.forgets => ("former keys destroyed", response),
+            Ok(response) => ("", response),
+            Err(error) => ("failed", error.into_response()),
+        };
+        if !response.headers().contains_key(REQUEST_ID)
+            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
+        {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        let actor = Some((&self.caller.key, &self.caller.owner));
+        let mut note = SecurityNote::of(SecurityEvent::StoreRekeyed, reason, actor);
+        note.path = Some(Arc::from(PATH));
+        self.app.guards.log(note, &self.origin, &response);
+        response
+    }
+
+    fn rekey(&self) -> Result<Response, ApiError> {
+        let App { store, pages, .. } = &*self.app;
+        let done = store.rekey(MasterChange::ReadAgain, self.forgets).map_err(refused)?;
+        if self.forgets {
+            pages.forget_before(store.snapshot().revision);
+        }
+        let report = RekeyReport::of(&done);
+        tracing::info!(
+            data_key = report.data_key_id,
+            resources = report.encrypted_resources,
+            master_key_changed = report.master_key_changed,
+            "The secrets are encrypted with a new data key."
+        );
+        Ok(json_response(StatusCode::OK, &report)?)
+    }
+}
+
+fn refused(error: StoreError) -> ApiError {
+    match error.code {
+        // A store in memory.
+        Code::Conflict => ApiError::of(error.code, error.message),
+        Code::MasterKey => {
+            // The reason has local paths.
+            tracing::error!(code = %error.code, reason = %error, "cannot read the master key");
+            let fault = Fault::new(error.code, "the server cannot read its master key, so nothing was changed");
+            ApiError::new(fault.help("the log of the server has the reason"))
+        }
+        _ => error.into(),
+    }
+}
+
+/// The path with its operation.
+pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
+    let post = ExtensionOperation::new(
+        TAG,
+        "rekeyStore",
+        "Encrypt the store with new keys",
+        "Encrypts all secrets in the store with a new data key, while others read and write. If the server finds another master key where it reads its own, that one opens the store from then on. Only admins can use it, one at a time. It can be repeated after any failure.",
+    )
+    .optional_body(schemas.request::<RekeyRequest>(), json!({"forget_secrets": false}))
+    .ok(schemas.response::<RekeyReport>())
+    .fails(&["400", "401", "403", "408", "409", "413", "415", "429", "500", "503"]);
+    (PATH.to_owned(), json!({"post": post.build()}))
+}

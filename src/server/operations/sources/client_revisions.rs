@@ -1,0 +1,168 @@
+//! The last revision of each source that clients apply, from the history. Nothing is read twice: the history is long, and
+//! dashboards ask again and again.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    model::{
+        operation::{Author, RejectedManifests},
+        snapshot::Snapshot,
+    },
+    store::{
+        Store, StoreError, commit::header::CommitHeader, engine::Query, history::after_rollback::AppliedManifests,
+    },
+};
+
+/// How many records are read at once.
+const RECORDS: usize = 100;
+/// The most times that a request reads records. The next one goes on.
+const MOST_READINGS: usize = 50;
+/// The most sources whose manifests in effect a request looks up after a rollback. The next one goes on.
+const MOST_LOOKED_UP: usize = 10;
+
+/// The last revision of each source in the part of the history that was read.
+#[derive(Default)]
+pub(in crate::server) struct ClientRevisions(Mutex<ReadHistory>);
+
+#[derive(Default)]
+struct ReadHistory {
+    /// The newest and the oldest record that was read; all between them were.
+    newest: u64,
+    oldest: u64,
+    /// None after a destroy.
+    by_source: HashMap<String, Option<AppliedManifests>>,
+    /// What is in effect of the sources with manifests that a rollback left, and these: only another rollback changes that.
+    rolled_back: HashMap<String, (Vec<RejectedManifests>, Option<AppliedManifests>)>,
+}
+
+impl ClientRevisions {
+    /// Returns the last revision of each of these sources that has one; after a rollback, the one that it brought back.
+    pub(super) fn of(&self, store: &Store, current: &Snapshot, sources: &[&str]) -> BTreeMap<String, AppliedManifests> {
+        if sources.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = read.catch_up(store, sources).and_then(|()| read.look_up(store, current, sources)) {
+            tracing::warn!(code = %error.code, "cannot read from the history what sources applied last: {error}");
+        }
+        let found = sources.iter().filter_map(|source| {
+            let last = match current.rejected(source).is_empty() {
+                true => read.by_source.get(*source)?.clone()?,
+                false => read.rolled_back.get(*source)?.1.clone()?,
+            };
+            Some(((*source).to_owned(), last))
+        });
+        found.collect()
+    }
+}
+
+impl ReadHistory {
+    /// Reads the records since the last time, and then older ones until each of the sources is found.
+    fn catch_up(&mut self, store: &Store, sources: &[&str]) -> Result<(), StoreError> {
+        let is_first = self.newest == 0;
+        let mut newer = HashMap::new();
+        let (mut newest, mut before, mut is_joined) = (self.newest, u64::MAX, false);
+        // The first time, there is nothing to join, and older records are read as far as needed.
+        let readings = if is_first { 1 } else { MOST_READINGS };
+        for _ in 0..readings {
+            let records = store.headers(&Query::Reconciliations, before, RECORDS)?;
+            is_joined = records.len() < RECORDS;
+            for record in records {
+                if record.position <= self.newest {
+                    is_joined = true;
+                    break;
+                }
+                (newest, before) = (newest.max(record.position), record.position);
+                note(&mut newer, record);
+            }
+            if is_joined {
+                break;
+            }
+        }
+        if is_first || !is_joined {
+            // Nothing that was read before is next to what was read now.
+            self.by_source.clear();
+            self.oldest = before;
+        }
+        self.by_source.extend(newer);
+        self.newest = newest;
+        for _ in 0..MOST_READINGS {
+            if self.oldest == 0 || sources.iter().all(|source| self.by_source.contains_key(*source)) {
+                break;
+            }
+            let records = store.headers(&Query::Reconciliations, self.oldest, RECORDS)?;
+            self.oldest = records.last().map_or(0, |record| record.position);
+            records.into_iter().for_each(|record| note(&mut self.by_source, record));
+        }
+        Ok(())
+    }
+
+    /// Looks up what is in effect of the sources with manifests that a rollback left.
+    fn look_up(&mut self, store: &Store, current: &Snapshot, sources: &[&str]) -> Result<(), StoreError> {
+        self.rolled_back.retain(|source, (left, _)| current.rejected(source) == left.as_slice());
+        let rolled_back = sources.iter().filter(|source| !current.rejected(source).is_empty());
+        let unknown: Vec<&str> = rolled_back
+            .copied()
+            .filter(|source| !self.rolled_back.contains_key(*source))
+            .take(MOST_LOOKED_UP)
+            .collect();
+        for source in unknown {
+            let found = store.in_effect(source)?;
+            self.rolled_back.insert(source.to_owned(), (current.rejected(source).to_vec(), found));
+        }
+        Ok(())
+    }
+}
+
+/// Notes a record after all newer ones.
+fn note(into: &mut HashMap<String, Option<AppliedManifests>>, record: CommitHeader) {
+    if let (Author::Source { source, commit, through, destroyed, .. }, Some(revision)) =
+        (record.author, record.revision)
+    {
+        let last = AppliedManifests { commit, revision, at: record.at, through };
+        into.entry(source).or_insert((!destroyed).then_some(last));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        store::{Commit, MEMORY, ids_and_clock},
+    };
+
+    #[test]
+    fn the_last_revision_of_each_source_is_found_however_much_was_recorded_since() {
+        let store = Store::open(MEMORY).unwrap();
+        let mut count = 0;
+        let mut commit = |source: &str| {
+            count += 1;
+            let key = Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{count}")));
+            let create = Operation::Create { key, spec: Arc::new(HttpsEdge::default()), claim: None, token: None };
+            let author = Author::source(source, Some(format!("commit{count}")));
+            store.commit(Commit { base: None, operations: vec![create], author, at: ids_and_clock::now() }).unwrap();
+        };
+        let revisions = ClientRevisions::default();
+        let last = |source: &str| {
+            let found = revisions.of(&store, &store.snapshot(), &[source]).remove(source)?;
+            assert_eq!(found.commit, Some(format!("commit{}", found.revision)));
+            Some(found.revision)
+        };
+        assert_eq!(last("old"), None);
+        commit("old");
+        commit("old");
+        (0..2 * RECORDS).for_each(|_| commit("busy"));
+        assert_eq!((last("busy"), last("old"), last("none")), (Some(202), Some(2), None));
+        (0..2 * RECORDS).for_each(|_| commit("busy"));
+        assert_eq!((last("old"), last("busy")), (Some(2), Some(402)));
+        commit("old");
+        assert_eq!((last("old"), last("busy")), (Some(403), Some(402)));
+    }
+}

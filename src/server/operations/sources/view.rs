@@ -1,0 +1,441 @@
+//! The responses of `/sources`, for the server and for `edgewright status`.
+
+use std::{path::Path, time::SystemTime};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{code::Code, diagnostic::Severity},
+        drift::DriftedResource,
+        id::Id,
+        key::{Key, segment},
+        kind::api_key::ApiKey,
+        snapshot::Snapshot,
+    },
+    plan::format::json::{Item, Spot},
+    reconcile::{
+        sources::handle::SourceHandle,
+        sync_loop::{
+            health::{Condition, Reason, Status},
+            status::{SourceStatus, SyncRecord},
+            suspension::Suspension,
+        },
+    },
+    store::history::after_rollback::AppliedManifests,
+};
+
+/// A source that the server follows or that owns resources, and its status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SourceView {
+    /// The name of the source.
+    pub name: String,
+    /// The URI.
+    pub uri: String,
+    /// The state in one word.
+    pub state: SourceState,
+    /// When the source got into this state; of a source that is not synced, when it ceased to be. A restart does not change
+    /// that. If nobody follows the source, when it was last applied; empty if that is not known.
+    pub since: String,
+    /// The conditions of the source.
+    pub conditions: Vec<ConditionView>,
+    /// The files and folders of the manifests; in a repository, the path inside it.
+    pub paths: Vec<String>,
+    /// The path or URL of the Git repository that is read without a work tree, or empty.
+    pub repository: String,
+    /// The branch, tag or commit of the repository, or empty.
+    #[serde(rename = "ref")]
+    pub revision: String,
+    /// What the server does about drift: `enforce`, `warn` or `off`; empty if nobody follows the source.
+    pub drift: String,
+    /// The range of versions whose highest tag is read instead of a `ref`, or empty.
+    pub semver: String,
+    /// How often the source is synced without an event, in seconds; 0 if nobody follows it.
+    pub interval_seconds: u64,
+    /// The last sync; null before the first one has finished.
+    pub last_attempt: Option<LookView>,
+    /// The last sync after which the store matched the manifests, from the history after a restart or a rollback, and if
+    /// nobody follows the source; null if there was none.
+    pub last_applied: Option<LookView>,
+    /// The API key of the client that applied `last_applied`, if nobody follows the source; null if the server or the command
+    /// line applied it.
+    #[serde(default)]
+    pub applied_by: Option<AppliedBy>,
+    /// Who suspended the source, if it is suspended: it is planned and not applied.
+    pub suspension: Option<SuspensionView>,
+    /// In the response to a suspension, the one that it replaces, and to a resumption, the one that it ends; null everywhere
+    /// else.
+    pub replaced_suspension: Option<SuspensionView>,
+    /// When the next sync is due, also without an event; empty during the first one, and if nobody follows the source.
+    pub next_look_at: String,
+    /// The numbers of resources and findings.
+    pub counts: SourceCounts,
+    /// The first hundred diagnostics of the last run, errors first.
+    pub diagnostics: Vec<Item>,
+    /// The number of diagnostics that are not listed.
+    pub diagnostics_omitted: usize,
+    /// The first twenty resources that others have changed and that are not reverted, with who changed them. One that the
+    /// manifests have changed too counts as pending.
+    pub drifted: Vec<DriftedResource>,
+    /// The values that the commits of the source do not have, by name; never their content.
+    #[serde(default)]
+    pub values: Vec<SourceValueView>,
+}
+
+/// The API key of a client that applied a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AppliedBy {
+    /// The ID of the key; `certificate:` and a name if the client had a certificate instead.
+    pub key_id: String,
+    /// The description of the key, or empty if it has none or was deleted.
+    pub key_description: String,
+    /// The owner of the key.
+    pub owner_id: String,
+}
+
+impl AppliedBy {
+    fn of((key, owner): &(Id, Id), snapshot: &Snapshot) -> Self {
+        let entry = snapshot.get(&Key::new(Kind::ApiKey, key.clone()));
+        let spec = entry.and_then(|entry| entry.spec_as::<ApiKey>());
+        Self {
+            key_id: key.to_string(),
+            key_description: spec.map(|spec| spec.description.clone()).unwrap_or_default(),
+            owner_id: owner.to_string(),
+        }
+    }
+}
+
+/// A value that a source takes from its folder on the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SourceValue")]
+pub(crate) struct SourceValueView {
+    /// The path in the folder, as in the manifests.
+    pub name: String,
+    /// When the file was last changed.
+    pub changed_at: String,
+}
+
+impl SourceValueView {
+    fn of((name, changed): (String, SystemTime)) -> Self {
+        let changed = Timestamp::try_from(changed).and_then(|changed| Timestamp::from_second(changed.as_second()));
+        Self { name, changed_at: changed.map(|changed| changed.to_string()).unwrap_or_default() }
+    }
+}
+
+/// The state of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum SourceState {
+    /// The store matches the manifests.
+    Synced,
+    /// The store matches only a part of the manifests, or a rollback left them.
+    OutOfSync,
+    /// The manifests have errors; the last good state stays.
+    Invalid,
+    /// A safety limit refuses the plan, or the commit lacks the signature of a key that may sign, or does not descend from
+    /// the one that was applied last.
+    Refused,
+    /// The plan could not be applied, or the repository could not be fetched.
+    Failed,
+    /// The source is suspended: nothing is applied.
+    Suspended,
+    /// Others have changed resources of the source, which are left as they are.
+    Drifted,
+    /// The first run has not finished, or nobody follows the source.
+    Unknown,
+}
+
+/// The suspension of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SuspensionView {
+    /// Why, in the words of who did it.
+    pub reason: String,
+    /// The owner of the API key that suspended it, `command line` or `configuration file`.
+    pub by: String,
+    /// When it began.
+    pub since: String,
+    /// When it ends by itself; empty if it does not.
+    pub until: String,
+}
+
+/// A suspension to begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceSuspend {
+    /// Why: everyone who looks at the status of the source sees it.
+    #[schemars(length(min = 1, max = 1000))]
+    pub reason: String,
+    /// When it ends by itself, such as `2027-01-31T18:00:00Z`; empty if it does not.
+    #[serde(default)]
+    pub until: String,
+}
+
+/// How a source is resumed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SourceResume {
+    /// The commit that the source goes on from, although it does not descend from the one that was applied last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 40, max = 40))]
+    pub accept_commit: Option<String>,
+}
+
+/// A condition of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Condition")]
+pub(crate) struct ConditionView {
+    /// The type of the condition, `Synced`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `Synced`, `OutOfSync` or `Unknown`.
+    pub status: String,
+    /// The reason in one word.
+    pub reason: String,
+    /// The reason in one sentence.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: String,
+    /// The revision of the store after the last run.
+    pub observed_revision: u64,
+}
+
+/// A sync of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Look")]
+pub(crate) struct LookView {
+    /// When it ended.
+    pub at: String,
+    /// The Git commit of the manifests, or empty.
+    pub commit: String,
+    /// The tag of the commit that `semver` chose, or empty.
+    pub tag: String,
+    /// The revision of the store then.
+    pub revision: u64,
+}
+
+/// The numbers of resources and findings of a source.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SourceCounts {
+    /// Resources that the source owns.
+    pub owned: usize,
+    /// Resources that the manifests declare.
+    pub declared: usize,
+    /// Manifest files.
+    pub files: usize,
+    /// Errors.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+    /// Resources to create that are planned and not applied.
+    pub pending_create: usize,
+    /// Resources to change, replace or adopt.
+    pub pending_change: usize,
+    /// Resources to delete.
+    pub pending_delete: usize,
+    /// Resources that only others have changed and that are not reverted. They are not pending.
+    pub drifted: usize,
+}
+
+/// The sources of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SourceList {
+    /// The sources.
+    pub sources: Vec<SourceView>,
+    /// The URI of the list.
+    pub uri: String,
+}
+
+impl SourceView {
+    /// The status of a source that owns so many resources. `others` are all sources of the server.
+    pub(super) fn of(following: &SourceHandle, others: &[(&str, SourceStatus)], owned: usize, base_url: &str) -> Self {
+        let condition = following.health.condition();
+        let status = following.status.current();
+        let findings = &status.findings;
+        let suspension = following.suspension();
+        let location = &following.location;
+        let shown = |path: &Path| path.display().to_string();
+        let claimed = others.iter().flat_map(|(source, status)| {
+            let own = status.findings.clashes.iter().filter(move |clash| clash.owner == following.source);
+            own.map(move |clash| clash_of(source, &clash.resource))
+        });
+        let claimed: Vec<Item> = claimed.collect();
+        let listed = findings.diagnostics.iter().map(|(_, item)| item);
+        let pending = findings.pending;
+        let counts = SourceCounts {
+            owned,
+            declared: findings.declared,
+            files: findings.files,
+            errors: findings.errors,
+            warnings: findings.warnings + claimed.len() + status.notices.len(),
+            pending_create: pending.create,
+            pending_change: pending.change + pending.replace + pending.adopt,
+            pending_delete: pending.delete,
+            drifted: findings.drifted,
+        };
+        let look = |look: &SyncRecord| LookView {
+            at: look.at.to_string(),
+            commit: look.commit.clone().unwrap_or_default(),
+            tag: look.tag.clone().unwrap_or_default(),
+            revision: look.revision,
+        };
+        Self {
+            name: following.source.clone(),
+            uri: format!("{base_url}/sources/{}", segment(&following.source)),
+            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
+            since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
+            paths: location.paths.iter().map(|path| shown(path)).collect(),
+            repository: location.repository.clone(),
+            revision: location.revision.clone(),
+            drift: following.drift.to_string(),
+            semver: location.semver.clone(),
+            interval_seconds: following.interval.as_secs(),
+            last_attempt: status.attempt.as_ref().map(look),
+            last_applied: status.applied.as_ref().map(look),
+            applied_by: None,
+            suspension: suspension.map(SuspensionView::of),
+            replaced_suspension: None,
+            next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+            counts,
+            diagnostics_omitted: findings.omitted(),
+            diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
+            drifted: findings.drift.clone(),
+            values: following.values.names().into_iter().map(SourceValueView::of).collect(),
+            conditions: vec![ConditionView::of(condition)],
+        }
+    }
+
+    /// The status of a source that owns resources and that nobody follows. `last` is the last revision that a client applied
+    /// and that is in effect, and `sent` the Unix time of the last successful sync that one has sent.
+    pub(super) fn unfollowed(
+        source: &str,
+        owned: usize,
+        snapshot: &Snapshot,
+        last: Option<&AppliedManifests>,
+        sent: Option<i64>,
+        base_url: &str,
+    ) -> Self {
+        let sent = sent.and_then(|second| Timestamp::from_second(second).ok());
+        let by = sent.map(|sent| format!("; a client last synced it at {sent}")).unwrap_or_default();
+        let since = last.map(|last| last.at.to_string()).unwrap_or_default();
+        let last_applied = last.map(|last| LookView {
+            at: since.clone(),
+            commit: last.commit.clone().unwrap_or_default(),
+            tag: String::new(),
+            revision: last.revision,
+        });
+        let through = last.and_then(|last| last.through.as_ref());
+        let plural = if owned == 1 { "" } else { "s" };
+        let message = format!(
+            "the server does not follow the source, which owns {owned} resource{plural}{by}. To follow it, add it to \
+             `sources` in the configuration file; to delete its resources, run `edgewright destroy --source NAME`"
+        );
+        let condition = ConditionView {
+            kind: "Synced".to_owned(),
+            status: Status::Unknown.to_string(),
+            reason: Self::NOT_FOLLOWED.to_owned(),
+            message,
+            last_transition_time: since.clone(),
+            observed_revision: snapshot.revision,
+        };
+        Self {
+            name: source.to_owned(),
+            uri: format!("{base_url}/sources/{}", segment(source)),
+            state: SourceState::Unknown,
+            since,
+            conditions: vec![condition],
+            paths: Vec::new(),
+            repository: String::new(),
+            revision: String::new(),
+            drift: String::new(),
+            semver: String::new(),
+            interval_seconds: 0,
+            last_attempt: None,
+            last_applied,
+            applied_by: through.map(|through| AppliedBy::of(through, snapshot)),
+            suspension: None,
+            replaced_suspension: None,
+            next_look_at: String::new(),
+            counts: SourceCounts { owned, ..SourceCounts::default() },
+            diagnostics: Vec::new(),
+            diagnostics_omitted: 0,
+            drifted: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// The reason of a source that nobody follows.
+    pub(crate) const NOT_FOLLOWED: &str = "NotFollowed";
+
+    /// Whether the server follows the source.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.conditions.iter().all(|condition| condition.reason != Self::NOT_FOLLOWED)
+    }
+}
+
+impl SourceState {
+    /// The state of a source that is not suspended.
+    pub(crate) fn of(condition: &Condition) -> Self {
+        match (condition.status, condition.reason) {
+            (Status::Unknown, _) => SourceState::Unknown,
+            (Status::Synced, _) => SourceState::Synced,
+            (Status::OutOfSync, Reason::Invalid) => SourceState::Invalid,
+            (Status::OutOfSync, Reason::Refused) => SourceState::Refused,
+            (Status::OutOfSync, Reason::Failed | Reason::FetchFailed | Reason::Panicked) => SourceState::Failed,
+            (Status::OutOfSync, Reason::Drifted | Reason::Fight) => SourceState::Drifted,
+            (Status::OutOfSync, _) => SourceState::OutOfSync,
+        }
+    }
+
+    /// The state as in a response.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            SourceState::Synced => "Synced",
+            SourceState::OutOfSync => "OutOfSync",
+            SourceState::Invalid => "Invalid",
+            SourceState::Refused => "Refused",
+            SourceState::Failed => "Failed",
+            SourceState::Suspended => "Suspended",
+            SourceState::Drifted => "Drifted",
+            SourceState::Unknown => "Unknown",
+        }
+    }
+}
+
+impl SuspensionView {
+    /// Describes a suspension.
+    pub(crate) fn of(suspension: Suspension) -> Self {
+        Self {
+            reason: suspension.reason,
+            by: suspension.by,
+            since: suspension.since.to_string(),
+            until: suspension.until.map(|until| until.to_string()).unwrap_or_default(),
+        }
+    }
+}
+
+impl ConditionView {
+    fn of(condition: Condition) -> Self {
+        Self {
+            kind: condition.kind.to_owned(),
+            status: condition.status.to_string(),
+            reason: condition.reason.to_string(),
+            message: condition.message,
+            last_transition_time: condition.last_transition_time.to_string(),
+            observed_revision: condition.observed_revision,
+        }
+    }
+}
+
+/// The warning of the source that owns a resource which another one declares, too. The other one has the error.
+fn clash_of(source: &str, resource: &str) -> Item {
+    Item {
+        code: Code::OwnerConflict.to_string(),
+        severity: Severity::Warning,
+        message: format!("source `{source}` declares {resource}, which this source owns"),
+        help: Some("remove the resource from one of the two sources".into()),
+        spot: Spot::default(),
+        related: Vec::new(),
+    }
+}

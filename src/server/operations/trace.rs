@@ -1,0 +1,254 @@
+//! POST `/trace`: which edge and route of the current revision take a request (D42, D105). It changes nothing and sends
+//! nothing, so viewers can use it.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+    response::Response,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{reconciliation::json_response, whoami::TAG};
+use crate::{
+    model::{
+        decode::decode,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+    },
+    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
+    server::{
+        App,
+        auth::{authentication, permission::Intent},
+        http::{
+            body::{self, Limits},
+            query,
+            response::ApiError,
+        },
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
+    },
+    syntax::text::printable,
+};
+
+/// The path.
+pub(crate) const PATH: &str = "/trace";
+
+/// A client's request to trace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RequestToTrace {
+    /// The URL; the scheme defaults to `https`.
+    pub url: String,
+    /// The method. Empty is `GET`.
+    #[serde(default)]
+    pub method: String,
+    /// The IP address of the client, or empty if it is unknown.
+    #[serde(default)]
+    pub client_ip: String,
+    /// The User-Agent, or empty if it is unknown.
+    #[serde(default)]
+    pub user_agent: String,
+    /// The headers.
+    #[serde(default)]
+    pub headers: Vec<HeaderToTrace>,
+}
+
+/// A header of a request to trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeaderToTrace {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// The way of a request through the gateway.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct TraceReport {
+    /// The request, such as `GET shop.example.com:443/cart`.
+    pub request: String,
+    /// The edge that takes the request; null if no edge serves its host and port.
+    pub edge: Option<EdgeInTrace>,
+    /// The routes of the edge, starting with the one that takes the request.
+    pub routes: Vec<RouteInTrace>,
+    /// The modules that the request passes, in processing order, up to the first that refuses it.
+    pub modules: Vec<ModuleInTrace>,
+}
+
+/// An edge that takes a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct EdgeInTrace {
+    /// The ID.
+    pub id: String,
+    /// The name in the manifests, or null if no source owns the edge.
+    pub name: Option<String>,
+    /// The hostport of the edge that matches.
+    pub hostport: String,
+    /// Whether the hostport is a wildcard.
+    pub wildcard: bool,
+    /// Whether the edge passes TLS through, and so cannot see the path.
+    pub passes_through: bool,
+}
+
+/// A route that could take a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct RouteInTrace {
+    /// The ID.
+    pub id: String,
+    /// The name in the manifests, or null if no source owns the route.
+    pub name: Option<String>,
+    /// The match type, or empty.
+    pub match_type: String,
+    /// The match.
+    pub r#match: String,
+    /// Whether the route takes the request.
+    pub taken: bool,
+    /// Whether the route takes the request or why not, in words.
+    pub verdict: String,
+}
+
+/// A module that a request passes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct ModuleInTrace {
+    /// The module.
+    pub module: String,
+    /// `passes`, `depends` or `refused`.
+    pub effect: String,
+    /// An explanation.
+    pub note: String,
+}
+
+impl RequestToTrace {
+    /// Parses the request.
+    pub(super) fn parse(self) -> Result<TracedRequest, Fault> {
+        let invalid =
+            |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(Path::root().join(field));
+        let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };
+        if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            return Err(invalid("method", format!("`{}` is not an HTTP method", printable(method))));
+        }
+        let request = TracedRequest::new(method, &self.url)
+            .map_err(|reason| invalid("url", format!("invalid URL `{}`: {reason}", printable(&self.url))))?;
+        let client_ip = match self.client_ip.as_str() {
+            "" => None,
+            text => match text.parse::<IpAddr>() {
+                Ok(ip) => Some(ip),
+                Err(_) => return Err(invalid("client_ip", format!("`{}` is not an IP address", printable(text)))),
+            },
+        };
+        let user_agent = Some(self.user_agent).filter(|text| !text.is_empty());
+        let headers = self.headers.into_iter().map(|header| (header.name, header.value)).collect();
+        Ok(TracedRequest { client_ip, user_agent, headers, ..request })
+    }
+}
+
+impl TraceReport {
+    /// Describes a trace.
+    pub(crate) fn of(request: &TracedRequest, trace: &Trace) -> Self {
+        let id_and_name = |named: &Named| (named.key.id.to_string(), named.name.clone());
+        let edge = trace.edge.as_ref().map(|choice| {
+            let (id, name) = id_and_name(&choice.edge);
+            let wildcard = match choice.rank {
+                HostRank::Literal => false,
+                HostRank::Wildcard(_) | HostRank::Any => true,
+            };
+            let (hostport, passes_through) = (choice.hostport.clone(), choice.passes_through);
+            EdgeInTrace { id, name, hostport, wildcard, passes_through }
+        });
+        let routes = trace.routes.iter().map(|considered| {
+            let (id, name) = id_and_name(&considered.route);
+            RouteInTrace {
+                id,
+                name,
+                match_type: considered.match_type.map(|it| it.as_str().to_owned()).unwrap_or_default(),
+                r#match: considered.matched.clone(),
+                taken: considered.verdict == RouteDecision::Taken,
+                verdict: considered.verdict.to_string(),
+            }
+        });
+        let modules = trace.modules.iter().map(|passage| {
+            let effect = match passage.effect {
+                StepEffect::Passes => "passes",
+                StepEffect::Depends => "depends",
+                StepEffect::Refused => "refused",
+            };
+            ModuleInTrace { module: passage.module.to_owned(), effect: effect.to_owned(), note: passage.note.clone() }
+        });
+        Self { request: request.to_string(), edge, routes: routes.collect(), modules: modules.collect() }
+    }
+
+    /// The route that takes the request.
+    pub(crate) fn route(&self) -> Option<&RouteInTrace> {
+        self.routes.iter().find(|route| route.taken)
+    }
+}
+
+/// Traces a request.
+pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    authentication::admit(&app, &app.store.snapshot(), &Intent::Read, &parts.headers)?;
+    query::check(parts.uri.query(), &[])?;
+    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+    if content.root().is_null() {
+        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+    }
+    let (wanted, found) = decode::<RequestToTrace>(content.root(), None);
+    faults.extend(found);
+    let wanted = match wanted {
+        Some(wanted) if faults.is_empty() => wanted.parse().map_err(|fault| ApiError::from_faults(vec![fault]))?,
+        _ => return Err(ApiError::from_faults(faults)),
+    };
+    // The key may have been revoked while the body was received.
+    let snapshot = app.store.snapshot();
+    let caller = authentication::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
+    let traced = app.renderings.of_owner(&caller.owner)?.render(move || {
+        let found = trace(&snapshot, &wanted);
+        Ok(json_response(StatusCode::OK, &TraceReport::of(&wanted, &found))?)
+    });
+    traced.await
+}
+
+/// The path with its operation.
+pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
+    let post = ExtensionOperation::new(
+        TAG,
+        "traceRequest",
+        "Trace a request",
+        "Returns which edge and route of the current revision take a request, why other routes do not, and which modules the request passes. It sends no request and changes nothing; viewers can use it.",
+    )
+    .body(schemas.request::<RequestToTrace>(), json!({"method": "GET", "url": "https://shop.example.com/cart"}))
+    .ok(schemas.response::<TraceReport>())
+    .fails(&["400", "401", "403", "408", "413", "415", "429", "500"]);
+    (PATH.to_owned(), json!({"post": post.build()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_checked_as_on_the_command_line() {
+        let request = |method: &str, url: &str, client_ip: &str| {
+            let (method, url, client_ip) = (method.to_owned(), url.to_owned(), client_ip.to_owned());
+            RequestToTrace { method, url, client_ip, ..RequestToTrace::default() }.parse()
+        };
+        let shown = |method: &str, url: &str| request(method, url, "").map(|it| it.to_string()).unwrap_or_default();
+        assert_eq!(shown("", "shop.example.com/cart"), "GET shop.example.com:443/cart");
+        assert_eq!(shown("post", "http://[::1]:8080"), "POST [::1]:8080/");
+        for (method, url, ip, field) in [
+            ("G T", "a.example", "", "/method"),
+            ("", "ftp://a.example", "", "/url"),
+            ("", "", "", "/url"),
+            ("", "a.example", "localhost", "/client_ip"),
+        ] {
+            let found = request(method, url, ip).err().map(|fault| fault.path.to_string());
+            assert_eq!(found.as_deref(), Some(field));
+        }
+    }
+}

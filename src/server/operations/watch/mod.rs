@@ -1,0 +1,194 @@
+//! `GET /watch`: the changes of resources as server-sent events (D80).
+//!
+//! A client has a cursor into the newest revisions of the store, so that replay and live changes are the same thing, and
+//! a bounded buffer of its own. One that does not keep up is disconnected.
+
+mod body;
+pub(crate) mod document;
+mod events;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Request, header},
+    response::Response,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    model::{diagnostics::code::Code, kind::owner::Role},
+    server::{
+        App,
+        auth::{
+            authentication::{self, Caller},
+            permission::{Intent, Sight},
+        },
+        http::response::ApiError,
+        limits::admission::{Lane, WorkPlace},
+        resources::change::ChangeFilter,
+    },
+    store::{Revision, history::change_window::NextRevision},
+};
+use body::EventBody;
+
+/// The default limit of clients.
+pub(crate) const DEFAULT_WATCHERS: usize = 100;
+/// How often an idle client is sent a comment, so that proxies do not close its connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client may take to make room in its buffer.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
+const CHUNKS: usize = 4;
+
+/// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
+fn place(app: &App, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
+    match role {
+        Role::Gateway => app.watchers.enter(None, Lane::Reserved),
+        _ => app.watchers.of_owner(owner),
+    }
+}
+
+/// Responds with a stream of changes, which ends with the client, its key or the server.
+pub(crate) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    let current = app.store.snapshot();
+    let caller = authentication::admit(&app, &current, &Intent::Watch, &parts.headers)?;
+    let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
+    let known = wanted.known.unwrap_or(current.revision);
+    if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
+        return Err(ApiError::revision_gone(known, app.store.snapshot().revision));
+    }
+    let place = place(&app, &caller)?;
+    let (chunks, received) = mpsc::channel(CHUNKS);
+    let last = Arc::new(Mutex::new(None));
+    let body = EventBody::new(received, Arc::clone(&last));
+    let stopping = app.stopping.clone();
+    let mut watcher = Watcher { app, headers: parts.headers, filter: wanted.filter, known, chunks };
+    tokio::spawn(async move {
+        let _held = place;
+        let end = tokio::select! {
+            end = watcher.follow() => end,
+            () = stopped(stopping) => WatchEnd::Closed,
+        };
+        if let WatchEnd::Failed(error) = end {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(events::error(&error));
+        }
+        // The body ends when this sender is dropped, after the last event is in its place.
+        drop(watcher);
+    });
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep events back until its buffer is full.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Completes when the server begins to stop.
+async fn stopped(stopping: Option<watch::Receiver<bool>>) {
+    if let Some(mut stopping) = stopping {
+        let is_told = stopping.wait_for(|stop| *stop).await.is_ok();
+        if is_told {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Why a stream ends.
+enum WatchEnd {
+    /// The client or the server closed it.
+    Closed,
+    /// An error, of which the client is told.
+    Failed(ApiError),
+}
+
+impl From<ApiError> for WatchEnd {
+    fn from(error: ApiError) -> Self {
+        WatchEnd::Failed(error)
+    }
+}
+
+/// A client.
+struct Watcher {
+    app: Arc<App>,
+    /// The headers of the request, which identify the caller.
+    headers: HeaderMap,
+    filter: ChangeFilter,
+    /// The last revision that the client was sent.
+    known: u64,
+    chunks: mpsc::Sender<Bytes>,
+}
+
+impl Watcher {
+    /// Sends changes until the stream ends.
+    async fn follow(&mut self) -> WatchEnd {
+        match self.send_all().await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+
+    async fn send_all(&mut self) -> Result<std::convert::Infallible, WatchEnd> {
+        let mut newest = self.app.store.newest_revision();
+        self.send(events::start(self.known)).await?;
+        loop {
+            newest.mark_unchanged();
+            // The key may have been revoked, and the role of its owner may have changed.
+            let caller = self.admit()?;
+            match self.app.store.next_revision(self.known) {
+                NextRevision::Here(revision) => self.send_revision(&caller, revision).await?,
+                NextRevision::Gone => return Err(too_slow().into()),
+                NextRevision::NotYet => tokio::select! {
+                    changed = newest.changed() => changed.map_err(|_| WatchEnd::Closed)?,
+                    () = self.chunks.closed() => return Err(WatchEnd::Closed),
+                    () = tokio::time::sleep(HEARTBEAT) => self.send(events::heartbeat()).await?,
+                },
+            }
+        }
+    }
+
+    fn admit(&self) -> Result<Caller, ApiError> {
+        authentication::admit_again(&self.app, &self.app.store.snapshot(), &Intent::Watch, &self.headers)
+    }
+
+    async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
+        let number = revision.snapshot.revision;
+        // A client that resumes gets earlier states.
+        let sight = Sight::of(caller).of_revision(number, self.app.store.snapshot().revision);
+        let mut from = Some(0);
+        while let Some(start) = from {
+            let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());
+            let sight = sight.clone();
+            // A resource with many children takes long, and other requests of this thread would wait.
+            let place = self.app.renderings.of_owner(&caller.owner)?;
+            let portion = place.render(move || events::portion(&app, &sight, &filter, &revision, start)).await?;
+            from = portion.next;
+            self.send(portion.text).await?;
+        }
+        self.known = number;
+        Ok(())
+    }
+
+    async fn send(&self, chunk: Bytes) -> Result<(), WatchEnd> {
+        use mpsc::error::SendTimeoutError::{Closed, Timeout};
+        match self.chunks.send_timeout(chunk, LONGEST_WAIT).await {
+            Ok(()) => Ok(()),
+            Err(Closed(_)) => Err(WatchEnd::Closed),
+            Err(Timeout(_)) => Err(too_slow().into()),
+        }
+    }
+}
+
+/// The error for a client that does not keep up.
+fn too_slow() -> ApiError {
+    ApiError::of(Code::SlowReader, "the client reads more slowly than resources change")
+}

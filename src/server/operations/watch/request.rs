@@ -1,0 +1,91 @@
+//! What a client of `/watch` asks for.
+
+use axum::http::HeaderMap;
+
+use crate::{
+    model::diagnostics::{
+        code::Code,
+        fault::{Fault, Path},
+    },
+    server::{
+        http::{query, response::ApiError},
+        resources::change::{ChangeFilter, kind_named},
+    },
+};
+
+/// The query parameters.
+pub(super) const PARAMETERS: &[&str] = &["since", "kind", "source"];
+/// The header with which a client resumes.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A valid request.
+pub(super) struct WatchRequest {
+    /// The last revision that the client knows; none for the current one.
+    pub(super) known: Option<u64>,
+    pub(super) filter: ChangeFilter,
+}
+
+impl WatchRequest {
+    /// Reads a request. `Last-Event-ID` takes precedence over `since`: a client that reconnects repeats its first query.
+    pub(super) fn new(query: Option<&str>, headers: &HeaderMap) -> Result<Self, ApiError> {
+        query::check(query, PARAMETERS)?;
+        let mut wanted = Self { known: None, filter: ChangeFilter::default() };
+        let mut faults: Vec<Fault> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            let parts = value.split(',').map(str::trim).filter(|part| !part.is_empty());
+            match &*name {
+                "since" => match value.parse() {
+                    Ok(revision) => wanted.known = Some(revision),
+                    Err(_) => faults.push(query::at("since", "`since` must be a revision, such as `17`".into())),
+                },
+                "kind" => {
+                    for part in parts {
+                        match kind_named(part, Code::Parameter) {
+                            Ok(kind) => {
+                                wanted.filter.kinds.insert(kind);
+                            }
+                            Err(fault) => faults.push(fault.at(Path::root().join("kind"))),
+                        }
+                    }
+                }
+                _ => wanted.filter.sources.extend(parts.map(str::to_owned)),
+            }
+        }
+        // A browser sends an empty one after a stream without ids.
+        let resumed = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+        if let Some(resumed) = resumed {
+            match resumed.to_str().ok().and_then(|text| text.trim().parse().ok()) {
+                Some(revision) => wanted.known = Some(revision),
+                None => faults.push(Fault::new(Code::Parameter, "`Last-Event-ID` must be the id of an event")),
+            }
+        }
+        if faults.is_empty() { Ok(wanted) } else { Err(ApiError::from_faults(faults)) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+    use crate::model::Kind;
+
+    #[test]
+    fn the_last_event_wins_over_the_query() {
+        let mut headers = HeaderMap::new();
+        let wanted = WatchRequest::new(Some("since=3&kind=TlsEdge,HttpsEdge&source=a,b"), &headers).ok().unwrap();
+        assert_eq!(wanted.known, Some(3));
+        assert_eq!(wanted.filter.kinds, [Kind::HttpsEdge, Kind::TlsEdge].into());
+        assert_eq!(wanted.filter.sources, ["a".to_owned(), "b".to_owned()].into());
+        headers.insert(LAST_EVENT_ID, HeaderValue::from_static("5"));
+        assert_eq!(WatchRequest::new(Some("since=3"), &headers).ok().unwrap().known, Some(5));
+        headers.insert(LAST_EVENT_ID, HeaderValue::from_static(""));
+        assert_eq!(WatchRequest::new(None, &headers).ok().unwrap().known, None);
+        headers.insert(LAST_EVENT_ID, HeaderValue::from_static("five"));
+        assert!(WatchRequest::new(None, &headers).is_err());
+        for query in ["since=-1", "since=", "kind=HttpEdge", "kinds=HttpsEdge", "since=1&since=2"] {
+            assert!(WatchRequest::new(Some(query), &HeaderMap::new()).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Streams on a paused clock: heartbeats, and clients that do not read.
+
+#![allow(clippy::unwrap_used)]
+
+use http_body_util::BodyExt;
+
+use super::*;
+use crate::{
+    model::{
+        Kind,
+        id::Id,
+        key::Key,
+        kind::{
+            api_key::ApiKey,
+            ip_restriction::{IpRestriction, Traffic},
+            owner::{Owner, Role},
+        },
+        operation::{Author, Operation},
+        resource::AnyResource,
+        secrets::secret::Secret,
+    },
+    server::{Settings, VERSION_HEADER},
+    store::{Commit, MEMORY, Store, ids_and_clock},
+};
+
+fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operation {
+    Operation::Create { key, spec, claim: None, token }
+}
+
+fn commit(app: &App, operations: Vec<Operation>) {
+    app.store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+}
+
+fn restriction(app: &App) {
+    let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
+    let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
+    commit(app, vec![create(key, Arc::new(spec), None)]);
+}
+
+/// The API of an empty store, and a request of its admin.
+fn app() -> (Arc<App>, Request<Body>) {
+    let url = String::from("http://localhost");
+    let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+    let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
+    let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
+    let (token, hash) = ids_and_clock::token(&key.id);
+    let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
+    let spec = ApiKey { owner_id: "usr_admin".into(), ..ApiKey::default() };
+    commit(&app, vec![owner, create(key, Arc::new(spec), Some(hash))]);
+    let request = Request::builder()
+        .uri("/watch")
+        .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
+        .header(VERSION_HEADER, "2");
+    (app, request.body(Body::empty()).unwrap())
+}
+
+fn on_a_paused_clock(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(test);
+}
+
+/// The next chunk, or none at the end.
+async fn next(body: &mut Body) -> Option<String> {
+    let frame = body.frame().await?.unwrap();
+    Some(String::from_utf8(frame.into_data().ok().unwrap().to_vec()).unwrap())
+}
+
+#[test]
+fn an_idle_client_gets_comments() {
+    on_a_paused_clock(async {
+        let (app, request) = app();
+        let mut body = watch(Arc::clone(&app), request).await.ok().unwrap().into_body();
+        assert_eq!(next(&mut body).await.unwrap(), ": changes after revision 1\nid: 1\n\n");
+        for _ in 0..2 {
+            let began = tokio::time::Instant::now();
+            assert_eq!(next(&mut body).await.unwrap(), ": heartbeat\n\n");
+            assert!(began.elapsed() >= HEARTBEAT);
+        }
+        restriction(&app);
+        let events = next(&mut body).await.unwrap();
+        assert!(events.starts_with("event: created\ndata: {\"revision\":2,"), "{events}");
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_is_disconnected_and_told() {
+    on_a_paused_clock(async {
+        let (app, request) = app();
+        let mut body = watch(Arc::clone(&app), request).await.ok().unwrap().into_body();
+        for _ in 0..2 * CHUNKS {
+            restriction(&app);
+        }
+        assert_eq!(app.watchers.running(), 1);
+        tokio::time::sleep(2 * LONGEST_WAIT).await;
+        assert_eq!(app.watchers.running(), 0, "it holds nothing but its buffer");
+        let mut chunks = Vec::new();
+        while let Some(chunk) = next(&mut body).await {
+            chunks.push(chunk);
+        }
+        assert_eq!(chunks.len(), CHUNKS + 1);
+        let last = chunks.pop().unwrap();
+        assert!(last.starts_with("event: error\ndata: {\"error_code\":\"ERR_EDGEWRIGHT_SLOW_READER\""), "{last}");
+        // What it was sent ends with a whole revision, after which it can resume.
+        assert!(chunks.pop().unwrap().contains(&format!("id: {CHUNKS}\nevent: revision\n")));
+    });
+}
+
+#[test]
+fn one_owner_has_a_share_and_gateways_have_places_of_their_own() {
+    let caller = |owner: &str, role: Role| Caller { key: Id::new("ak_1"), owner: Id::new(owner), role, scope: None };
+    let (app, _) = app();
+    let all = |owner: &str, role: Role| -> Vec<WorkPlace> {
+        (0..2 * DEFAULT_WATCHERS).map_while(|_| place(&app, &caller(owner, role)).ok()).collect()
+    };
+    let mut viewers: Vec<Vec<WorkPlace>> = Vec::new();
+    for number in 0..8 {
+        viewers.push(all(&format!("usr_{number}"), Role::Viewer));
+    }
+    let counts: Vec<usize> = viewers.iter().map(Vec::len).collect();
+    assert_eq!(counts.first(), Some(&18), "a quarter of the 75 that are not for gateways");
+    assert!(counts.iter().all(|count| *count > 0), "each finds a place: {counts:?}");
+    let refused = place(&app, &caller("usr_0", Role::Viewer)).err().map(|error| error.code());
+    assert_eq!(refused, Some(Code::RateLimited));
+    let taken: usize = counts.iter().sum();
+    let gateways = all("bot_gateway", Role::Gateway);
+    assert!(gateways.len() >= DEFAULT_WATCHERS / 4);
+    assert_eq!((gateways.len() + taken, app.watchers.running()), (DEFAULT_WATCHERS, DEFAULT_WATCHERS));
+    let full = place(&app, &caller("usr_new", Role::Viewer)).err().map(|error| error.code());
+    assert_eq!(full, Some(Code::Unavailable));
+    drop((viewers, gateways));
+    assert_eq!(app.watchers.running(), 0);
+}

@@ -1,0 +1,163 @@
+//! Reads of earlier revisions: `?at=REVISION` or `?at=COMMIT` (D79, D93).
+
+use std::sync::Arc;
+
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        id::Id,
+        snapshot::Snapshot,
+    },
+    reconcile::run::cancel::Cancel,
+    server::{
+        App,
+        http::{query, response::ApiError},
+        limits::admission::WorkPlace,
+    },
+    store::{
+        PastError,
+        history::commits::{LATEST, NamingError, RevisionName},
+    },
+    syntax::text::printable,
+};
+
+/// The query parameter with the revision.
+pub(crate) const AT: &str = "at";
+
+/// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
+/// own: hold its place as long as the state.
+pub(super) async fn state(
+    app: &Arc<App>,
+    owner: &Id,
+    current: Arc<Snapshot>,
+    query: &str,
+) -> Result<(Arc<Snapshot>, Option<u64>, Option<WorkPlace>), ApiError> {
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None, None)) };
+    let name = RevisionName::parse(&value).ok_or_else(|| {
+        let expected = "the number of a revision, at least 7 digits of a commit id, or";
+        let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
+        ApiError::new(query::at(AT, message))
+    })?;
+    let revision = match name {
+        RevisionName::Number(revision) => revision,
+        RevisionName::Latest => current.revision,
+        // Decimal digits are no reason to search if the revision exists.
+        RevisionName::Either(revision, _) if revision <= current.revision => revision,
+        name => {
+            let store = Arc::clone(&app.store);
+            let applied = app.following.iter().filter_map(|following| following.status.applied());
+            let in_sync: Vec<_> = applied.filter_map(|look| Some((look.commit?, look.revision))).collect();
+            let search = move |cancel: Cancel| {
+                let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
+                found.map_err(|error| unnamed(error, AT))
+            };
+            app.searches.of_owner(owner)?.run(search).await?
+        }
+    };
+    if revision == current.revision {
+        return Ok((current, Some(revision), None));
+    }
+    drop(current);
+    let mut place = app.earlier.of_owner(owner)?;
+    place.turn().await;
+    let store = Arc::clone(&app.store);
+    // The place is held until the state is restored, even if the client disconnects.
+    let restored = tokio::task::spawn_blocking(move || (store.snapshot_at(revision), place)).await;
+    let (state, place) =
+        restored.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?;
+    Ok((state.map_err(|error| refused(error, AT))?, Some(revision), Some(place)))
+}
+
+/// Reads the number of a revision: digits alone, so that a revision has one name.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Creates the error of a commit that is no revision.
+fn unnamed(error: NamingError, field: &str) -> ApiError {
+    let message = error.to_string();
+    let code = match error {
+        NamingError::Unknown { .. } => Code::RevisionNotFound,
+        NamingError::Ambiguous { .. } => Code::Parameter,
+        NamingError::Cancelled => return ApiError::of(Code::Unavailable, "the request was cancelled"),
+        NamingError::Failed(error) => return error.into(),
+    };
+    ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
+}
+
+/// Creates the error of a revision without a state.
+pub(crate) fn refused(error: PastError, field: &str) -> ApiError {
+    let message = error.to_string();
+    let code = match error {
+        PastError::Future { .. } => Code::RevisionNotFound,
+        PastError::Gone { .. } => Code::RevisionGone,
+        PastError::Failed(error) => return error.into(),
+    };
+    ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::{
+        model::{
+            Kind,
+            key::Key,
+            kind::ip_restriction::{IpRestriction, Traffic},
+            operation::{Author, Operation},
+        },
+        server::{Settings, VERSION_HEADER},
+        store::{Commit, MEMORY, Store, ids_and_clock},
+    };
+
+    /// The API of a store with so many revisions.
+    fn app(revisions: usize) -> Arc<App> {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
+        let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
+        for _ in 0..revisions {
+            let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
+            let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
+            let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
+            app.store
+                .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
+                .unwrap();
+        }
+        app
+    }
+
+    #[test]
+    fn an_owner_has_one_earlier_state_in_memory_until_its_response_is_made() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (app, owner) = (app(3), Id::new("usr_a"));
+        let read = |query: &'static str| Box::pin(state(&app, &owner, app.store.snapshot(), query));
+        let (first, at, place) = runtime.block_on(read("at=1")).ok().unwrap();
+        assert_eq!((first.revision, at, app.earlier.running()), (1, Some(1), 1));
+        let mut second = read("at=2");
+        assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let current = runtime.block_on(read("at=3")).ok().unwrap();
+        assert!(current.2.is_none(), "the current state takes no place");
+        drop(place);
+        assert_eq!(runtime.block_on(second).ok().unwrap().0.revision, 2);
+        assert_eq!((app.earlier.running(), app.earlier.waiting()), (0, 0));
+        let waiting: Vec<_> = (0..100).map_while(|_| app.earlier.of_owner(&owner).ok()).collect();
+        assert_eq!(waiting.len(), 9, "one runs, and eight wait");
+        let refused = runtime.block_on(read("at=1")).err().map(|error| error.code());
+        assert_eq!(refused, Some(Code::RateLimited));
+    }
+
+    #[test]
+    fn a_revision_is_digits() {
+        assert_eq!((number("0"), number("12")), (Some(0), Some(12)));
+        for bad in ["", "-1", "+1", " 1", "1.0", "one", "99999999999999999999"] {
+            assert_eq!(number(bad), None, "{bad}");
+        }
+    }
+}

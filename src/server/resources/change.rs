@@ -1,0 +1,118 @@
+//! What a client of `/watch` or the target of a notification is told of a change.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, nearest},
+        },
+        operation::Author,
+        resource::{KindInfo, Offer},
+    },
+    store::history::change_window::ChangeEvent,
+    syntax::text::printable,
+};
+
+/// Selects changes. An empty set selects everything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ChangeFilter {
+    /// The kinds of the resources.
+    pub kinds: BTreeSet<Kind>,
+    /// The sources that own the resources.
+    pub sources: BTreeSet<String>,
+    /// What happened to the resources.
+    pub events: BTreeSet<ChangeEvent>,
+}
+
+impl ChangeFilter {
+    /// Returns whether a change is selected. Changes of internal kinds never are.
+    pub(crate) fn selects(&self, kind: Kind, source: Option<&str>, event: ChangeEvent) -> bool {
+        is_public(kind.info())
+            && (self.kinds.is_empty() || self.kinds.contains(&kind))
+            && (self.sources.is_empty() || source.is_some_and(|source| self.sources.contains(source)))
+            && (self.events.is_empty() || self.events.contains(&event))
+    }
+}
+
+/// Returns an author without the manifests that a rollback rejects: only the loops of the server need them (D78).
+pub(crate) fn actor(author: &Author) -> Cow<'_, Author> {
+    match author {
+        Author::Rollback { to, source, rejected: _, through } => {
+            let (source, through) = (source.clone(), through.clone());
+            Cow::Owned(Author::Rollback { to: *to, source, rejected: Vec::new(), through })
+        }
+        author => Cow::Borrowed(author),
+    }
+}
+
+/// Whether clients can read the resources of a kind.
+fn is_public(info: &KindInfo) -> bool {
+    info.offers.list != Offer::Absent
+}
+
+/// The kinds that clients can read.
+pub(crate) fn public_kinds() -> impl Iterator<Item = &'static KindInfo> {
+    Kind::all().filter(|info| is_public(info))
+}
+
+/// Returns the kind with a name, or a fault that suggests the nearest one.
+pub(crate) fn kind_named(name: &str, code: Code) -> Result<Kind, Fault> {
+    if let Some(info) = public_kinds().find(|info| info.name == name) {
+        return Ok(info.kind);
+    }
+    let fault = Fault::new(code, format!("unknown kind `{}`", printable(name)));
+    Err(match nearest(name, public_kinds().map(|info| info.name)) {
+        Some(near) => fault.help(format!("did you mean `{near}`?")),
+        None => {
+            let names: Vec<&str> = public_kinds().map(|info| info.name).collect();
+            fault.help(format!("use one of {}", crate::model::decode::list(&names)))
+        }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_selects_what_matches_all_its_sets() {
+        let shop = || ["shop".to_owned()].into();
+        let (edge, route) = (Kind::HttpsEdge, Kind::HttpsEdgeRoute);
+        let (created, deleted) = (ChangeEvent::Created, ChangeEvent::Deleted);
+        let all = ChangeFilter::default();
+        assert!(all.selects(edge, None, created) && !all.selects(Kind::Owner, None, created));
+        let filter = ChangeFilter { kinds: [edge].into(), sources: shop(), events: [deleted].into() };
+        assert!(filter.selects(edge, Some("shop"), deleted));
+        for (kind, source, event) in [
+            (route, Some("shop"), deleted),
+            (edge, Some("docs"), deleted),
+            (edge, None, deleted),
+            (edge, Some("shop"), created),
+        ] {
+            assert!(!filter.selects(kind, source, event), "{kind} {source:?} {event:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_rollback_rejects_is_not_told() {
+        let text = r#"{"by":"rollback","to":3,"source":"shop","rejected":[{"source":"shop","digest":"00"}]}"#;
+        let author: Author = serde_json::from_str(text).unwrap();
+        let told = serde_json::to_string(&actor(&author)).unwrap();
+        assert_eq!(told, r#"{"by":"rollback","to":3,"source":"shop"}"#);
+        assert_eq!(*actor(&Author::Local), Author::Local);
+    }
+
+    #[test]
+    fn an_unknown_kind_gets_the_nearest_known_one() {
+        assert_eq!(kind_named("TlsEdge", Code::Parameter).ok(), Some(Kind::TlsEdge));
+        let help =
+            |name: &str| kind_named(name, Code::Parameter).err().and_then(|fault| fault.help).unwrap_or_default();
+        assert_eq!(help("HttpEdge"), "did you mean `HttpsEdge`?");
+        assert!(help("x").starts_with("use one of "), "{}", help("x"));
+        assert!(kind_named("Owner", Code::Parameter).is_err());
+    }
+}

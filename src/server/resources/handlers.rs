@@ -1,0 +1,412 @@
+//! The implementation of each action, shared by all kinds: create, get, list, patch, delete, and the module actions.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{
+    at_revision,
+    endpoint::{Action, Endpoint},
+    list,
+    managed_resources::WriteCheck,
+    render::{self, render, render_module},
+};
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{code::Code, fault::Fault},
+        external_id::ExternalKind,
+        id::Id,
+        json,
+        key::Key,
+        kind::{api_key::ApiKey, owner::Owner},
+        module::Slot,
+        node::Tape,
+        operation::Operation,
+        rules,
+        secrets::secret::{Secret, Secrets},
+        snapshot::{Entry, Rendered, Snapshot},
+    },
+    server::{
+        App,
+        auth::{
+            authentication::{self, Caller},
+            permission::{self, Intent, Sight},
+        },
+        http::{
+            body::{self, Limits},
+            body_fields,
+            precondition::Precondition,
+            query,
+            response::{self, ApiError},
+        },
+        limits::{
+            guards,
+            work::{SMALL, with_body},
+        },
+        telemetry::security::note::{SecurityNote, people_changes},
+    },
+    store::{Attempt, Declined, Entered, NextState, ids_and_clock},
+};
+
+/// A write in the queue of the store, and what to warn of.
+type EnteredWrite = (Arc<App>, Result<Entered<ApiError>, Declined<ApiError>>, Vec<String>);
+
+/// A request.
+struct ApiRequest<'a> {
+    app: &'a Arc<App>,
+    caller: Caller,
+    /// The secrets that the caller sees in this state.
+    sight: Sight,
+    snapshot: Arc<Snapshot>,
+    kind: Kind,
+    headers: HeaderMap,
+    /// The size of the body in bytes.
+    size: usize,
+    /// The faults of path parameters that the body repeats.
+    repeated: Vec<Fault>,
+    /// What the request has changed of keys and owners, for the security log.
+    people: &'a OnceLock<SecurityNote>,
+    /// What to warn of because a source owns what the request has changed.
+    owned: &'a OnceLock<Vec<String>>,
+}
+
+/// An endpoint of an [`App`].
+pub(crate) struct Served {
+    app: Arc<App>,
+    endpoint: Endpoint,
+    /// The query parameters.
+    known: Vec<&'static str>,
+}
+
+impl Served {
+    /// Prepares an endpoint for requests.
+    pub(crate) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
+        let known = match endpoint.action {
+            Action::List => list::parameters(endpoint.kind),
+            Action::Get | Action::GetModule(_) => vec![at_revision::AT],
+            _ => Vec::new(),
+        };
+        Self { app, endpoint, known }
+    }
+
+    /// A HEAD request is a GET without a body.
+    fn intent(&self, parts: &Parts) -> Intent<'static> {
+        match parts.method {
+            Method::GET | Method::HEAD => Intent::Read,
+            _ => Intent::Change,
+        }
+    }
+
+    /// The current state, and the caller if it has the permission.
+    fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let caller = authentication::admit(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
+        Ok((snapshot, caller))
+    }
+
+    /// The same once the body is there.
+    fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
+        let snapshot = self.app.store.snapshot();
+        let caller = authentication::admit_again(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
+        Ok((snapshot, caller))
+    }
+}
+
+/// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
+/// wait for is boxed: every read would have to allocate room for it.
+pub(crate) async fn handle(
+    served: &Served,
+    parameters: Vec<String>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    let Served { app, endpoint, known } = served;
+    let (parts, body) = request.into_parts();
+    let (mut snapshot, mut caller) = served.admit(&parts)?;
+    query::check(parts.uri.query(), known)?;
+    let (mut content, mut size) = (Tape::default(), 0);
+    if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
+        // An old state is not kept while the body is received, and the key may be revoked meanwhile.
+        drop((snapshot, caller));
+        let faults;
+        (content, faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
+        if !faults.is_empty() {
+            return Err(ApiError::from_faults(faults));
+        }
+        (snapshot, caller) = served.admit_again(&parts)?;
+    }
+    // Who may read is decided now, also for an earlier state.
+    let (current, sight) = (snapshot.revision, Sight::of(&caller));
+    // The place of an earlier state is held until the response is made.
+    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&at_revision::AT)) {
+        Some(query) => Box::pin(at_revision::state(app, &caller.owner, snapshot, query)).await?,
+        None => (snapshot, None, None),
+    };
+    let sight = sight.of_revision(snapshot.revision, current);
+    let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
+    let (people, owned) = (OnceLock::new(), OnceLock::new());
+    let (kind, headers) = (endpoint.kind, parts.headers);
+    let call =
+        ApiRequest { app, caller, sight, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
+    let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
+    let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
+    let id = parameters.next().unwrap_or_else(|| Id::new(""));
+    let key = Key { kind: endpoint.kind, parent, id };
+    let answered = match endpoint.action {
+        Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
+        Action::List => {
+            let ApiRequest { caller, sight, snapshot, headers, .. } = call;
+            let reader = list::ListReader { owner: caller.owner, sight };
+            Box::pin(list::list(app, reader, snapshot, at, key, parts.uri.query(), headers)).await
+        }
+        Action::Get => call.get(&key).await,
+        // The PATCH without fields accepts an empty body (D5).
+        Action::Patch if content.root().is_null() && endpoint.kind == Kind::EventSource => {
+            Box::pin(call.patch(key, Tape::empty_mapping())).await
+        }
+        Action::Patch => Box::pin(call.patch(key, body_fields::body(content)?)).await,
+        Action::Delete => {
+            let operations = vec![Operation::Delete { key: key.clone(), with_children: true }];
+            Box::pin(call.commit(&key, None, operations)).await.map(|_| no_content())
+        }
+        Action::PutModule(slot) => Box::pin(call.put_module(key, slot, body_fields::module_body(slot, content)?)).await,
+        Action::GetModule(slot) => call.get_module(&key, slot),
+        Action::DeleteModule(slot) => {
+            let operations = vec![Operation::DeleteModule { host: key.clone(), slot }];
+            Box::pin(call.commit(&key, Some(slot), operations)).await.map(|_| no_content())
+        }
+    };
+    let mut response = answered?;
+    if let Some(note) = people.into_inner() {
+        response.extensions_mut().insert(note);
+    }
+    response::warn(&mut response, &owned.into_inner().unwrap_or_default());
+    Ok(response)
+}
+
+fn no_content() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+pub(crate) fn not_found(what: &str) -> ApiError {
+    ApiError::of(Code::NotFound, format!("{what} does not exist"))
+}
+
+impl ApiRequest<'_> {
+    async fn create(&self, mut key: Key, content: Tape) -> Result<Response, ApiError> {
+        let (kind, info) = (self.kind, self.kind.info());
+        let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
+        let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
+        let mut operations = Vec::new();
+        let mut token = None;
+        if info.prefix.is_empty() {
+            let field = spec.to_json(Secrets::Masked)?.get(info.id_parameter).and_then(Value::as_str).map(Id::new);
+            key.id = field.unwrap_or_else(|| Id::new(""));
+        } else {
+            key.id = ids_and_clock::fresh_id(self.kind);
+        }
+        if let Some(api_key) = spec.as_any().downcast_ref::<ApiKey>() {
+            spec = Arc::new(self.owned(api_key.clone(), &mut operations));
+            token = Some(ids_and_clock::token(&key.id));
+        }
+        if let Some(parent) = &key.parent {
+            check_id(&self.snapshot, info.parent, parent)?;
+        }
+        let hash = token.as_ref().map(|(_, hash)| hash.clone());
+        operations.push(Operation::Create { key: key.clone(), spec, claim: None, token: hash });
+        let snapshot = self.commit(&key, None, operations).await?;
+        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let rendered = match token {
+            Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
+            None => self.render(&snapshot, entry)?,
+        };
+        let mut response = response::resource(StatusCode::CREATED, &rendered);
+        if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        Ok(response)
+    }
+
+    /// The owner of a new key: the caller, or for admins any owner, who is created as an editor if needed (D23). The
+    /// commit checks who may create it.
+    fn owned(&self, mut key: ApiKey, operations: &mut Vec<Operation>) -> ApiKey {
+        if key.owner_id.is_empty() {
+            key.owner_id = self.caller.owner.to_string();
+        }
+        if rules::role_of(&self.snapshot, &key.owner_id).is_none() {
+            let owner = Key::new(Kind::Owner, Id::new(&key.owner_id));
+            operations.push(Operation::Create {
+                key: owner,
+                spec: Arc::new(Owner::default()),
+                claim: None,
+                token: None,
+            });
+        }
+        key
+    }
+
+    async fn get(&self, key: &Key) -> Result<Response, ApiError> {
+        let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
+        if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
+            return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
+        }
+        let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
+        let sight = self.sight.clone();
+        let place = self.app.renderings.of_owner(&self.caller.owner)?;
+        let rendered = Box::pin(place.render(move || render(&app, &sight, &snapshot, &entry))).await?;
+        Ok(self.conditional(&rendered))
+    }
+
+    async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
+        let info = self.kind.info();
+        let patch = body_fields::patch_fields(info, content.root(), self.app.blanks_count);
+        let (kind, named) = (self.kind, patch.changed.clone());
+        let (spec, found) =
+            with_body(self.size, move || body_fields::decode(kind, content.root(), Some(&named))).await?;
+        let before = self.snapshot.get(&key).map(|entry| Arc::clone(entry.spec()));
+        let mut fields = patch.changed.clone();
+        if let Some(spec) = &spec {
+            // Immutable fields are compared, and one may be a secret.
+            let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(spec), fields: fields.clone() };
+            let address = guards::client_of(&self.headers);
+            permission::allows_request(&self.caller, address, &[operation], &self.snapshot)
+                .map_err(|fault| self.caller.refused(fault))?;
+        }
+        let mut faults = body_fields::take_fixed(&mut fields, info, before.as_deref(), spec.as_deref());
+        faults.extend(found);
+        let spec = body_fields::without_faults(spec, self.with_faults(faults))?;
+        let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(&spec), fields };
+        let snapshot = self.commit(&key, None, vec![operation]).await?;
+        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let mut response = response::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
+        if let Some(before) = &before {
+            let after = entry.spec().as_ref();
+            response::warn(
+                &mut response,
+                &body_fields::blank_fields(info, &patch, before.as_ref(), spec.as_ref(), after),
+            );
+        }
+        Ok(response)
+    }
+
+    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> Result<Response, ApiError> {
+        check_id(&self.snapshot, Some(host.kind), &host.id)?;
+        let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
+        let module = body_fields::without_faults(module, self.with_faults(faults))?;
+        let operation = Operation::PutModule { host: host.clone(), slot, module };
+        let snapshot =
+            self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
+        let rendered = self.render_module(&snapshot, &host, slot)?.ok_or_else(|| not_found(&host.to_string()))?;
+        Ok(response::resource(StatusCode::OK, &rendered))
+    }
+
+    fn get_module(&self, host: &Key, slot: &Slot) -> Result<Response, ApiError> {
+        if self.snapshot.get(host).is_none() {
+            return Err(not_found(&host.to_string()));
+        }
+        let rendered = self.render_module(&self.snapshot, host, slot)?;
+        let missing = || format!("{} has no {} module", self.snapshot.name_of(host), slot.name);
+        let rendered = rendered.ok_or_else(|| ApiError::of(Code::NotFound, missing()))?;
+        Ok(self.conditional(&rendered))
+    }
+
+    /// Commits if the client's precondition holds at the revision that changes.
+    async fn commit(
+        &self,
+        key: &Key,
+        slot: Option<&'static Slot>,
+        operations: Vec<Operation>,
+    ) -> Result<Arc<Snapshot>, ApiError> {
+        // A resource that does not exist yet has no ETag.
+        let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
+        let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
+        let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
+        let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers, &self.sight);
+        let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
+        let sight = self.sight.clone();
+        let changes = people_changes(&operations);
+        let address = guards::client_of(&self.headers);
+        let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
+        let failed = || ApiError::of(Code::Internal, "internal error while handling the request");
+        let mut operations = operations;
+        if !owned.look_up_known(&operations) {
+            let look_up = move || {
+                owned.look_up(&operations);
+                (owned, operations)
+            };
+            (owned, operations) = tokio::task::spawn_blocking(look_up).await.map_err(|_| failed())?;
+        }
+        let enter = move || -> EnteredWrite {
+            let mut warnings = Vec::new();
+            let entered = app.store.enter(attempt, |current| -> Result<NextState, ApiError> {
+                permission::allows_request(&caller, address, &operations, current)
+                    .map_err(|fault| caller.refused(fault))?;
+                warnings = owned.check(current, &operations).map_err(ApiError::new)?;
+                precondition.check(|| match slot {
+                    Some(slot) => render_module(&app, &sight, current, &key, slot),
+                    None => current.get(&key).map(|entry| render(&app, &sight, current, entry)).transpose(),
+                })?;
+                Ok(NextState::Operations(operations))
+            });
+            (app, entered, warnings)
+        };
+        let settle = |(app, entered, warnings): EnteredWrite| {
+            let committed = entered.and_then(|entered| app.store.settle(entered));
+            committed.map(|committed| (committed.snapshot, warnings))
+        };
+        match self.app.intake.commit(quick, enter, settle).await.ok_or_else(failed)? {
+            Ok((snapshot, warnings)) => {
+                if !changes.is_empty() {
+                    let Caller { key, owner, .. } = self.caller.clone();
+                    let _ = self.people.set(SecurityNote::changes(key, owner, changes));
+                }
+                let _ = self.owned.set(warnings);
+                Ok(snapshot)
+            }
+            Err(Declined::Declined(error)) => Err(error),
+            Err(Declined::Commit(error)) => Err(error.into()),
+        }
+    }
+
+    /// Adds the faults of repeated path parameters to those of the other fields.
+    fn with_faults(&self, found: Vec<Fault>) -> Vec<Fault> {
+        self.repeated.iter().cloned().chain(found).collect()
+    }
+
+    fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+        render(self.app, &self.sight, snapshot, entry)
+    }
+
+    fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
+        render_module(self.app, &self.sight, snapshot, host, slot)
+    }
+
+    /// Responds to a GET, with 304 if the client's copy is current (D25).
+    fn conditional(&self, rendered: &Rendered) -> Response {
+        response::conditional(&self.headers, rendered)
+    }
+}
+
+/// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.
+pub(super) fn check_id(snapshot: &Snapshot, kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
+    let Some(kind) = kind else { return Ok(()) };
+    let external = ExternalKind::of_implicit(kind).filter(|_| snapshot.get(&Key::new(kind, id.clone())).is_none());
+    match external.and_then(|external| external.id_fault(id.as_str())) {
+        Some(fault) => Err(ApiError::new(fault)),
+        None => Ok(()),
+    }
+}
+
+/// Creates the only response that contains a token.
+fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError> {
+    let unshown = || ApiError::of(Code::Internal, "cannot return the token; delete the key and create another one");
+    let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
+    let field = body.get_mut("token").ok_or_else(unshown)?;
+    *field = json!(token.expose());
+    Ok(Rendered { body: json::bytes(&body, Secrets::Masked)?.into(), etag: Arc::clone(&rendered.etag) })
+}

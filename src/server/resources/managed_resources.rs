@@ -1,0 +1,408 @@
+//! Writes over the API to resources that a source owns: which ones are allowed, and what the client is told (D103).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use axum::http::HeaderMap;
+
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        key::Key,
+        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        module::AnyModule,
+        operation::{Claim, Operation},
+        resource::AnyResource,
+        snapshot::{Entry, Snapshot},
+    },
+    reconcile::check_source,
+    server::{
+        App,
+        auth::permission::{Sight, has_secrets},
+    },
+    syntax::text::{printable, printable_path},
+    tenancy::refused_write,
+};
+
+/// The header that names the source whose manifests a request overrides.
+const OVERRIDE: &str = "edgewright-override";
+/// The name that stands for all sources that are not listed.
+const ALL_OTHERS: &str = "*";
+
+/// What a source wants to happen with writes over the API to its resources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum WritePolicy {
+    /// They are allowed, and are drift.
+    #[default]
+    Drift,
+    /// They are refused.
+    Refuse,
+    /// They are allowed with a header that names the source.
+    Header,
+}
+
+/// The policies by source.
+pub(crate) type WritePolicies = BTreeMap<String, WritePolicy>;
+
+impl WritePolicy {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "drift" => WritePolicy::Drift,
+            "refuse" => WritePolicy::Refuse,
+            "header" => WritePolicy::Header,
+            _ => return None,
+        })
+    }
+
+    /// Parses the entries of a configuration file. The path of a fault starts at the name of the source.
+    pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
+        let mut policies = WritePolicies::new();
+        for (source, name) in entries {
+            let at = || Path::root().join(source.as_str());
+            check_source(source).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(at()).of_key())?;
+            let policy = Self::named(name).ok_or_else(|| {
+                let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
+                fault.at(at()).help("use `drift`, `refuse` or `header`")
+            })?;
+            policies.insert(source.clone(), policy);
+        }
+        Ok(policies)
+    }
+}
+
+/// The policies that are in effect. Clones share them, so that a reload of the configuration changes all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RestWrites(Arc<ArcSwap<WritePolicies>>);
+
+impl RestWrites {
+    /// Replaces the policies.
+    pub(crate) fn set(&self, policies: WritePolicies) {
+        self.0.store(Arc::new(policies));
+    }
+
+    fn of(&self, source: &str) -> WritePolicy {
+        let policies = self.0.load();
+        policies.get(source).or_else(|| policies.get(ALL_OTHERS)).copied().unwrap_or_default()
+    }
+}
+
+/// A resource of a source that a request writes to.
+#[derive(Debug)]
+struct OwnedWrite {
+    source: String,
+    key: Key,
+    /// Its name in the manifests, prefixed with the parent's name.
+    name: String,
+    /// Whether only something inside of it changes.
+    only_inside: bool,
+}
+
+impl OwnedWrite {
+    fn of(current: &Snapshot, entry: &Entry, claim: &Claim) -> Self {
+        let name = match entry.key.parent_key() {
+            None => claim.name.clone(),
+            Some(parent) => {
+                let named = current.get(&parent).and_then(|parent| parent.claim.as_deref());
+                let parent = named.map_or_else(|| parent.id.to_string(), |claim| claim.name.clone());
+                format!("{parent}/{}", claim.name)
+            }
+        };
+        Self { source: claim.source.clone(), key: entry.key.clone(), name, only_inside: false }
+    }
+
+    /// The kind and name.
+    fn subject(&self) -> String {
+        format!("{} `{}`", self.key.kind, printable(&self.name))
+    }
+}
+
+/// The resources of sources that an operation writes to: the resource itself, its children if they are deleted with it,
+/// the parent of a new one, and the edge of a route without a source.
+fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entry>> {
+    let key = operation.key();
+    match operation {
+        // A leaked key must be revoked at once, whoever declares it.
+        Operation::Delete { key, .. } if key.kind == Kind::ApiKey => Vec::new(),
+        Operation::Claim { .. } => Vec::new(),
+        Operation::Create { .. } => key.parent_key().and_then(|parent| current.get(&parent)).into_iter().collect(),
+        Operation::Delete { .. } => {
+            let mut all: Vec<&Arc<Entry>> = current.get(key).into_iter().chain(edge_of(current, key)).collect();
+            if let Some(kind) = key.kind.info().children {
+                all.extend(current.children(key, kind));
+            }
+            all
+        }
+        Operation::Patch { .. } | Operation::PutModule { .. } | Operation::DeleteModule { .. } => {
+            current.get(key).into_iter().chain(edge_of(current, key)).collect()
+        }
+    }
+}
+
+/// The edge of a route without a source. Whoever could not create the route must not turn it into another one, either.
+fn edge_of<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s Arc<Entry>> {
+    current.get(key).filter(|entry| entry.claim.is_none() && key.kind == Kind::HttpsEdgeRoute)?;
+    current.get(&key.parent_key()?)
+}
+
+/// The first written resource of each source.
+fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite> {
+    let mut found: Vec<OwnedWrite> = Vec::new();
+    let each = |operation| written(current, operation).into_iter().map(move |entry| (operation, entry));
+    for (operation, entry) in operations.iter().flat_map(each) {
+        let Some(claim) = &entry.claim else { continue };
+        let only_inside = operation.key().parent_key().as_ref() == Some(&entry.key);
+        let write = || OwnedWrite { only_inside, ..OwnedWrite::of(current, entry, claim) };
+        match found.iter_mut().find(|known| known.source == claim.source) {
+            None => found.push(write()),
+            Some(known) if known.only_inside && !only_inside => *known = write(),
+            Some(_) => {}
+        }
+    }
+    found
+}
+
+/// The module of an edge that an operation would leave out of a route, with the edge. Whoever may write to a route cannot
+/// lift what the edge requires of all.
+///
+/// Unless the caller sees all secrets, a module with secrets cannot be written at all: the answer would tell a right guess.
+fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) -> Option<(&'s Entry, &'static str)> {
+    let edge = current.get(&operation.key().parent_key()?)?;
+    let required: &HttpsEdgeRoute = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
+    let required: &dyn AnyResource = required;
+    let slot = match operation {
+        Operation::Create { spec, .. } => {
+            let slots = spec.slots().iter();
+            slots.map(|slot| slot.name).find(|name| differs(required, name, spec.as_ref(), sees_all))
+        }
+        Operation::Patch { spec, fields, .. } => {
+            let slots = spec.slots().iter().map(|slot| slot.name);
+            slots
+                .filter(|name| fields.iter().any(|field| field == name))
+                .find(|name| differs(required, name, spec.as_ref(), sees_all))
+        }
+        Operation::PutModule { slot, module, .. } => {
+            let wanted = required.module(slot);
+            wanted.is_some_and(|wanted| !is_as_wanted(&**module, wanted, sees_all)).then_some(slot.name)
+        }
+        Operation::DeleteModule { slot, .. } => required.module(slot).is_some().then_some(slot.name),
+        Operation::Delete { .. } | Operation::Claim { .. } => None,
+    };
+    Some((&**edge, slot?))
+}
+
+/// Whether a route does not have a module as it is required.
+fn differs(required: &dyn AnyResource, name: &str, route: &dyn AnyResource, sees_all: bool) -> bool {
+    let Some(slot) = required.slots().iter().find(|slot| slot.name == name) else { return false };
+    let Some(wanted) = required.module(slot) else { return false };
+    !route.module(slot).is_some_and(|module| is_as_wanted(module, wanted, sees_all))
+}
+
+/// Whether a module that a caller sends is the required one.
+fn is_as_wanted(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) -> bool {
+    (sees_all || !has_secrets(wanted)) && module.same(wanted)
+}
+
+/// Checks the writes of one request.
+pub(super) struct WriteCheck {
+    app: Arc<App>,
+    /// The sources that the request names in its header.
+    overrides: Vec<String>,
+    /// Whether the caller sees all secrets.
+    sees_all: bool,
+    /// The files and lines of resources, as far as the history has them.
+    places: BTreeMap<Key, String>,
+}
+
+impl WriteCheck {
+    /// Prepares the check of a request.
+    pub(super) fn new(app: Arc<App>, headers: &HeaderMap, sight: &Sight) -> Self {
+        let values = headers.get_all(OVERRIDE).iter();
+        let overrides = values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned()).collect();
+        Self { app, overrides, sees_all: *sight == Sight::Everything, places: BTreeMap::new() }
+    }
+
+    /// What the history says about the change, if the request overrides a source.
+    pub(super) fn note(&self) -> String {
+        if self.overrides.is_empty() {
+            return String::new();
+        }
+        let named: Vec<String> = self.overrides.iter().map(|source| format!("`{}`", printable(source))).collect();
+        format!("overrides source {}", named.join(", "))
+    }
+
+    /// Looks up where the resources are declared, as far as this is in memory. Returns whether it is for all of them.
+    pub(super) fn look_up_known(&mut self, operations: &[Operation]) -> bool {
+        let mut all = true;
+        for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
+            match self.app.store.known_declaration(&key, &source) {
+                Some(place) => self.places.extend(place.map(|place| (key, place))),
+                None => all = false,
+            }
+        }
+        all
+    }
+
+    /// Looks up where the resources are declared. This reads the history, so it is not done inside the commit.
+    pub(super) fn look_up(&mut self, operations: &[Operation]) {
+        for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
+            // Without the place, the answer is less helpful but not wrong.
+            let place = self.app.store.declared_at(&key, &source).ok().flatten();
+            self.places.extend(place.map(|place| (key, place)));
+        }
+    }
+
+    /// Returns what to warn of, or why a source does not allow the request.
+    pub(super) fn check(&self, current: &Snapshot, operations: &[Operation]) -> Result<Vec<String>, Fault> {
+        let writes = owned_writes(current, operations);
+        let is_of = |write: &OwnedWrite, name: &str| write.source.trim() == name;
+        // The history has the header, so it must be true.
+        if let Some(name) = self.overrides.iter().find(|name| !writes.iter().any(|write| is_of(write, name))) {
+            let message =
+                format!("`Edgewright-Override` names source `{}`, which owns nothing that changes", printable(name));
+            let fault = Fault::new(Code::ManagedBySource, message);
+            return Err(fault.help("name the source that owns the resource, or remove the header"));
+        }
+        if let Some(fault) = operations.iter().find_map(|operation| refused_write(current, operation)) {
+            return Err(fault);
+        }
+        for (edge, module) in operations.iter().filter_map(|operation| left_out(current, operation, self.sees_all)) {
+            // Without an owner, nobody could lift the requirement.
+            let Some(claim) = &edge.claim else { continue };
+            if !self.is_suspended(&claim.source) {
+                let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
+                let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
+                let help = "leave the module out of the request, or change `required_modules` in the edge's manifest";
+                return Err(Fault::new(Code::RequiredModule, message).help(help));
+            }
+        }
+        let mut warnings = Vec::new();
+        for write in &writes {
+            let policy = self.app.rest_writes.of(&write.source);
+            let is_allowed = match policy {
+                WritePolicy::Drift => true,
+                WritePolicy::Header if self.overrides.iter().any(|name| is_of(write, name)) => true,
+                // An emergency fix that nothing puts back.
+                WritePolicy::Refuse | WritePolicy::Header => self.is_suspended(&write.source),
+            };
+            if !is_allowed {
+                return Err(self.refused(write, policy));
+            }
+            warnings.push(self.warning(write));
+        }
+        Ok(warnings)
+    }
+
+    fn is_suspended(&self, source: &str) -> bool {
+        self.app.following.iter().any(|it| it.source == source && it.suspension().is_some())
+    }
+
+    fn refused(&self, write: &OwnedWrite, policy: WritePolicy) -> Fault {
+        let source = printable(&write.source);
+        let manifest =
+            self.places.get(&write.key).map_or_else(|| "its manifest".to_owned(), |place| printable_path(place));
+        let mut help = format!("change {manifest} instead");
+        if policy == WritePolicy::Header {
+            help += &format!(", or send the header `Edgewright-Override: {source}`");
+        }
+        if self.app.following.iter().any(|it| it.source == write.source) {
+            help += &format!(", or suspend the source first: `edgewright suspend {source} --reason TEXT`");
+        }
+        let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject());
+        Fault::new(Code::ManagedBySource, message).help(help)
+    }
+
+    fn warning(&self, write: &OwnedWrite) -> String {
+        let place =
+            self.places.get(&write.key).map(|place| format!(" ({})", printable_path(place))).unwrap_or_default();
+        let source = printable(&write.source);
+        let meaning = match write.only_inside {
+            // Nothing puts it back.
+            true => "this request changes only what no source manages",
+            false => "change the manifest too, or this change is drift",
+        };
+        let text = format!("{} is managed by source `{source}`{place}; {meaning}", write.subject());
+        if text.is_ascii() {
+            return text;
+        }
+        // A header with other characters would be dropped.
+        text.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{model::id::Id, store::ids_and_clock::now};
+
+    fn claim(source: &str, name: &str) -> Option<Arc<Claim>> {
+        let claim = r#"{"source": "SOURCE", "name": "NAME"}"#.replace("SOURCE", source).replace("NAME", name);
+        Some(serde_json::from_str(&claim).unwrap())
+    }
+
+    #[test]
+    fn a_request_writes_to_a_resource_its_children_and_the_parent_of_a_new_one() {
+        let edge = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
+        let route = |id: &str| Key::child(Kind::HttpsEdgeRoute, edge.id.clone(), Id::new(id));
+        let api_key = Key::new(Kind::ApiKey, Id::new("ak_1"));
+        let create = |key: Key, claim: Option<Arc<Claim>>| Operation::Create {
+            spec: match key.kind {
+                Kind::HttpsEdge => Arc::new(HttpsEdge::default()),
+                _ => {
+                    let spec: HttpsEdgeRoute =
+                        serde_json::from_str(r#"{"match_type": "path_prefix", "match": "/"}"#).unwrap();
+                    Arc::new(spec)
+                }
+            },
+            key,
+            claim,
+            token: None,
+        };
+        let all = [
+            create(edge.clone(), claim("shop", "one")),
+            create(route("edghtsrt_1"), claim("docs", "help")),
+            create(route("edghtsrt_2"), None),
+        ];
+        let state = Snapshot::default().apply(&all, now()).unwrap().0;
+        let told = |operation: Operation| {
+            let found = owned_writes(&state, &[operation]).into_iter();
+            found.map(|write| (write.source.clone(), write.subject(), write.only_inside)).collect::<Vec<_>>()
+        };
+        let one = ("shop".to_owned(), "HttpsEdge `one`".to_owned(), false);
+        let inside = (one.0.clone(), one.1.clone(), true);
+        let help = ("docs".to_owned(), "HttpsEdgeRoute `one/help`".to_owned(), false);
+        let delete = |key: Key| Operation::Delete { key, with_children: true };
+        assert_eq!(told(delete(edge.clone())), [one.clone(), help.clone()]);
+        let patch = |field: &str| {
+            let patch = r#"{"match_type": "path_prefix", "match": "/moved", "description": "moved"}"#;
+            let spec: HttpsEdgeRoute = serde_json::from_str(patch).unwrap();
+            Operation::Patch { key: route("edghtsrt_2"), spec: Arc::new(spec), fields: vec![field.to_owned()] }
+        };
+        assert_eq!(told(patch("match")), std::slice::from_ref(&inside));
+        assert_eq!(told(patch("description")), std::slice::from_ref(&inside));
+        assert_eq!(told(create(route("edghtsrt_3"), None)), std::slice::from_ref(&inside));
+        assert_eq!(told(delete(route("edghtsrt_1"))), [help]);
+        assert_eq!(told(delete(route("edghtsrt_2"))), [inside]);
+        let both = owned_writes(&state, &[patch("match"), delete(edge.clone())]);
+        assert_eq!(both.iter().map(|it| it.only_inside).collect::<Vec<_>>(), [false, false], "{both:?}");
+        let owned = Entry { claim: claim("shop", "ci"), ..Entry::clone(state.get(&edge).unwrap()) };
+        let owned = Entry { key: api_key.clone(), ..owned };
+        let with_key = Snapshot::restore(1, 0, std::iter::empty(), [owned]);
+        assert!(owned_writes(&with_key, &[delete(api_key)]).is_empty(), "a key can always be revoked");
+    }
+
+    #[test]
+    fn a_policy_is_for_one_source_or_for_all_others() {
+        let parse = |text: &str| WritePolicy::parse(&serde_json::from_str(text).unwrap());
+        let writes = RestWrites::default();
+        assert_eq!(writes.of("shop"), WritePolicy::Drift);
+        writes.set(parse(r#"{"shop": "refuse", "*": "header"}"#).unwrap());
+        assert_eq!((writes.of("shop"), writes.of("docs")), (WritePolicy::Refuse, WritePolicy::Header));
+        let fault = parse(r#"{"shop": "never"}"#).unwrap_err();
+        assert_eq!((fault.code, fault.path.to_string().as_str()), (Code::UnknownValue, "/shop"));
+    }
+}

@@ -1,0 +1,12 @@
+//! The endpoints of all resource kinds and their traffic modules. They are generated: [`endpoint`] lists them from the
+//! kinds of the model, and [`handlers`] implements each action once for all of them.
+
+pub(crate) mod at_revision;
+pub(crate) mod change;
+pub(crate) mod commit_executor;
+pub(crate) mod endpoint;
+pub(crate) mod handlers;
+mod list;
+pub(crate) mod managed_resources;
+pub(crate) mod page_cache;
+pub(crate) mod render;

@@ -1,0 +1,122 @@
+//! Response bodies: rendered once, and kept with their entry until it changes (D71).
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{
+    model::{
+        key::Key,
+        module::Slot,
+        secrets::secret::Secrets,
+        snapshot::{Entry, Rendered, Snapshot},
+        view::view_json,
+    },
+    server::{
+        App,
+        auth::permission::Sight,
+        http::response::{self, ApiError},
+    },
+};
+
+/// The most resources that a request renders itself: other requests of its thread wait meanwhile.
+const FEW: usize = 32;
+
+/// Renders a resource for a caller, unless it is ready.
+pub(crate) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+    let shown = sight.shows(snapshot, entry);
+    let cell = cell(shown, entry);
+    if let Some(rendered) = cell.get() {
+        return Ok(Rendered::clone(rendered));
+    }
+    let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
+    let rendered = response::rendered(view_json(snapshot, entry, &app.site, secrets)?);
+    // Most resources have no secret, so both forms can share their bytes.
+    let forms = [&entry.rendered.revealed, &entry.rendered.masked];
+    let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();
+    Ok(Rendered::clone(cell.get_or_init(|| same.unwrap_or_else(|| Box::new(rendered)))))
+}
+
+/// Renders a module for a caller; `None` if the slot is empty.
+pub(super) fn render_module(
+    app: &App,
+    sight: &Sight,
+    snapshot: &Snapshot,
+    host: &Key,
+    slot: &Slot,
+) -> Result<Option<Rendered>, ApiError> {
+    let Some(entry) = snapshot.get(host) else { return Ok(None) };
+    let Some(module) = entry.spec().module(slot) else { return Ok(None) };
+    Ok(Some(response::rendered(module.view_json(host, &app.site, sight.secrets(snapshot, entry, slot))?)))
+}
+
+/// The place of the form that is shown: with secrets or without.
+fn cell(shown: bool, entry: &Entry) -> &OnceLock<Box<Rendered>> {
+    if shown { &entry.rendered.revealed } else { &entry.rendered.masked }
+}
+
+/// Whether rendering what is not ready of some resources, with their children, would hold up other requests.
+pub(super) fn takes_long<'e>(
+    sight: &Sight,
+    snapshot: &Snapshot,
+    entries: impl IntoIterator<Item = &'e Arc<Entry>>,
+) -> bool {
+    let mut resources = 0;
+    let is_ready = |entry: &Arc<Entry>| cell(sight.shows(snapshot, entry), entry).get().is_some();
+    for entry in entries.into_iter().filter(|entry| !is_ready(entry)) {
+        resources += 1;
+        if let Some(kind) = entry.key.kind.info().children {
+            resources += snapshot.children(&entry.key, kind).take(FEW).count();
+        }
+        if resources > FEW {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Kind, id::Id, operation::Operation},
+        server::Settings,
+        store::{MEMORY, Store, ids_and_clock},
+    };
+
+    fn app() -> App {
+        let url = String::from("http://localhost");
+        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: String::new() };
+        App::new(Arc::new(Store::open(MEMORY).unwrap()), settings)
+    }
+
+    fn edges(count: usize) -> Snapshot {
+        let create = |number| Operation::Create {
+            key: Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number}"))),
+            spec: (Kind::HttpsEdge.info().empty)(),
+            claim: None,
+            token: None,
+        };
+        let operations: Vec<Operation> = (0..count).map(create).collect();
+        Snapshot::default().apply(&operations, ids_and_clock::now()).unwrap().0
+    }
+
+    #[test]
+    fn a_form_is_rendered_once_and_equal_forms_share_their_bytes() {
+        let (app, snapshot) = (app(), edges(1));
+        let entry = snapshot.iter().next().unwrap();
+        let forms = [Sight::Everything, Sight::Nothing, Sight::Everything, Sight::Nothing];
+        let forms = forms.map(|sight| render(&app, &sight, &snapshot, entry).unwrap());
+        let [first, others @ ..] = &forms;
+        assert!(others.iter().all(|other| other.body.as_ptr() == first.body.as_ptr() && other.etag == first.etag));
+    }
+
+    #[test]
+    fn only_resources_that_are_not_ready_take_long() {
+        let (app, snapshot) = (app(), edges(FEW + 1));
+        assert!(takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
+        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter().take(FEW)));
+        render(&app, &Sight::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
+        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
+        assert!(takes_long(&Sight::Everything, &snapshot, snapshot.iter()));
+    }
+}

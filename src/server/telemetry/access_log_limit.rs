@@ -1,0 +1,139 @@
+//! Refused requests without an API key in the access log: anybody can send any number of them, so a few of each address are
+//! logged, and the others are counted (D87).
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::access_log::TARGET;
+
+/// How long requests are counted before their number is logged.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The requests of an address that have lines of their own in an interval.
+const LINES: u64 = 10;
+/// The most addresses that are told apart in an interval.
+const MOST: usize = 100;
+
+/// The refused requests of an interval.
+#[derive(Debug, Default)]
+struct Refusals {
+    ends: Option<Instant>,
+    /// The number of requests of each address.
+    known: BTreeMap<Option<IpAddr>, u64>,
+    /// That of all other addresses.
+    others: u64,
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+struct RefusalLine {
+    has_line: bool,
+    /// Whether it is the first of an interval.
+    begins: bool,
+}
+
+impl Refusals {
+    fn add(&mut self, client: Option<IpAddr>, now: Instant) -> RefusalLine {
+        let begins = self.ends.is_none();
+        self.ends.get_or_insert(now + INTERVAL);
+        if self.known.len() >= MOST && !self.known.contains_key(&client) {
+            self.others += 1;
+            return RefusalLine { has_line: false, begins };
+        }
+        let count = self.known.entry(client).or_default();
+        *count += 1;
+        RefusalLine { has_line: *count <= LINES, begins }
+    }
+
+    fn has_ended(&self, now: Instant) -> bool {
+        self.ends.is_some_and(|ends| ends <= now)
+    }
+
+    /// The addresses and how many of their requests had no lines.
+    fn unlogged(&self) -> Vec<(String, u64)> {
+        let name = |client: &Option<IpAddr>| client.map_or_else(|| "unknown".to_owned(), |client| client.to_string());
+        let known = self.known.iter().map(|(client, count)| (name(client), count.saturating_sub(LINES)));
+        known.chain([("other clients".to_owned(), self.others)]).filter(|(_, count)| *count > 0).collect()
+    }
+
+    fn log(&self) {
+        for (client, count) in self.unlogged() {
+            tracing::info!(target: TARGET, client, count, "further refused requests without an API key");
+        }
+    }
+}
+
+/// Limits the lines about refused requests without an API key.
+#[derive(Debug, Default)]
+pub(crate) struct AccessFloods(Mutex<Refusals>);
+
+impl AccessFloods {
+    /// Counts a refused request of an address. Returns whether it has a line of its own.
+    pub(super) fn add(self: &Arc<Self>, client: Option<IpAddr>) -> bool {
+        let now = Instant::now();
+        self.end(now);
+        let RefusalLine { has_line, begins } = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(client, now);
+        if begins && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let floods = Arc::downgrade(self);
+            // Otherwise a flood that ends would have its number logged only with the next one.
+            runtime.spawn(async move {
+                tokio::time::sleep(INTERVAL).await;
+                if let Some(floods) = floods.upgrade() {
+                    floods.end(Instant::now());
+                }
+            });
+        }
+        has_line
+    }
+
+    /// Logs what was counted, if the interval has ended.
+    fn end(&self, now: Instant) {
+        let ended = {
+            let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            refusals.has_ended(now).then(|| std::mem::take(&mut *refusals))
+        };
+        // Other requests do not wait for the log.
+        if let Some(ended) = ended {
+            ended.log();
+        }
+    }
+}
+
+impl Drop for AccessFloods {
+    fn drop(&mut self) {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(number.into()))
+    }
+
+    #[test]
+    fn a_flood_has_some_lines_and_a_count() {
+        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        assert_eq!(refusals.add(address(1), now), RefusalLine { has_line: true, begins: true });
+        let lines = (1..1000).filter(|_| refusals.add(address(1), now).has_line).count();
+        assert_eq!(lines as u64, LINES - 1);
+        assert_eq!(refusals.add(address(2), now), RefusalLine { has_line: true, begins: false });
+        assert_eq!(refusals.unlogged(), [("0.0.0.1".to_owned(), 1000 - LINES)]);
+        assert!(!refusals.has_ended(now) && refusals.has_ended(now + INTERVAL));
+    }
+
+    #[test]
+    fn many_addresses_have_one_count_together() {
+        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        let lines = (0..100_000).filter(|number| refusals.add(address(*number), now).has_line).count();
+        assert_eq!((lines, refusals.known.len()), (MOST, MOST));
+        assert_eq!(refusals.unlogged(), [("other clients".to_owned(), 100_000 - MOST as u64)]);
+        // They do not hide those that were there before.
+        assert!(refusals.add(address(0), now).has_line);
+    }
+}

@@ -1,0 +1,97 @@
+//! What the store holds, counted once for each revision: counting visits all resources.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+
+use crate::model::{
+    Kind,
+    kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
+    snapshot::{Entry, Snapshot},
+};
+
+/// The most sources with series of their own: those with the most resources.
+const MOST_SOURCES: usize = 100;
+/// The most certificates with series of their own: those that expire first.
+const MOST_CERTIFICATES: usize = 1000;
+
+/// The resources of a revision.
+pub(super) struct Inventory {
+    revision: u64,
+    /// The number of resources by kind.
+    pub kinds: BTreeMap<Kind, usize>,
+    /// The number of sources that own resources.
+    pub sources: usize,
+    /// The number of resources by source and kind, of the largest sources.
+    pub owned: Vec<(String, BTreeMap<Kind, usize>)>,
+    /// The certificates that expire first.
+    pub expiries: Vec<Expiry>,
+}
+
+/// The end of a certificate's validity.
+pub(in crate::server) struct Expiry {
+    /// The Unix time.
+    pub second: i64,
+    /// The ID of the certificate or authority.
+    pub id: String,
+    /// The name in the manifests; empty without a source.
+    pub name: String,
+}
+
+impl Inventory {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut kinds: BTreeMap<Kind, usize> = Kind::all().map(|info| (info.kind, 0)).collect();
+        let mut owned: BTreeMap<&str, BTreeMap<Kind, usize>> = BTreeMap::new();
+        let mut expiries: Vec<Expiry> = Vec::new();
+        for entry in snapshot.iter() {
+            let kind = entry.key.kind;
+            *kinds.entry(kind).or_default() += 1;
+            if let Some(claim) = &entry.claim {
+                *owned.entry(claim.source.as_str()).or_default().entry(kind).or_default() += 1;
+            }
+            expiries.extend(expiry(entry));
+        }
+        let sources = owned.len();
+        let mut owned: Vec<(String, BTreeMap<Kind, usize>)> =
+            owned.into_iter().map(|(source, kinds)| (source.to_owned(), kinds)).collect();
+        owned.sort_by_key(|(_, kinds)| std::cmp::Reverse(kinds.values().sum::<usize>()));
+        owned.truncate(MOST_SOURCES);
+        expiries.sort_by(|a, b| (a.second, &a.id).cmp(&(b.second, &b.id)));
+        expiries.truncate(MOST_CERTIFICATES);
+        Self { revision: snapshot.revision, kinds, sources, owned, expiries }
+    }
+}
+
+/// The expiry of a certificate: of the leaf of a chain, as `not_after` of the resource.
+pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
+    let not_after = match entry.key.kind {
+        Kind::TlsCertificate => &entry.spec_as::<TlsCertificate>()?.certificate_pem.read().facts().ok()?.not_after,
+        Kind::CertificateAuthority => &entry.spec_as::<CertificateAuthority>()?.ca_pem.read().facts()?.not_after,
+        _ => return None,
+    };
+    let second = not_after.parse::<Timestamp>().ok()?.as_second();
+    let name = entry.claim.as_deref().map(|claim| claim.name.clone()).unwrap_or_default();
+    Some(Expiry { second, id: entry.key.id.to_string(), name })
+}
+
+/// The inventory of the last revision that was asked for.
+#[derive(Default)]
+pub(in crate::server) struct Inventories(Mutex<Option<Arc<Inventory>>>);
+
+impl Inventories {
+    /// Returns the inventory of a snapshot.
+    pub(super) fn of(&self, snapshot: &Snapshot) -> Arc<Inventory> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(known) if known.revision == snapshot.revision => Arc::clone(known),
+            _ => {
+                let inventory = Arc::new(Inventory::of(snapshot));
+                *last = Some(Arc::clone(&inventory));
+                inventory
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! `/metrics`, in the Prometheus text format (D24, D33, D87).
+
+mod exposition;
+pub(crate) mod inventory;
+mod pages;
+mod process;
+mod scrape;
+mod syncs;
+
+use std::{
+    collections::BTreeSet,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::{Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::{
+    access_log,
+    security::{self, event::SecurityEvent, note::SecurityNote},
+};
+use crate::{
+    model::diagnostics::code::Code,
+    reconcile::sources::registry::SourceRegistry,
+    server::{App, http::response::ApiError, limits::guards, net::connections, notify},
+    store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
+};
+use exposition::Exposition;
+
+pub(in crate::server) use inventory::Inventories;
+pub(in crate::server) use pages::ScrapedPages;
+pub(in crate::server) use syncs::SyncTimes;
+
+/// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
+const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+
+const UPKEEP: Duration = Duration::from_secs(5);
+
+static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+
+/// The bounds of the numbers of commits that are made durable together.
+const GROUPS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+
+/// The counters and histograms, with their help. What a scrape reads from the server is described where it is written.
+const HISTOGRAMS: [(&str, &str); 5] = [
+    ("edgewright_http_request_duration_seconds", "Duration of requests by method, path template and status."),
+    ("edgewright_reconcile_duration_seconds", "Duration of syncs and rollbacks, those that clients send included."),
+    ("edgewright_store_commit_duration_seconds", "Duration of commits by result, waiting for others included."),
+    (SYNC_SECONDS, "Duration of writing a group of commits and syncing it to disk."),
+    (GROUP_COMMITS, "Commits that were made durable by one write and one sync."),
+];
+const LABELLED_COUNTERS: [(&str, &str); 5] = [
+    ("edgewright_http_requests_total", "Handled requests by method, path template and status."),
+    ("edgewright_reconcile_total", "Syncs and rollbacks by result, those that clients send included."),
+    (notify::SENT, "Delivered notifications by target."),
+    (notify::FAILED, "Failed attempts to deliver a notification, by target."),
+    (security::EVENTS, "Events of the security log."),
+];
+const COUNTERS: [(&str, &str); 8] = [
+    ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
+    ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
+    ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
+    (guards::SHED, "Requests that were refused because the server handled too many."),
+    (
+        guards::RATE_LIMITED,
+        "Requests that were refused because their API key had sent too many, or its owner had filled its share of the history.",
+    ),
+    (guards::FAILED, "Requests without a valid API key or signature."),
+    (security::DROPPED, "Events that the security log does not have."),
+    (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
+];
+/// The results of `edgewright_reconcile_total`.
+const RESULTS: [&str; 9] =
+    ["applied", "in_sync", "partly_applied", "invalid", "suspended", "rolled_back", "drifted", "failed", "panicked"];
+
+/// The recorder of the process, created on first use.
+fn recorder() -> Option<&'static PrometheusHandle> {
+    RECORDER
+        .get_or_init(|| {
+            let seconds = Matcher::Suffix("_seconds".into());
+            let builder = PrometheusBuilder::new().set_buckets_for_metric(seconds, BUCKETS).ok()?;
+            let builder = builder.set_buckets_for_metric(Matcher::Full(GROUP_COMMITS.into()), GROUPS).ok()?;
+            let recorder = builder.build_recorder();
+            let handle = recorder.handle();
+            metrics::set_global_recorder(recorder).ok()?;
+            for (name, help) in HISTOGRAMS {
+                metrics::describe_histogram!(name, help);
+            }
+            for (name, help) in LABELLED_COUNTERS {
+                metrics::describe_counter!(name, help);
+            }
+            // A counter that appears with its first event hides that event from `increase()`.
+            for (name, help) in COUNTERS {
+                metrics::describe_counter!(name, help);
+                metrics::counter!(name).increment(0);
+            }
+            for result in RESULTS {
+                metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
+            }
+            for event in SecurityEvent::ALL {
+                metrics::counter!(security::EVENTS, "event" => event.as_str()).increment(0);
+            }
+            connections::counts::describe();
+            process::start();
+            Some(handle)
+        })
+        .as_ref()
+}
+
+/// Starts recording. Earlier events are not counted, so call it before the reconcile loop starts.
+pub(crate) fn install() {
+    let _ = recorder();
+}
+
+/// Periodically runs the recorder's upkeep, because samples would accumulate until the next scrape, and logs when the
+/// reconcile loop is stuck.
+pub(crate) async fn keep_up(following: SourceRegistry) {
+    let mut interval = tokio::time::interval(UPKEEP);
+    // The sources whose loop is stuck.
+    let mut down: BTreeSet<String> = BTreeSet::new();
+    loop {
+        interval.tick().await;
+        if let Some(recorder) = recorder() {
+            // It sorts the samples of all requests since the last time, which must not hold up others.
+            let _ = tokio::task::spawn_blocking(move || recorder.run_upkeep()).await;
+        }
+        let all = following.now();
+        down.retain(|source| all.iter().any(|following| following.source == *source));
+        for following in all.iter() {
+            match following.health.trouble() {
+                Some(trouble) if down.insert(following.source.clone()) => {
+                    tracing::error!(source = following.source, "{trouble}");
+                }
+                None if down.remove(&following.source) => {
+                    tracing::info!(source = following.source, "the reconcile loop runs again");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The name of a method, or `other`: a client can send any method, and each would create a series.
+pub(crate) fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// The series of one method, path template and status.
+struct Series {
+    seconds: metrics::Histogram,
+    handled: metrics::Counter,
+}
+
+impl Series {
+    /// Looks up the series, which copies and hashes all labels twice.
+    fn new(method: &Method, path: &str, status: StatusCode) -> Self {
+        let labels = [
+            ("method", known_method(method).to_owned()),
+            ("path", path.to_owned()),
+            ("status", status.as_str().to_owned()),
+        ];
+        Self {
+            seconds: metrics::histogram!("edgewright_http_request_duration_seconds", &labels),
+            handled: metrics::counter!("edgewright_http_requests_total", &labels),
+        }
+    }
+
+    fn add(&self, began: Instant) {
+        self.seconds.record(began.elapsed().as_secs_f64());
+        self.handled.increment(1);
+    }
+}
+
+/// The statuses of most responses. An endpoint looks up their series once.
+const FREQUENT: [StatusCode; 4] =
+    [StatusCode::OK, StatusCode::CREATED, StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
+
+/// Counts and times the requests of an endpoint by its path template: ids would create a series per resource.
+pub(crate) struct Meter {
+    method: Method,
+    path: Arc<str>,
+    frequent: [OnceLock<Series>; 4],
+}
+
+impl Meter {
+    /// Creates the meter of a method and a path template.
+    pub(crate) fn new(method: Method, path: &str) -> Self {
+        Self { method, path: Arc::from(path), frequent: Default::default() }
+    }
+
+    /// Completes a request with this method, or with HEAD instead of GET.
+    pub(crate) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
+        let began = Instant::now();
+        access_log::note_path(&self.path);
+        let mut response = answered(answering).await;
+        note_path(&mut response, &self.path);
+        let status = response.status();
+        let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
+        match at.and_then(|at| self.frequent.get(at)) {
+            Some(series) => series.get_or_init(|| Series::new(method, &self.path, status)).add(began),
+            None => Series::new(method, &self.path, status).add(began),
+        }
+        response
+    }
+}
+
+/// Counts and times a request that no [`Meter`] observes.
+pub(crate) async fn observe(request: Request, next: Next) -> Response {
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().map_or(access_log::NO_PATH, MatchedPath::as_str);
+    let path: Arc<str> = Arc::from(path);
+    access_log::note_path(&path);
+    let began = Instant::now();
+    let mut response = answered(next.run(request)).await;
+    note_path(&mut response, &path);
+    Series::new(&method, &path, response.status()).add(began);
+    response
+}
+
+/// Adds the path template to what the security log is told.
+fn note_path(response: &mut Response, path: &Arc<str>) {
+    if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
+        note.path = Some(Arc::clone(path));
+    }
+}
+
+/// Completes a request, also if its handler panics.
+async fn answered(answering: impl Future<Output = Response>) -> Response {
+    let mut answering = pin!(answering);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {
+        Ok(state) => state,
+        // The panic's text is not sent to the client; the panic hook has logged it.
+        Err(_) => {
+            let error = ApiError::of(Code::Internal, "internal error in edgewright; nothing was changed");
+            Poll::Ready(error.into_response())
+        }
+    })
+    .await
+}
+
+/// Responds with the metrics page. It counts all resources, which takes long in a large store.
+pub(crate) async fn page(app: Arc<App>) -> Response {
+    let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
+    page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
+}
+
+fn page_of(app: &App) -> Response {
+    let page = app.scraped.get(|| {
+        let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
+        scrape::write(app, &mut page);
+        process::write(&mut page);
+        page.into_text()
+    });
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error_and_is_counted() {
+        install();
+        let meter = Meter::new(Method::GET, "/panics");
+        let panics = async { if FREQUENT.len() == 4 { panic!("expected by a test") } else { ().into_response() } };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let response = runtime.block_on(meter.observe(&Method::GET, panics));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let page = recorder().unwrap().render();
+        let line = r#"edgewright_http_requests_total{method="GET",path="/panics",status="500"} 1"#;
+        assert!(page.contains(line), "{page}");
+    }
+
+    #[test]
+    fn the_same_series_counts_all_requests_of_a_status() {
+        install();
+        let meter = Meter::new(Method::GET, "/counted");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for method in [Method::GET, Method::GET, Method::HEAD] {
+            runtime.block_on(meter.observe(&method, async { ().into_response() }));
+        }
+        let page = recorder().unwrap().render();
+        for (method, count) in [("GET", 2), ("HEAD", 1)] {
+            let line =
+                format!(r#"edgewright_http_requests_total{{method="{method}",path="/counted",status="200"}} {count}"#);
+            assert!(page.contains(&line), "{page}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The gauges that are read from the server when the page is requested.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::exposition::{Exposition, Labels};
+use crate::{
+    model::build,
+    reconcile::{sources::handle::SourceHandle, sync_loop::health::Status},
+    server::App,
+};
+
+/// The `id` of the certificate of the server itself.
+const OWN_CERTIFICATE: &str = "server";
+
+/// Writes the gauges of a server.
+pub(super) fn write(app: &App, page: &mut Exposition) {
+    let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", build::commit().unwrap_or("unknown"))];
+    page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
+    resources(app, page);
+    store(app, page);
+    let (files, bytes) = app.files.size();
+    page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
+    page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
+    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.running() as f64);
+    admissions(app, page);
+    let in_flight = app.guards.in_flight.count();
+    page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
+    let bodies = app.guards.in_flight.bodies();
+    page.value("edgewright_http_request_bodies_receiving", "Requests whose bodies are being received.", bodies as f64);
+    if let Some(sequence) = app.guards.log_sequence() {
+        page.value("edgewright_security_log_sequence", "Number of the security log's last line.", sequence as f64);
+    }
+    let lags = app.outbox.iter().flat_map(|outbox| outbox.lags());
+    page.gauge(
+        "edgewright_notification_lag_revisions",
+        "Revisions that a target has not been notified of.",
+        lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
+    );
+    followed(&app.following.now(), page);
+    successes(app, page);
+}
+
+/// The places of requests that cost much (D52).
+fn admissions(app: &App, page: &mut Exposition) {
+    let all = app.admissions();
+    let admitted = all.iter().flat_map(|admission| {
+        let states = [("running", admission.running()), ("waiting", admission.waiting())];
+        states.map(|(state, count)| (vec![("class", admission.name()), ("state", state)], count as f64))
+    });
+    page.gauge("edgewright_admitted_requests", "Requests that run or wait for their turn, by class.", admitted);
+    let refused = all.iter().flat_map(|admission| {
+        let class = admission.name();
+        admission.refusals().map(|(reason, count)| (vec![("class", class), ("reason", reason)], count as f64))
+    });
+    page.counter("edgewright_admission_refusals_total", "Requests that found no place, by class and reason.", refused);
+}
+
+fn resources(app: &App, page: &mut Exposition) {
+    let snapshot = app.store.snapshot();
+    page.value("edgewright_revision", "The current revision of the store.", snapshot.revision as f64);
+    let inventory = app.inventories.of(&snapshot);
+    drop(snapshot);
+    let kinds = inventory.kinds.iter().map(|(kind, count)| (vec![("kind", kind.info().name)], *count as f64));
+    page.gauge("edgewright_resources", "Resources of each kind.", kinds);
+    page.value("edgewright_sources", "Sources that own resources.", inventory.sources as f64);
+    let owned = inventory.owned.iter().flat_map(|(source, kinds)| {
+        let labels = move |kind: &'static str| vec![("source", source.as_str()), ("kind", kind)];
+        kinds.iter().map(move |(kind, count)| (labels(kind.info().name), *count as f64))
+    });
+    page.gauge("edgewright_source_resources", "Resources that a source owns, by kind.", owned);
+    let own = app.tls.iter().map(|tls| (vec![("id", OWN_CERTIFICATE), ("name", "")], tls.expiry() as f64));
+    let expiries = inventory
+        .expiries
+        .iter()
+        .map(|it| (vec![("id", it.id.as_str()), ("name", it.name.as_str())], it.second as f64));
+    page.gauge(
+        "edgewright_certificate_expiry_timestamp_seconds",
+        "End of validity of a TLS certificate's leaf or a certificate authority, in Unix time.",
+        own.chain(expiries),
+    );
+}
+
+fn store(app: &App, page: &mut Exposition) {
+    let ready = app.store.readiness().is_ok();
+    page.value("edgewright_store_ready", "1 while commits can succeed.", flag(ready));
+    let statistics = app.store.statistics();
+    page.value(
+        "edgewright_store_size_bytes",
+        "Size of the store's files: log, states and index.",
+        statistics.bytes as f64,
+    );
+    let records = match statistics.oldest {
+        0 => 0,
+        oldest => (statistics.position + 1).saturating_sub(oldest),
+    };
+    page.value("edgewright_history_records", "Records in the history.", records as f64);
+}
+
+/// A value of a followed source.
+type OfSource = fn(&SourceHandle) -> f64;
+
+/// The state of each followed source.
+fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
+    let gauges: [(&str, &str, OfSource); 5] = [
+        ("edgewright_reconcile_loop_up", "1 while a source's reconcile loop is running and not stuck.", |it| {
+            flag(it.health.is_up())
+        }),
+        ("edgewright_drift", "1 while the store does not match a source's manifests.", |it| {
+            flag(it.health.condition().status == Status::OutOfSync)
+        }),
+        (
+            "edgewright_drifted_resources",
+            "Resources of a source that others have changed, and that are not reverted.",
+            |it| it.status.drifted() as f64,
+        ),
+        ("edgewright_source_suspended", "1 while a source is suspended.", |it| flag(it.suspension().is_some())),
+        (
+            "edgewright_reconcile_last_attempt_timestamp_seconds",
+            "Start of the reconcile loop's last run, in Unix time; 0 for never.",
+            |it| seconds(it.health.last_attempt()),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.gauge(name, help, all.iter().map(|it| (of(&it.source), value(it))));
+    }
+    page.counter(
+        "edgewright_drift_repairs_total",
+        "Resources that others have changed, and a source's reconcile loop has reverted.",
+        all.iter().map(|it| (of(&it.source), it.repairs() as f64)),
+    );
+}
+
+/// The last successful sync of the followed sources, and of those that clients have sent.
+fn successes(app: &App, page: &mut Exposition) {
+    let followed = app.following.now();
+    let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
+    let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
+    let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
+    all.extend(followed.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
+    page.gauge(
+        "edgewright_reconcile_last_success_timestamp_seconds",
+        "Last time that the store matched a source's manifests, in Unix time; 0 for never.",
+        all.iter().map(|(source, second)| (of(source), *second)),
+    );
+}
+
+fn of(source: &str) -> Labels<'_> {
+    vec![("source", source)]
+}
+
+fn flag(state: bool) -> f64 {
+    if state { 1.0 } else { 0.0 }
+}
+
+fn seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| at.as_second() as f64)
+}

@@ -1,0 +1,80 @@
+//! What a response tells the security log. A handler may run on any thread, and only the router knows the client, so a
+//! note travels with the response.
+
+use std::{borrow::Borrow, sync::Arc};
+
+use super::event::SecurityEvent;
+use crate::model::{
+    Kind,
+    id::Id,
+    kind::owner::{Owner, Role},
+    operation::Operation,
+};
+
+/// The note of a response.
+#[derive(Debug, Clone)]
+pub(crate) struct SecurityNote {
+    /// The caller's API key, if the store has it.
+    pub(in crate::server) key: Option<Id>,
+    /// The key's owner.
+    pub(in crate::server) owner: Option<Id>,
+    /// What happened.
+    pub(in crate::server) changes: Vec<SecurityChange>,
+    /// The template of the path, which the endpoint adds.
+    pub(in crate::server) path: Option<Arc<str>>,
+}
+
+/// One event of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct SecurityChange {
+    pub(in crate::server) event: SecurityEvent,
+    pub(in crate::server) reason: &'static str,
+    /// The key or owner that was changed.
+    pub(in crate::server) target: Option<Id>,
+    /// The role that an owner was given.
+    pub(in crate::server) role: Option<Role>,
+}
+
+impl SecurityNote {
+    /// The note of a request that was refused, or of a read, by a key of an owner.
+    pub(in crate::server) fn of(event: SecurityEvent, reason: &'static str, actor: Option<(&Id, &Id)>) -> Self {
+        let change = SecurityChange { event, reason, target: None, role: None };
+        let (key, owner) = actor.map(|(key, owner)| (key.clone(), owner.clone())).unzip();
+        Self { key, owner, changes: vec![change], path: None }
+    }
+
+    /// The note of a request that has changed keys or owners.
+    pub(in crate::server) fn changes(key: Id, owner: Id, changes: Vec<SecurityChange>) -> Self {
+        Self { key: Some(key), owner: Some(owner), changes, path: None }
+    }
+
+    /// Whether the request had no valid token.
+    pub(in crate::server) fn is_failed_authentication(&self) -> bool {
+        let failed = [SecurityEvent::AuthenticationFailed, SecurityEvent::WebhookRefused];
+        self.changes.iter().any(|change| failed.contains(&change.event))
+    }
+}
+
+/// The changes of keys, owners and roles among operations.
+pub(in crate::server) fn people_changes<O: Borrow<Operation>>(operations: &[O]) -> Vec<SecurityChange> {
+    let changes = operations.iter().map(Borrow::<Operation>::borrow).filter_map(|operation| {
+        let key = operation.key();
+        let event = match (key.kind, operation) {
+            (Kind::ApiKey, Operation::Create { .. }) => SecurityEvent::KeyCreated,
+            (Kind::ApiKey, Operation::Delete { .. }) => SecurityEvent::KeyDeleted,
+            (Kind::ApiKey, _) => SecurityEvent::KeyChanged,
+            (Kind::Owner, Operation::Create { .. }) => SecurityEvent::OwnerCreated,
+            (Kind::Owner, Operation::Delete { .. }) => SecurityEvent::OwnerDeleted,
+            (Kind::Owner, _) => SecurityEvent::RoleChanged,
+            _ => return None,
+        };
+        let role = match operation {
+            Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
+                spec.as_any().downcast_ref::<Owner>().map(|owner| owner.role)
+            }
+            _ => None,
+        };
+        Some(SecurityChange { event, reason: "", target: Some(key.id.clone()), role })
+    });
+    changes.collect()
+}

@@ -1,0 +1,164 @@
+//! Events that a client can repeat as often as it likes: the first of an interval is logged at once, the others are
+//! counted.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+
+use super::event::{Repeated, SecurityEvent, SecurityRecord};
+use crate::{model::id::Id, server::http::proxy::site_of};
+
+/// How long events are counted before their number is logged.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The most clients that are told apart in an interval, for each event: one that anybody can cause must not hide others.
+const MOST: usize = 100;
+/// The reason in the line about all other clients.
+const OTHERS: &str = "other clients";
+
+/// What is the same in repeated events.
+type Sameness = (SecurityEvent, Option<IpAddr>, Option<Id>, Cow<'static, str>);
+
+/// Events after the first one.
+#[derive(Debug)]
+struct CountedEvents {
+    /// The last of them.
+    latest: SecurityRecord,
+    repeated: Repeated,
+}
+
+/// The repeated events of an interval.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    ends: Option<Instant>,
+    /// Clients whose first event was logged.
+    known: HashMap<Sameness, Option<CountedEvents>>,
+    /// The number of these clients for each event.
+    clients: HashMap<SecurityEvent, usize>,
+    /// All others, of each key.
+    others: HashMap<(SecurityEvent, Option<Id>), CountedEvents>,
+}
+
+impl Repeats {
+    /// Counts an event. Returns it if it is to be logged now.
+    pub(super) fn add(&mut self, record: SecurityRecord, now: Instant) -> Option<SecurityRecord> {
+        if !record.event.repeats() {
+            return Some(record);
+        }
+        self.ends.get_or_insert(now + INTERVAL);
+        let same = (record.event, record.peer.map(site_of), record.key.clone(), record.reason.clone());
+        if let Some(known) = self.known.get_mut(&same) {
+            match known {
+                Some(counted) => counted.add(record),
+                None => *known = Some(CountedEvents::one(record)),
+            }
+            return None;
+        }
+        let clients = self.clients.entry(record.event).or_default();
+        if *clients < MOST {
+            *clients += 1;
+            self.known.insert(same, None);
+            return Some(record);
+        }
+        // Only what is the same for all of them may stand for all.
+        let SecurityRecord { at, event, key, owner, .. } = record;
+        let others = (event, key.clone());
+        let other = SecurityRecord { at, key, owner, reason: Cow::Borrowed(OTHERS), ..SecurityRecord::new(event) };
+        match self.others.get_mut(&others) {
+            Some(counted) => counted.add(other),
+            None => drop(self.others.insert(others, CountedEvents::one(other))),
+        }
+        None
+    }
+
+    /// When the interval ends, if there is one.
+    pub(super) fn ends(&self) -> Option<Instant> {
+        self.ends
+    }
+
+    /// Ends the interval, and returns what was counted in it.
+    pub(super) fn end(&mut self) -> Vec<(SecurityRecord, Option<Repeated>)> {
+        let Self { known, others, .. } = std::mem::take(self);
+        let mut counted: Vec<CountedEvents> = known.into_values().flatten().chain(others.into_values()).collect();
+        counted.sort_by_key(|it| it.repeated.last);
+        counted.into_iter().map(|CountedEvents { latest, repeated }| (latest, Some(repeated))).collect()
+    }
+}
+
+impl CountedEvents {
+    fn one(record: SecurityRecord) -> Self {
+        let at: Timestamp = record.at;
+        Self { latest: record, repeated: Repeated { count: 1, first: at, last: at } }
+    }
+
+    fn add(&mut self, record: SecurityRecord) {
+        self.repeated.count += 1;
+        self.repeated.last = record.at;
+        self.latest = record;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(address: [u8; 4]) -> SecurityRecord {
+        let peer = Some(IpAddr::from(address));
+        SecurityRecord { peer, ..SecurityRecord::new(SecurityEvent::AuthenticationFailed) }
+    }
+
+    #[test]
+    fn a_flood_is_one_line_and_a_count() {
+        let (mut repeats, now) = (Repeats::default(), Instant::now());
+        assert!(repeats.add(failed([192, 0, 2, 1]), now).is_some());
+        assert!((0..999).all(|_| repeats.add(failed([192, 0, 2, 1]), now).is_none()));
+        assert!(repeats.add(failed([192, 0, 2, 2]), now).is_some(), "another client");
+        assert_eq!(repeats.ends(), Some(now + INTERVAL));
+        let counted = repeats.end();
+        assert_eq!(counted.len(), 1);
+        let repeated = counted.first().and_then(|(_, repeated)| repeated.as_ref());
+        assert_eq!(repeated.map(|it| it.count), Some(999));
+        assert!(repeats.ends().is_none() && repeats.end().is_empty());
+        assert!(repeats.add(failed([192, 0, 2, 1]), now).is_some(), "a new interval");
+    }
+
+    #[test]
+    fn many_clients_have_one_line_together() {
+        let (mut repeats, now) = (Repeats::default(), Instant::now());
+        let logged = (0..=u8::MAX).filter(|last| repeats.add(failed([192, 0, 2, *last]), now).is_some()).count();
+        assert_eq!(logged, MOST);
+        let counted = repeats.end();
+        let repeated = counted.first().and_then(|(_, repeated)| repeated.as_ref());
+        assert_eq!((counted.len(), repeated.map(|it| it.count)), (1, Some(256 - MOST as u64)));
+        assert!(counted.iter().all(|(record, _)| record.peer.is_none() && record.reason == OTHERS));
+    }
+
+    #[test]
+    fn a_flood_of_one_event_hides_no_other_and_no_key() {
+        let (mut repeats, now) = (Repeats::default(), Instant::now());
+        for last in 0..=u8::MAX {
+            repeats.add(failed([192, 0, 2, last]), now);
+        }
+        let read = |last: u8| {
+            let (key, owner) = (Some(Id::new("ak_gateway")), Some(Id::new("bot_gateway")));
+            SecurityRecord { key, owner, event: SecurityEvent::GatewayRead, ..failed([198, 51, 100, last]) }
+        };
+        let logged = (0..=u8::MAX).filter(|last| repeats.add(read(*last), now).is_some()).count();
+        assert_eq!(logged, MOST);
+        let counted = repeats.end();
+        let reads: Vec<_> = counted.iter().filter(|(it, _)| it.event == SecurityEvent::GatewayRead).collect();
+        assert_eq!((counted.len(), reads.len()), (2, 1));
+        assert!(reads.iter().all(|(it, _)| it.key == read(0).key && it.owner == read(0).owner));
+    }
+
+    #[test]
+    fn a_change_is_always_logged() {
+        let (mut repeats, now) = (Repeats::default(), Instant::now());
+        assert!((0..1000).all(|_| repeats.add(SecurityRecord::new(SecurityEvent::KeyDeleted), now).is_some()));
+        assert!(repeats.ends().is_none());
+    }
+}

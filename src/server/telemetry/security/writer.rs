@@ -1,0 +1,287 @@
+//! The thread that writes the security log. Requests only put events into a bounded queue.
+
+use std::{
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use super::{
+    DROPPED, EVENTS,
+    chained::{ChainedFile, FileBounds, LogEntry},
+    event::{SecurityEvent, SecurityRecord},
+    repeats::Repeats,
+};
+
+/// The events that may wait, and how many of them may be ones that anybody can cause: those must not displace changes.
+const QUEUE: usize = 4096;
+const REPEATED: usize = 1024;
+/// The events that are written and synced together.
+const BATCH: usize = 256;
+/// How long to wait after a failed write.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What the thread is told.
+enum LogMessage {
+    Event(Box<SecurityRecord>),
+    Stop,
+}
+
+/// What requests and the thread share.
+#[derive(Debug, Default)]
+struct LogState {
+    queued: AtomicUsize,
+    dropped: AtomicU64,
+    sequence: AtomicU64,
+    /// Whether the last attempt to write has failed.
+    is_failing: AtomicBool,
+}
+
+/// A handle to log events with.
+#[derive(Clone)]
+pub(crate) struct SecurityLog {
+    sender: SyncSender<LogMessage>,
+    state: Arc<LogState>,
+}
+
+/// The thread of a log. When it is dropped, what was logged before is written.
+pub(crate) struct SecurityLogThread {
+    log: SecurityLog,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Opens the log at a path, and starts its thread.
+pub(crate) fn open(path: &Path) -> io::Result<(SecurityLog, SecurityLogThread)> {
+    let bounds = FileBounds::default();
+    let file = match ChainedFile::open(path, bounds) {
+        Ok(file) => Some(file),
+        // A restart must not make a full disk an outage. The thread tries again.
+        Err(error) if is_full(&error) => {
+            tracing::error!(reason = %error, "cannot write the security log; its events are lost");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let sequence = AtomicU64::new(file.as_ref().map_or(0, ChainedFile::sequence));
+    let is_failing = AtomicBool::new(file.is_none());
+    let state = Arc::new(LogState { sequence, is_failing, ..LogState::default() });
+    let (sender, receiver) = sync_channel(QUEUE);
+    let writer = LogWriter {
+        path: path.to_owned(),
+        bounds,
+        file,
+        retry: None,
+        receiver,
+        state: Arc::clone(&state),
+        repeats: Repeats::default(),
+    };
+    let thread = std::thread::Builder::new().name("security log".into()).spawn(move || writer.run())?;
+    let log = SecurityLog { sender, state };
+    log.write(SecurityRecord::new(SecurityEvent::Started));
+    Ok((log.clone(), SecurityLogThread { log, thread: Some(thread) }))
+}
+
+/// Whether there is no room for a file.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+impl SecurityLog {
+    /// Logs an event. Never waits: if the queue is full, the event is dropped and counted.
+    pub(crate) fn write(&self, record: SecurityRecord) {
+        metrics::counter!(EVENTS, "event" => record.event.as_str()).increment(1);
+        let most = if record.event.repeats() { REPEATED } else { QUEUE };
+        let queued = self.state.queued.fetch_add(1, Ordering::Relaxed);
+        if queued >= most || self.sender.try_send(LogMessage::Event(Box::new(record))).is_err() {
+            self.state.queued.fetch_sub(1, Ordering::Relaxed);
+            self.state.lose(1);
+        }
+    }
+
+    /// The number of the last line that was written.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.state.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file cannot be written, so that events are lost.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.state.is_failing.load(Ordering::Relaxed)
+    }
+}
+
+impl LogState {
+    fn lose(&self, events: u64) {
+        self.dropped.fetch_add(events, Ordering::Relaxed);
+        metrics::counter!(DROPPED).increment(events);
+    }
+}
+
+impl Drop for SecurityLogThread {
+    fn drop(&mut self) {
+        let _ = self.log.sender.send(LogMessage::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state of the thread.
+struct LogWriter {
+    path: PathBuf,
+    bounds: FileBounds,
+    /// None after a failed write.
+    file: Option<ChainedFile>,
+    /// When to try again after a failed write.
+    retry: Option<Instant>,
+    receiver: Receiver<LogMessage>,
+    state: Arc<LogState>,
+    repeats: Repeats,
+}
+
+impl LogWriter {
+    fn run(mut self) {
+        let mut is_running = true;
+        while is_running {
+            let mut entries = Vec::new();
+            let mut message = match self.repeats.ends() {
+                None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(ends) => self.receiver.recv_timeout(ends.saturating_duration_since(Instant::now())),
+            };
+            loop {
+                match message {
+                    Ok(LogMessage::Event(record)) => {
+                        self.state.queued.fetch_sub(1, Ordering::Relaxed);
+                        let record = self.repeats.add(*record, Instant::now());
+                        entries.extend(record.map(|record| LogEntry { record, repeated: None, dropped: 0 }));
+                    }
+                    Ok(LogMessage::Stop) | Err(RecvTimeoutError::Disconnected) => is_running = false,
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                if !is_running || entries.len() >= BATCH {
+                    break;
+                }
+                match self.receiver.try_recv() {
+                    Ok(next) => message = Ok(next),
+                    Err(_) => break,
+                }
+            }
+            if !is_running || self.repeats.ends().is_some_and(|ends| ends <= Instant::now()) {
+                let counted = self.repeats.end().into_iter();
+                entries.extend(counted.map(|(record, repeated)| LogEntry { record, repeated, dropped: 0 }));
+            }
+            if !is_running {
+                let record = SecurityRecord::new(SecurityEvent::Stopped);
+                entries.push(LogEntry { record, repeated: None, dropped: 0 });
+            }
+            self.append(entries, is_running);
+        }
+    }
+
+    fn append(&mut self, mut entries: Vec<LogEntry>, may_wait: bool) {
+        let Some(first) = entries.first_mut() else { return };
+        let dropped = self.state.dropped.swap(0, Ordering::Relaxed);
+        first.dropped = dropped;
+        if let Err(error) = self.try_append(&entries, may_wait) {
+            self.state.dropped.fetch_add(dropped, Ordering::Relaxed);
+            self.state.lose(entries.len() as u64);
+            // Said once for each attempt, and not for each event.
+            if let Some(error) = error {
+                tracing::error!(reason = %error, "cannot write the security log; its events are lost");
+            }
+        }
+    }
+
+    /// Appends to the file. The error is none if it is too early to try again.
+    fn try_append(&mut self, entries: &[LogEntry], may_wait: bool) -> Result<(), Option<io::Error>> {
+        if may_wait && self.retry.is_some_and(|retry| Instant::now() < retry) {
+            return Err(None);
+        }
+        let appended = match self.file.take() {
+            Some(file) => Ok(file),
+            None => ChainedFile::open(&self.path, self.bounds),
+        };
+        let appended = appended.and_then(|mut file| file.append(entries).map(|()| file));
+        match appended {
+            Ok(file) => {
+                self.state.sequence.store(file.sequence(), Ordering::Relaxed);
+                self.state.is_failing.store(false, Ordering::Relaxed);
+                (self.file, self.retry) = (Some(file), None);
+                Ok(())
+            }
+            Err(error) => {
+                self.state.is_failing.store(true, Ordering::Relaxed);
+                self.retry = Some(Instant::now() + RETRY);
+                Err(Some(error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::server::telemetry::security::reading::read;
+
+    fn names(path: &Path) -> Vec<String> {
+        read(path).unwrap().lines.into_iter().map(|(event, _)| event).collect()
+    }
+
+    #[test]
+    fn everything_is_written_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        let (log, thread) = open(&path).unwrap();
+        for number in 0..100 {
+            let peer = Some(IpAddr::from([192, 0, 2, 1]));
+            log.write(SecurityRecord { peer, ..SecurityRecord::new(SecurityEvent::AuthenticationFailed) });
+            if number % 50 == 0 {
+                log.write(SecurityRecord::new(SecurityEvent::KeyDeleted));
+            }
+        }
+        drop(thread);
+        let (failed, deleted) = ("authentication_failed", "key_deleted");
+        assert_eq!(names(&path), ["log_created", "started", failed, deleted, deleted, failed, "stopped"]);
+        let lines = read(&path).unwrap().lines;
+        assert!(lines.iter().any(|(event, line)| event == failed && line.contains("\"count\":99,")), "{lines:?}");
+        // After the end, nothing waits and nothing is written.
+        log.write(SecurityRecord::new(SecurityEvent::KeyDeleted));
+        assert_eq!(log.sequence(), 7);
+    }
+
+    #[test]
+    fn events_that_were_lost_are_counted_in_the_next_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        let (log, thread) = open(&path).unwrap();
+        log.state.lose(3);
+        log.write(SecurityRecord::new(SecurityEvent::KeyDeleted));
+        drop(thread);
+        let lines = read(&path).unwrap().lines;
+        assert_eq!(lines.iter().filter(|(_, line)| line.contains("\"dropped\":3")).count(), 1, "{lines:?}");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_failing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("security.log");
+        let (log, thread) = open(&path).unwrap();
+        assert!(!log.is_failing());
+        // The thread writes its first line, and would make the file again.
+        while log.sequence() < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        drop(thread);
+        assert!(log.is_failing());
+    }
+}
