@@ -18,7 +18,7 @@ use crate::{
     table::{Row, median, memory, time},
 };
 
-/// How long a followed folder must be quiet before a run (`QUIET` in `src/reconcile/sync_loop.rs`).
+/// How long a followed folder must be quiet before a run (`QUIET` in `src/reconcile/sync_loop/mod.rs`).
 const DEBOUNCE: f64 = 0.150;
 /// The pause between two changes of a followed folder.
 const PAUSE: Duration = Duration::from_millis(400);

@@ -77,7 +77,7 @@ impl Check for IpRestriction {
             faults.within("type", |faults| {
                 faults.report(
                     Fault::new(Code::Required, "`type` is required")
-                        .help("set `dashboard`, `server`, `agent` or `endpoints`"),
+                        .help("set `dashboard`, `api`, `agent` or `endpoints`"),
                 );
             });
         }

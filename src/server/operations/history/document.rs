@@ -32,7 +32,7 @@ pub(crate) const TAG: &str = "History";
 /// Who made an attempt, and from which manifests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct HistoryAuthor {
-    /// `server`, `source`, `rollback` or `local`; empty if unknown.
+    /// `api`, `source`, `rollback` or `local`; empty if unknown.
     pub by: String,
     /// The API key of the request, or empty.
     pub key_id: String,
