@@ -1,5 +1,5 @@
 //! The table of all ways between sources. `edgewright explain tenancy` prints it, docs/tenancy.md has it, and a test in
-//! tests/it/tenancy has a case for each row. A new way needs a row before it needs code.
+//! tests/it/security/tenancy has a case for each row. A new way needs a row before it needs code.
 
 use std::fmt;
 

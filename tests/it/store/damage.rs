@@ -18,7 +18,7 @@ use edgewright::{
 };
 
 use super::{commit, content, deleted, described, edge, small};
-use crate::cli::copy;
+use crate::support::program::copy;
 
 /// A small store whose process was killed: it has no state, so everything is in the log.
 fn small_store(path: &Path) -> Vec<String> {

@@ -8,7 +8,7 @@ use edgewright::{
     storage::Query,
 };
 
-use crate::cli::Folder;
+use crate::support::program::Folder;
 
 /// `tests/stores/edgewright-4` was made by `reconcile examples/storefront` with this master key. Each later
 /// version must open it: the format of a store is a promise.
@@ -16,7 +16,7 @@ use crate::cli::Folder;
 fn a_store_of_the_first_format_opens() {
     let folder = Folder::new();
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/edgewright-4");
-    crate::cli::copy(&stored, &folder.path("store"));
+    crate::support::program::copy(&stored, &folder.path("store"));
     folder.write("master.key", &"0123456789abcdef".repeat(4));
     fs::set_permissions(folder.path("master.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     folder.ok("store check --master-key-file master.key");

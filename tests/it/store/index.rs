@@ -9,7 +9,7 @@ use edgewright::{
 };
 
 use super::{commit, described, edge, small, small_key};
-use crate::cli::{Folder, copy, until};
+use crate::support::program::{Folder, copy, until};
 
 /// Keeps the records of the last checkpoint.
 const ONE: Retention = Retention { records: 1, age: std::time::Duration::MAX, bytes: u64::MAX };
@@ -126,7 +126,8 @@ fn the_log_answers_if_the_index_cannot_be_read() {
         assert_eq!(serve.call("POST", "/ip_restrictions", &body).status, 201);
     }
     let pages = ["/history?limit=1000", "/history/2", "/history?before_id=4&limit=1", "/history/blame?resource=/none"];
-    let read = |serve: &crate::cli::Serve| pages.map(|page| (page, serve.get(page).status, serve.get(page).body));
+    let read =
+        |serve: &crate::support::program::Serve| pages.map(|page| (page, serve.get(page).status, serve.get(page).body));
     let before = read(&serve);
     serve.stop();
     let serve = folder.serve_with("", &[("FAILPOINTS", "index.read=return(io)")]);
@@ -143,7 +144,7 @@ fn the_log_answers_if_the_index_cannot_be_written() {
     // Each checkpoint needs the index on the disk.
     let points = "checkpoint.bytes=return(1);index.write=return(full)";
     let serve = folder.serve_with("", &[("FAILPOINTS", points)]);
-    let positions = |serve: &crate::cli::Serve| {
+    let positions = |serve: &crate::support::program::Serve| {
         let page = serve.get("/history?limit=1000").json();
         page["history"].as_array().unwrap().len()
     };

@@ -1,5 +1,20 @@
 //! The store: what every engine must do, what survives which accident, and which formats it refuses.
 
+mod backup;
+mod crash;
+mod faults;
+mod folder;
+mod full_disk;
+mod growth;
+mod history;
+mod history_server;
+mod history_shares;
+mod new_store;
+mod rekey;
+mod repair;
+mod secret_days;
+mod wrong_clock;
+
 mod damage;
 mod engines;
 pub(crate) mod failing;

@@ -10,7 +10,7 @@ use std::{
 use edgewright::{Store, storage::Query};
 
 use super::{commit, content, deleted, described, edge, small};
-use crate::disk::Disk;
+use crate::support::disk::Disk;
 
 fn same(store: &Store, expected: &[String], records: u64) {
     assert_eq!(content(store), expected);

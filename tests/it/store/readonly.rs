@@ -13,7 +13,7 @@ use edgewright::{
 };
 
 use super::{commit, content, deleted, described, edge, small, small_key};
-use crate::cli::Folder;
+use crate::support::program::Folder;
 
 const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {description: one}\n";
 

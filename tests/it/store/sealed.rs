@@ -15,7 +15,7 @@ use edgewright::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::cli::{CONFIG_VARIABLE, Folder, Run, beside, finish};
+use crate::support::program::{CONFIG_VARIABLE, Folder, Run, beside, finish};
 
 /// The files of a store.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -1,0 +1,180 @@
+//! What happens to a client whose variables are empty, whose server is another program, or whose response is lost (D105).
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use super::administration::{assert_refused, user};
+use crate::support::program::{Folder, Run, finish};
+
+fn edge(name: &str) -> String {
+    format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{}}\n")
+}
+
+#[test]
+fn an_empty_flag_is_an_error_and_makes_no_store() {
+    let folder = Folder::new();
+    for line in ["keys create", "keys list", "status"] {
+        for flag in ["--server", "--context"] {
+            let mut command = user(&folder, line);
+            command.args([flag, ""]);
+            assert_refused(&finish(command, ""), &format!("'{flag} <"));
+        }
+    }
+    for (flag, line) in [("--secrets", "validate m"), ("--with", "validate m")] {
+        folder.write("m/a.yaml", &edge("a"));
+        let mut command = user(&folder, line);
+        command.args([flag, ""]);
+        assert_refused(&finish(command, ""), &format!("'{flag} <"));
+    }
+    assert!(!folder.path("edgewright.db").exists());
+}
+
+#[test]
+fn an_empty_variable_is_as_unset() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a"));
+    for variable in ["SERVER", "CONTEXT", "SECRETS", "WITH", "CONFIG"] {
+        let mut command = user(&folder, "plan m");
+        command.env(format!("EDGEWRIGHT_{variable}"), "");
+        let run = finish(command, "");
+        assert!(run.code == 0 && run.out.contains("1 to create"), "{variable}: {}", run.all());
+    }
+    let mut command = user(&folder, "validate m");
+    for variable in ["SECRETS", "WITH", "CONFIG"] {
+        command.env(format!("EDGEWRIGHT_{variable}"), "");
+    }
+    let run = finish(command, "");
+    assert_eq!(run.code, 0, "{}", run.all());
+    // A file that no variable names stays one that was found.
+    folder.write("edgewright.config.yaml", "options: {server: 'http://127.0.0.1:1'}\n");
+    let mut command = user(&folder, "plan m");
+    command.env("EDGEWRIGHT_CONFIG", "");
+    assert_refused(&finish(command, ""), "cannot be set in a configuration file found in the working folder");
+}
+
+/// A server that answers a request line with a status and a body, or closes the connection. Returns its URL.
+pub(crate) fn server(answer: fn(&str) -> Option<(u16, &'static str)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut request = BufReader::new(connection.try_clone().unwrap());
+            let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+            request.read_line(&mut first).unwrap();
+            while request.read_line(&mut line).unwrap() > 2 {
+                let lower = line.to_lowercase();
+                length = lower.strip_prefix("content-length:").map_or(length, |it| it.trim().parse().unwrap());
+                line.clear();
+            }
+            request.read_exact(&mut vec![0; length]).unwrap();
+            if let Some((status, body)) = answer(&first) {
+                let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+                let head = format!("HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nConnection: close\r\n");
+                let again = if matches!(status, 429 | 503) { "Retry-After: 1\r\n" } else { "" };
+                let _ = connection.write_all(format!("{head}{again}{length}\r\n{body}").as_bytes());
+            }
+        }
+    });
+    url
+}
+
+fn through(folder: &Folder, url: &str, line: &str) -> Run {
+    let mut command = user(folder, line);
+    command.env("EDGEWRIGHT_SERVER", url).env("EDGEWRIGHT_TOKEN", "token");
+    finish(command, "")
+}
+
+#[test]
+fn a_change_whose_response_is_lost_may_have_been_made() {
+    let folder = Folder::new();
+    let silent = server(|_| None);
+    let proxy = server(|_| Some((502, "<html>")));
+    for (line, see) in [
+        ("keys create", "revoke a new key of `usr_"),
+        ("keys create --role viewer", "nobody has its token, and the owner has the role `editor`"),
+        ("keys revoke ak_1", "run `edgewright keys list`"),
+        ("owners set-role usr_1 viewer", "run `edgewright owners list`"),
+        ("suspend shop --reason x", "run `edgewright status`"),
+        ("resume shop", "run `edgewright status`"),
+    ] {
+        for url in [&silent, &proxy] {
+            let lost = through(&folder, url, line);
+            assert_refused(&lost, "the change may have been made");
+            assert!(lost.err.contains(see) && !lost.err.contains("cannot reach"), "{line}: {}", lost.all());
+        }
+        // What was not sent was not made.
+        let away = through(&folder, "http://127.0.0.1:1", line);
+        assert_refused(&away, "cannot reach http://127.0.0.1:1/");
+        assert!(!away.err.contains("may have been made"), "{}", away.all());
+    }
+}
+
+#[test]
+fn a_server_of_another_program_has_no_empty_lists() {
+    let folder = Folder::new();
+    let url = server(|_| Some((200, "{}")));
+    for line in ["get edges", "keys list", "owners list", "status"] {
+        assert_refused(&through(&folder, &url, line), "not an edgewright server");
+    }
+}
+
+#[test]
+fn a_list_whose_pages_do_not_advance_ends() {
+    let folder = Folder::new();
+    let url = server(|first| {
+        // Each page names a new one, at another server.
+        static PAGES: AtomicUsize = AtomicUsize::new(1);
+        let next = format!("http://elsewhere.test/x?before_id={}", PAGES.fetch_add(1, Ordering::Relaxed));
+        let list = match first.split(['?', ' ']).nth(1) {
+            Some("/edges/https") => "https_edges",
+            Some("/api_keys") => "keys",
+            Some("/owners") => "owners",
+            _ => "history",
+        };
+        let body: &'static str = serde_json::json!({list: [], "uri": "", "next_page_uri": next}).to_string().leak();
+        Some((200, body))
+    });
+    for (line, list) in
+        [("get edges", "edges/https"), ("keys list", "api_keys"), ("owners list", "owners"), ("history", "history")]
+    {
+        let run = through(&folder, &url, line);
+        assert_refused(&run, &format!("the pages of {url}/{list} do not advance"));
+    }
+}
+
+#[test]
+fn the_owner_of_a_key_that_is_deleted_again_is_named() {
+    let folder = Folder::new();
+    let url = server(|first| match first.split(' ').next() {
+        Some("POST") => Some((
+            201,
+            r#"{"id": "ak_1", "owner_id": "usr_1", "created_at": "2026-11-22T10:00:00Z", "token": "ew_ak_1_secret"}"#,
+        )),
+        Some("DELETE") => Some((204, "")),
+        _ => None,
+    });
+    let run = through(&folder, &url, "keys create --role viewer");
+    assert_refused(&run, "The owner usr_1 remains, perhaps with the role editor: see `edgewright owners list`.");
+    assert!(run.err.contains("No key was created.") && run.out.is_empty(), "{}", run.all());
+}
+
+#[test]
+fn a_command_that_the_server_turns_away_sends_its_request_again() {
+    static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    let folder = Folder::new();
+    let url = server(|_| {
+        Some(match REQUESTS.fetch_add(1, Ordering::Relaxed) {
+            0 => (429, r#"{"error_code": "ERR_EDGEWRIGHT_RATE_LIMITED", "msg": "the owner has its share"}"#),
+            1 => (503, r#"{"error_code": "ERR_EDGEWRIGHT_UNAVAILABLE", "msg": "the server is full"}"#),
+            // A proxy does not know whether the change was made.
+            _ => (503, "<html>"),
+        })
+    });
+    let run = through(&folder, &url, "suspend shop --reason x");
+    assert_refused(&run, "the change may have been made");
+    assert_eq!(REQUESTS.load(Ordering::Relaxed), 3, "{}", run.all());
+}

@@ -1,0 +1,126 @@
+//! Writes over the API to resources of a source: drift, refused, or allowed with a header that names the source (D103).
+
+use std::{io::Write, net::TcpStream};
+
+use serde_json::json;
+
+use crate::{
+    daemon::{
+        reload::replace,
+        sources::{CONFIG, client, edge, in_state},
+    },
+    support::{
+        program::{Folder, Serve, request},
+        server::read_answer,
+    },
+};
+
+const SOURCES: &str = "sources:\n- {name: shop, path: shop, drift: off}\n- {name: docs, path: docs, drift: off}\n";
+
+/// Two sources with an edge each: `one` and `two`.
+fn served(rest_writes: &str) -> (Folder, Serve) {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("one", "a"));
+    folder.write("docs/two.yaml", &edge("two", "b"));
+    folder.write(CONFIG, &format!("rest_writes: {rest_writes}\n{SOURCES}"));
+    let serve = folder.serve("");
+    (folder, serve)
+}
+
+/// The path of the edge with a description.
+fn path_of(serve: &Serve, description: &str) -> String {
+    let list = serve.get("/edges/https").json();
+    let edges = list["https_edges"].as_array().unwrap();
+    let found = edges.iter().find(|edge| edge["description"] == description).unwrap();
+    format!("/edges/https/{}", found["id"].as_str().unwrap())
+}
+
+/// A response with its head.
+fn call(serve: &Serve, call: &str, body: &str, overrides: &[&str]) -> String {
+    let bearer = format!("Bearer {}", serve.token);
+    let mut headers = vec![("Authorization", bearer.as_str()), ("Service-Version", "2")];
+    headers.extend(overrides.iter().map(|source| ("Edgewright-Override", *source)));
+    let (method, path) = call.split_once(' ').unwrap();
+    let mut connection = TcpStream::connect(&serve.address).unwrap();
+    connection.write_all(request(&serve.address, method, path, &headers, body).as_bytes()).unwrap();
+    String::from_utf8(read_answer(&mut connection)).unwrap()
+}
+
+fn patch(serve: &Serve, path: &str, description: &str, overrides: &[&str]) -> String {
+    call(serve, &format!("PATCH {path}"), &json!({"description": description}).to_string(), overrides)
+}
+
+fn assert_says(answer: &str, status: u16, texts: &[&str]) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    for text in texts {
+        assert!(answer.contains(text), "{text} in {answer}");
+    }
+}
+
+#[test]
+fn a_source_can_refuse_writes_over_the_api_until_it_is_suspended() {
+    let (folder, serve) = served("{shop: refuse}");
+    let (one, two) = (path_of(&serve, "a"), path_of(&serve, "b"));
+    let refused = [
+        "ERR_EDGEWRIGHT_MANAGED_BY_SOURCE",
+        "HttpsEdge `one` is managed by source `shop`, which refuses this change",
+        "change shop/one.yaml:4 instead",
+        "`edgewright suspend shop --reason TEXT`",
+    ];
+    assert_says(&patch(&serve, &one, "x", &[]), 409, &refused);
+    assert_says(&patch(&serve, &one, "x", &["shop"]), 409, &refused);
+    let route = json!({"match_type": "path_prefix", "match": "/x"}).to_string();
+    assert_says(&call(&serve, &format!("POST {one}/routes"), &route, &[]), 409, &refused);
+    assert_says(&call(&serve, &format!("PUT {one}/tls_termination"), "{}", &[]), 409, &refused);
+    assert_says(&call(&serve, &format!("DELETE {one}"), "", &[]), 409, &refused);
+    // Other sources and resources without a source are as before.
+    assert_says(&patch(&serve, &two, "y", &[]), 200, &["edgewright-warning: HttpsEdge `two` is managed by"]);
+    let added = call(&serve, &format!("POST {two}/routes"), &route, &[]);
+    assert_says(&added, 201, &["edgewright-warning: HttpsEdge `two` is managed by", "only what no source manages"]);
+    let created = call(&serve, "POST /edges/https", &json!({"description": "free"}).to_string(), &[]);
+    assert_says(&created, 201, &[]);
+    let changed = patch(&serve, &path_of(&serve, "free"), "freer", &[]);
+    assert!(changed.starts_with("HTTP/1.1 200 ") && !changed.contains("edgewright-warning"), "{changed}");
+
+    assert_eq!(client(&folder, &serve, "suspend shop --reason emergency").code, 0);
+    in_state(&serve, "shop", "Suspended");
+    let allowed = patch(&serve, &one, "fixed", &[]);
+    assert_says(&allowed, 200, &["edgewright-warning: HttpsEdge `one` is managed by source `shop` (shop/one.yaml:4);"]);
+    assert_eq!(client(&folder, &serve, "resume shop").code, 0);
+    assert_says(&patch(&serve, &one, "x", &[]), 409, &refused);
+}
+
+#[test]
+fn a_header_that_names_the_source_overrides_it_and_is_in_the_history() {
+    let (folder, serve) = served("{'*': header}");
+    let two = path_of(&serve, "b");
+    let asked = ["ERR_EDGEWRIGHT_MANAGED_BY_SOURCE", "or send the header `Edgewright-Override: docs`"];
+    assert_says(&patch(&serve, &two, "x", &[]), 409, &asked);
+    let wrong = "`Edgewright-Override` names source `shop`, which owns nothing that changes";
+    for overrides in [&["shop"][..], &["docs", "shop"][..]] {
+        assert_says(&patch(&serve, &two, "x", overrides), 409, &[wrong]);
+    }
+    assert_says(&patch(&serve, &two, "x", &["docs"]), 200, &["edgewright-warning: "]);
+    let last = serve.get("/history?limit=1").json();
+    let last = &last["history"][0];
+    assert_eq!(
+        (&last["outcome"], &last["message"]),
+        (&json!("applied"), &json!("overrides source `docs`")),
+        "{last:#}"
+    );
+
+    // The running server takes another policy.
+    replace(&folder, SOURCES);
+    serve.wait_for("The policies of `rest_writes` in the configuration file are in effect.");
+    assert_says(&patch(&serve, &two, "y", &[]), 200, &["edgewright-warning: HttpsEdge `two` is managed by"]);
+}
+
+#[test]
+fn an_unknown_policy_is_reported_at_its_field() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("one", "a"));
+    folder.write(CONFIG, "rest_writes: {shop: never}\n");
+    let run = folder.run("validate shop");
+    let reported = run.err.contains("at /rest_writes/shop") && run.err.contains("unknown policy `never`");
+    assert_eq!((run.code, reported), (1, true), "{}", run.err);
+}

@@ -1,0 +1,8 @@
+//! The command line itself: its options, configuration and output.
+
+pub(crate) mod accidents;
+pub(crate) mod config;
+pub(crate) mod get;
+pub(crate) mod progress;
+pub(crate) mod remote;
+pub(crate) mod stdout;

@@ -1,0 +1,251 @@
+//! Changes by others than the source: how plans, the status and the loop tell them from changed manifests (D85).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    plan::diff::git,
+    support::program::{Folder, Serve, until, within},
+};
+
+/// Far below the 30 seconds after which a source is looked at without an event, unless it sets another interval.
+const SOON: Duration = Duration::from_secs(20);
+
+fn edge(description: &str, hostports: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [{hostports}]}}\n"
+    )
+}
+
+/// A source with a policy that is looked at every second.
+fn source(policy: &str) -> (Folder, Serve) {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    let config = format!("sources:\n- {{name: shop, path: shop, interval: 1s, drift: {policy}}}\n");
+    folder.write("edgewright.config.yaml", &config);
+    let serve = folder.serve("");
+    (folder, serve)
+}
+
+fn status(serve: &Serve) -> Value {
+    serve.get("/sources/shop").json()
+}
+
+/// Waits until the status satisfies a condition.
+fn in_status(serve: &Serve, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    until(what, || Some(status(serve)).filter(&is_wanted))
+}
+
+fn the_edge(serve: &Serve) -> Value {
+    serve.get("/edges/https").json()["https_edges"][0].clone()
+}
+
+fn change(serve: &Serve, description: &str) {
+    let path = format!("/edges/https/{}", the_edge(serve)["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, &json!({"description": description}).to_string()).status, 200);
+}
+
+fn soon(serve: &Serve, what: &str, is_wanted: impl Fn(&Value) -> bool) {
+    within(SOON, what, || is_wanted(&the_edge(serve)).then_some(()));
+}
+
+#[test]
+fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() {
+    let (folder, serve) = source("warn");
+    assert_eq!((&status(&serve)["state"], &status(&serve)["drift"]), (&json!("Synced"), &json!("warn")));
+    change(&serve, "by hand");
+    let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
+    let (field, counts) = (&found["drifted"][0]["fields"][0], &found["counts"]);
+    assert_eq!((&counts["drifted"], &counts["pending_change"]), (&json!(1), &json!(0)), "{found:#}");
+    assert_eq!(
+        (&field["field"], &field["state"], &field["revision"]),
+        (&json!("/description"), &json!("drift"), &json!(3))
+    );
+    assert!(field["by"].as_str().unwrap().starts_with("\"first admin\" (ak_"), "{field}");
+    assert_eq!(
+        (&found["conditions"][0]["status"], &found["conditions"][0]["reason"]),
+        (&json!("OutOfSync"), &json!("Drifted"))
+    );
+    assert!(serve.get("/metrics").body.contains("edgewright_drifted_resources{source=\"shop\"} 1"));
+    assert_eq!(serve.get("/readyz").status, 200);
+
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\", \"uno.example.com:443\""));
+    soon(&serve, "the new host", |edge| edge["hostports"][1] == "uno.example.com:443");
+    let found = in_status(&serve, "the drift", |found| found["state"] == "Drifted");
+    assert_eq!((&the_edge(&serve)["description"], &found["counts"]["drifted"]), (&json!("by hand"), &json!(1)));
+    assert!(!serve.said().contains("Reverted"), "{}", serve.said());
+    // The source's own commit next to it does not make the drift its own.
+    let looked_at = found["last_attempt"]["at"].clone();
+    let found = in_status(&serve, "the next look", |found| found["last_attempt"]["at"] != looked_at);
+    assert_eq!((&the_edge(&serve)["description"], &found["state"]), (&json!("by hand"), &json!("Drifted")));
+
+    // What the manifests change, too, is applied.
+    folder.write("shop/one.yaml", &edge("c", "\"one.example.com:443\""));
+    soon(&serve, "the new description", |edge| edge["description"] == "c");
+    in_status(&serve, "the sync", |found| found["state"] == "Synced" && found["counts"]["drifted"] == json!(0));
+
+    let path = format!("/edges/https/{}", the_edge(&serve)["id"].as_str().unwrap());
+    assert_eq!(serve.call("DELETE", &path, "").status, 204);
+    let found = in_status(&serve, "the deletion", |found| found["state"] == "Drifted");
+    assert_eq!((&found["drifted"][0]["fields"][0]["field"], &found["counts"]["owned"]), (&json!(""), &json!(0)));
+    assert_eq!(the_edge(&serve), Value::Null);
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn a_resource_of_a_suspended_source_is_drifted_or_pending_and_not_both() {
+    let (folder, serve) = source("enforce");
+    assert_eq!(serve.call("POST", "/sources/shop/suspend", r#"{"reason": "an incident"}"#).status, 200);
+    change(&serve, "by hand");
+    let counted = |found: &Value| ["pending_change", "drifted"].map(|count| found["counts"][count].clone());
+    let found = in_status(&serve, "the drift", |found| found["counts"]["drifted"] == json!(1));
+    assert_eq!(counted(&found), [json!(0), json!(1)], "{found:#}");
+    // The manifests change another field of the same resource.
+    folder.write("shop/one.yaml", &edge("a", "\"uno.example.com:443\""));
+    let found = in_status(&serve, "the change", |found| found["counts"]["pending_change"] == json!(1));
+    assert_eq!(counted(&found), [json!(1), json!(0)], "{found:#}");
+    let drift = &found["drifted"][0]["fields"];
+    assert!(drift.to_string().contains("(ak_"), "who changed it is still told: {found:#}");
+}
+
+#[test]
+fn drift_that_is_off_is_only_counted() {
+    let (_folder, serve) = source("off");
+    change(&serve, "by hand");
+    let found = in_status(&serve, "the count", |found| found["counts"]["drifted"] == json!(1));
+    assert_eq!((&found["state"], &found["drifted"]), (&json!("Synced"), &json!([])), "{found:#}");
+    assert_eq!(the_edge(&serve)["description"], "by hand");
+}
+
+#[test]
+fn drift_is_put_back_and_counted_until_it_is_a_fight() {
+    let (_folder, serve) = source("enforce");
+    change(&serve, "by hand");
+    soon(&serve, "the repair", |edge| edge["description"] == "a");
+    serve.wait_for("Reverted 1 drifted resource as revision");
+    serve.wait_for("drift: /description set by \"first admin\" (ak_");
+    assert!(serve.get("/metrics").body.contains("edgewright_drift_repairs_total{source=\"shop\"} 1"));
+    let fought = until("the fight", || {
+        if the_edge(&serve)["description"] == "a" {
+            change(&serve, "by hand again");
+        }
+        Some(status(&serve)).filter(|found| found["state"] == "Drifted")
+    });
+    let condition = &fought["conditions"][0];
+    assert_eq!(condition["reason"], "Fight", "{fought:#}");
+    let message = condition["message"].as_str().unwrap();
+    let until = message.strip_prefix("1 drifted resource left as is until ").and_then(|rest| rest.split_once("Z: "));
+    let (until, _) = until.unwrap_or_else(|| panic!("{message}"));
+    serve.wait_for(&format!(
+        "fight: others keep changing what is reverted; drift of the source is left as is until {until}Z"
+    ));
+    serve.wait_for(&format!("1 drifted resource left as is until {until}Z, because others keep changing"));
+}
+
+#[test]
+fn a_plan_names_the_drift_and_who_caused_it() {
+    let (folder, serve) = source("off");
+    change(&serve, "by hand");
+    let files = json!([{"name": "one.yaml", "text": edge("a", "\"new.example.com:443\"")}]);
+    let body = json!({"files": files, "source": "shop", "dry_run": true}).to_string();
+    let run = serve.call("POST", "/reconciliations", &body).json();
+    assert_eq!((&run["summary"]["drift"], &run["plan"]["changes"][0]["drift"]["state"]), (&json!(1), &json!("drift")));
+    let fields = run["plan"]["changes"][0]["drift"]["fields"].clone();
+    let states: Vec<_> =
+        fields.as_array().unwrap().iter().map(|it| (it["field"].clone(), it["state"].clone())).collect();
+    assert_eq!(states, [(json!("/description"), json!("drift")), (json!("/hostports"), json!("pending"))]);
+    assert_eq!(serve.stop().code, 0);
+    // The command reads the same from the files of the store, where the manifests are as they were applied.
+    let plan = folder.ok("plan --source shop shop");
+    assert!(plan.out.contains("\n    drift: /description set by \"first admin\" (ak_"), "{}", plan.out);
+    assert!(plan.summary().ends_with("(1 drift)"), "{}", plan.out);
+    let markdown = folder.ok("plan --source shop --format markdown shop");
+    assert!(markdown.out.contains("- drift: /description set by \"first admin\" (ak_"), "{}", markdown.out);
+}
+
+#[test]
+fn what_is_put_back_names_no_author_of_a_commit() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C shop {line}"));
+    }
+    let by_hand = || {
+        let serve = folder.serve("");
+        change(&serve, "by hand");
+        assert_eq!(serve.stop().code, 0);
+    };
+    let blamed = |field: &str| -> Value {
+        let blame: Value = serde_json::from_str(&folder.ok("blame edge one --format json").out).unwrap();
+        blame["fields"].as_array().unwrap().iter().find(|it| it["field"] == field).unwrap().clone()
+    };
+    folder.ok("reconcile --source shop shop");
+    by_hand();
+    folder.ok("reconcile --source shop shop");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.starts_with("4  ") && !told.contains("t@example.com"), "{told}");
+    let message = "\n    drift reverted: /description of HttpsEdge one (set in revision 3)\n";
+    assert!(told.contains(message) && folder.ok("history show 4").out.contains(message), "{told}");
+    let blame = folder.ok("blame edge one").out;
+    assert!(blame.contains("] drift reverted: source `shop` at "), "{blame}");
+    assert_eq!(blame.matches("t@example.com").count(), 1, "an author is told once: {blame}");
+
+    // Next to what the commit has changed, only the field that was reverted has no author of the commit.
+    by_hand();
+    folder.write("shop/one.yaml", &edge("a", "\"two.example.com:443\""));
+    git(&folder, "-C shop commit -q -a -m second");
+    folder.ok("reconcile --source shop shop");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.starts_with("6  ") && told.contains("t@example.com"), "{told}");
+    assert!(told.contains("\n    drift reverted: /description of HttpsEdge one (set in revision 5)\n"), "{told}");
+    for (field, reverts, author) in [("/description", true, ""), ("/hostports", false, "t@example.com")] {
+        let blamed = blamed(field);
+        assert_eq!((&blamed["revision"], &blamed["reverts_drift"]), (&json!(6), &json!(reverts)), "{blamed}");
+        assert_eq!(blamed["commit_author_email"], author, "{blamed}");
+    }
+    assert!(folder.ok("history verify").out.starts_with("6 records verified"));
+}
+
+#[test]
+fn a_replaced_resource_tells_what_others_have_changed_of_it() {
+    let folder = Folder::new();
+    let restriction = |traffic: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: IpRestriction\nmetadata: {{name: office}}\nspec: {{type: {traffic}, description: a, enforced: false}}\n"
+        )
+    };
+    folder.write("shop/one.yaml", &restriction("dashboard"));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, interval: 1s, drift: warn}]\n");
+    let serve = folder.serve("");
+    let found = serve.get("/ip_restrictions").json()["ip_restrictions"][0].clone();
+    let path = format!("/ip_restrictions/{}", found["id"].as_str().unwrap());
+    assert_eq!(serve.call("PATCH", &path, r#"{"description": "by hand"}"#).status, 200);
+
+    // The description is as it was applied, and the type cannot be changed.
+    let files = json!([{"name": "one.yaml", "text": restriction("api")}]);
+    let body = json!({"files": files, "source": "shop", "dry_run": true}).to_string();
+    let run = serve.call("POST", "/reconciliations", &body).json();
+    assert_eq!((&run["summary"]["replace"], &run["summary"]["conflict"]), (&json!(1), &json!(1)), "{run:#}");
+    let changes = run["plan"]["changes"].as_array().unwrap();
+    let replaces = changes.iter().find(|change| change["effect"] == "replace").unwrap();
+    let fields = replaces["drift"]["fields"].as_array().unwrap().iter();
+    let states: Vec<_> = fields.map(|it| (it["field"].clone(), it["state"].clone(), it["revision"].clone())).collect();
+    let description = (json!("/description"), json!("conflict"), json!(3));
+    assert_eq!(states, [description, (json!("/type"), json!("pending"), Value::Null)], "{run:#}");
+
+    folder.write("shop/one.yaml", &restriction("api"));
+    serve.wait_for("± IpRestriction office (conflict: /description set by \"first admin\" (ak_");
+    let shown = serve.get("/ip_restrictions").json()["ip_restrictions"][0].clone();
+    assert_eq!((&shown["type"], &shown["description"]), (&json!("api"), &json!("a")));
+}
+
+#[test]
+fn an_unknown_policy_is_reported_at_its_field() {
+    let folder = Folder::new();
+    folder.write("shop/one.yaml", &edge("a", ""));
+    folder.write("edgewright.config.yaml", "sources: [{name: shop, path: shop, drift: maybe}]\n");
+    let run = folder.run("validate shop");
+    assert_eq!(run.code, 1, "{}", run.all());
+    assert!(run.err.contains("at /sources/0/drift (line 1): expected `enforce`, `warn` or `off`"), "{}", run.err);
+}

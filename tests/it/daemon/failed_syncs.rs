@@ -1,0 +1,66 @@
+//! Sources that cannot be read: what the status, the log and a reload say about them (D82, D91).
+
+use serde_json::json;
+
+use super::{
+    reload::replace,
+    sources::{in_state, repository, shown, status},
+};
+use crate::{plan::diff::git, support::program::until};
+
+#[test]
+fn a_missing_revision_or_path_is_a_failed_look_and_the_message_says_what_exists() {
+    let folder = repository();
+    git(&folder, "-C repo tag v1.0.0");
+    let serve = folder.serve("");
+    in_state(&serve, "shop", "Synced");
+    let cases = [
+        (
+            "repository: repo, ref: mian, path: edge",
+            "cannot read repo: unknown Git revision `mian`",
+            "has `main`, `v1.0.0`",
+        ),
+        ("repository: repo, ref: v1.0.1, path: edge", "unknown Git revision `v1.0.1`", "the repository has `v1.0.0`"),
+        ("repository: repo, ref: '0123456789012345678901234567890123456789'", "unknown Git revision `01234", "`main`"),
+        ("repository: repo, semver: ^2", "cannot read repo: no tag has a version in the range `^2`", "has `v1.0.0`"),
+        (
+            "repository: repo, ref: main, path: egde",
+            "egde of repo at `main` cannot be read: no such file or folder",
+            "the top folder has `edge`",
+        ),
+        (
+            "repository: repo, ref: main, path: edge/sub",
+            "edge/sub of repo at `main`",
+            "`edge` has `name.txt`, `one.yaml`",
+        ),
+        ("path: nowhere", "nowhere cannot be read", ""),
+    ];
+    for (at, (keys, what, instead)) in cases.into_iter().enumerate() {
+        replace(&folder, &format!("sources:\n- {{name: shop, {keys}}}\n"));
+        let found = until(what, || {
+            let found = status(&serve, "shop");
+            let message = found["conditions"][0]["message"].as_str().unwrap().to_owned();
+            (message.contains(what) && message.contains(instead)).then_some(found)
+        });
+        assert_eq!(
+            (&found["state"], &found["conditions"][0]["reason"]),
+            (&json!("Failed"), &json!("Failed")),
+            "{found:#}"
+        );
+        assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_UNREADABLE", "{found:#}");
+        // A reload is no success if it leads to a source that cannot be read.
+        let said = "0 added, 1 changed and 0 removed sources. These cannot be read or applied: shop.";
+        until(said, || (serve.said().matches(said).count() == at + 1).then_some(()));
+        let ready = serve.get("/readyz");
+        let warning = "ready\nwarning: OutOfSync (Failed): GET /sources and the log have the error\n";
+        assert_eq!((ready.status, ready.body.as_str()), (200, warning));
+        assert_eq!(shown(&serve), ["a"], "the last good state stays");
+    }
+    let history = serve.get("/history").json();
+    let outcomes = history["history"].as_array().unwrap().iter().filter(|it| it["outcome"] == "failed").count();
+    assert_eq!(outcomes, cases.len(), "{history:#}");
+    replace(&folder, "sources:\n- {name: shop, repository: repo, ref: main, path: edge}\n");
+    in_state(&serve, "shop", "Synced");
+    assert!(serve.said().matches("These cannot be read").count() == cases.len(), "{}", serve.said());
+    assert_eq!(serve.stop().code, 0);
+}

@@ -1,0 +1,105 @@
+//! A followed source in Git takes values from a folder on the server's machine, which no other source can read (D28).
+
+use std::{os::unix::fs::symlink, time::Duration};
+
+use super::sources::{CONFIG, until_logged};
+use crate::{
+    plan::diff::git,
+    support::program::{Folder, Serve, within},
+};
+
+/// Far below the 30 seconds after which a source is looked at without an event.
+const SOON: Duration = Duration::from_secs(10);
+
+fn edge(from_file: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: shop}}\nspec:\n  hostports: ['a.example.com:443']\n  \
+         routes:\n    - match_type: path_prefix\n      match: /\n      backend: {{backend_id: bkd_1}}\n      \
+         webhook_verification: {{provider: github, secret: {{from_file: {from_file}}}}}\n"
+    )
+}
+
+/// A repository whose manifest takes a value from a file that is not in the commit.
+fn repository(from_file: &str, source: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("repo/edge/one.yaml", &edge(from_file));
+    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+        git(&folder, &format!("-C repo {line}"));
+    }
+    folder.write("values/hooks/shop", "one-secret-of-a-webhook\n");
+    folder.write("outside", "secret-outside\n");
+    folder.write(CONFIG, &format!("sources:\n- {{name: shop, repository: repo, ref: main, path: edge{source}}}\n"));
+    folder
+}
+
+fn status(serve: &Serve) -> serde_json::Value {
+    serve.get("/sources/shop").json()
+}
+
+#[test]
+fn a_value_of_the_folder_is_applied_and_so_is_its_rotation() {
+    let folder = repository("hooks/shop", ", values: values");
+    let serve = folder.serve("");
+    let first = status(&serve);
+    assert_eq!(first["state"], "Synced", "{first}");
+    assert_eq!(first["values"][0]["name"], "hooks/shop", "{first}");
+    let changed_at = first["values"][0]["changed_at"].as_str().unwrap();
+    assert!(changed_at.ends_with('Z') && !changed_at.contains('.'), "whole seconds: {first}");
+    folder.write("values/hooks/shop", "another-secret-of-a-webhook\n");
+    let revision = |status: &serde_json::Value| status["last_applied"]["revision"].as_u64();
+    within(SOON, "the rotation", || (revision(&status(&serve)) > revision(&first)).then_some(()));
+    // Whoever committed last has not rotated it.
+    let record = serve.get("/history?limit=1").json()["history"][0].clone();
+    assert_eq!(record["message"], "values changed: hooks/shop", "{record:#}");
+    assert_eq!(record["commit_message"], "", "{record:#}");
+    assert_eq!(record["commit_author_name"], "", "{record:#}");
+    let shown = status(&serve).to_string();
+    assert!(!shown.contains("secret-of-a-webhook") && !serve.said().contains("secret-of-a-webhook"), "{shown}");
+}
+
+#[test]
+fn what_is_not_in_the_folder_is_refused_and_the_help_names_the_key() {
+    for (from_file, source, said) in [
+        ("hooks/shop", "", "`values` of the source names"),
+        ("../outside", "", "set `values` of the source"),
+        ("/etc/hostname", ", values: values", "`values` of the source names"),
+        ("../../outside", ", values: values", "`values` of the source names"),
+        ("hooks/../hooks/none", ", values: values", "`values` of the source names"),
+        ("escape", ", values: values", "`values` of the source names"),
+        ("none", ", values: values", "neither in the commit nor in the folder"),
+    ] {
+        let folder = repository(from_file, source);
+        symlink("../outside", folder.path("values/escape")).unwrap();
+        let serve = folder.serve("");
+        until_logged(&serve, "shop", "The manifests are not applied");
+        let found = status(&serve);
+        assert_eq!(found["state"], "Invalid", "{from_file}: {found}");
+        assert!(found.to_string().contains(said), "{from_file}: {found}");
+        assert!(!found.to_string().contains("secret-outside"), "{found}");
+    }
+}
+
+#[test]
+fn values_are_of_one_source_in_a_repository() {
+    let folder = repository("hooks/shop", "");
+    for (sources, place, said) in [
+        ("[{name: a, path: repo, values: values}]", "/sources/0/values", "`values` requires `repository`"),
+        ("[{name: a, repository: repo, values: nowhere}]", "/sources/0/values", "cannot use nowhere"),
+        ("[{name: a, repository: repo, values: outside}]", "/sources/0/values", "outside is not a folder"),
+        (
+            "[{name: a, repository: repo, values: values}, {name: b, repository: repo, values: values/hooks}]",
+            "/sources/0/values",
+            "source `b` can read these values",
+        ),
+        (
+            "[{name: a, repository: repo, values: values}, {name: b, path: .}]",
+            "/sources/0/values",
+            "source `b` can read these values",
+        ),
+    ] {
+        folder.write(CONFIG, &format!("sources: {sources}\n"));
+        let run = folder.run("validate repo/edge");
+        let reported = run.err.contains(&format!("at {place}")) && run.err.contains(said);
+        assert_eq!((run.code, reported), (1, true), "{sources}: {}", run.err);
+    }
+}

@@ -1,0 +1,154 @@
+//! `edgewright status`: since when a source is in its state, who applies one that the server does not follow, and what
+//! changes while somebody watches (D83).
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+
+use super::sources::{CONFIG, client, edge, in_state, repository, status, two_sources};
+use crate::support::program::{Folder, Serve, finish, until};
+
+/// A command as a client of a server.
+fn command(folder: &Folder, serve: &Serve, line: &str, token: &str) -> Command {
+    let mut command = folder.command(line);
+    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", token);
+    command
+}
+
+/// Waits until the clock, which tells whole seconds, tells another one.
+fn another_second() {
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = second();
+    until("another second", || (second() > now + 1).then_some(()));
+}
+
+#[test]
+fn a_state_begins_before_a_restart_and_not_with_it() {
+    let folder = two_sources();
+    folder.write("wiki/three.yaml", &edge("three", "c"));
+    folder.write(
+        CONFIG,
+        "sources:\n- {name: shop, path: shop}\n- {name: docs, path: docs}\n- {name: wiki, path: wiki, suspend: true}\n",
+    );
+    let serve = folder.serve("");
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    let states = |serve: &Serve| {
+        let states = [("shop", "Synced"), ("docs", "Invalid"), ("wiki", "Suspended")];
+        states.map(|(source, state)| (source, in_state(serve, source, state)["since"].clone()))
+    };
+    let before = states(&serve);
+    assert_eq!(serve.stop().code, 0);
+    another_second();
+    let serve = folder.serve("");
+    assert_eq!(states(&serve), before);
+    folder.write("docs/two.yaml", &edge("two", "b"));
+    let synced = in_state(&serve, "docs", "Synced");
+    assert!(synced["since"].as_str() > before[1].1.as_str(), "{synced:#}");
+}
+
+#[test]
+fn a_source_that_stays_invalid_is_one_attempt_across_restarts() {
+    let folder = two_sources();
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    let attempts = |serve: &Serve| {
+        let history = serve.get("/history").json();
+        history["history"].as_array().unwrap().iter().filter(|record| record["outcome"] == "refused").count()
+    };
+    for _ in 0..2 {
+        let serve = folder.serve("");
+        in_state(&serve, "docs", "Invalid");
+        assert_eq!(serve.stop().code, 0);
+    }
+    let serve = folder.serve("");
+    in_state(&serve, "docs", "Invalid");
+    assert_eq!(attempts(&serve), 1);
+    // It is another attempt once the source was in sync, and also with another error.
+    for (text, state, expected) in [
+        (edge("two", "b"), "Synced", 1),
+        ("kind: Nothing\n".to_owned(), "Invalid", 2),
+        (edge("two", "b").replace("hostports", "hostprots"), "Invalid", 3),
+    ] {
+        folder.write("docs/two.yaml", &text);
+        in_state(&serve, "docs", state);
+        until("the attempts", || (attempts(&serve) == expected).then_some(()));
+    }
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn a_source_that_clients_apply_shows_its_commit_and_who_applied_it() {
+    let folder = repository();
+    fs::remove_file(folder.path(CONFIG)).unwrap();
+    let serve = folder.serve("");
+    let key = serve.call("POST", "/api_keys", r#"{"owner_id": "bot_ci", "description": "CI deploy"}"#).json();
+    let token = key["token"].as_str().unwrap();
+    let run = finish(command(&folder, &serve, "reconcile --source ci repo/edge", token), "");
+    assert_eq!(run.code, 0, "{}", run.all());
+    let commit = folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    let shown = |serve: &Serve| {
+        let found = status(serve, "ci");
+        assert_eq!((&found["state"], &found["conditions"][0]["reason"]), (&json!("Unknown"), &json!("NotFollowed")));
+        assert_eq!(found["since"], found["last_applied"]["at"]);
+        assert_eq!(found["last_applied"]["commit"], json!(commit), "{found:#}");
+        let by = json!({"key_id": key["id"], "key_description": "CI deploy", "owner_id": "bot_ci"});
+        assert_eq!(found["applied_by"], by, "{found:#}");
+        found["last_applied"].clone()
+    };
+    let before = shown(&serve);
+    let run = client(&folder, &serve, "status");
+    let row: Vec<&str> = run.out.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!((run.code, row.len()), (0, 10), "{}", run.all());
+    let revision = before["revision"].to_string();
+    assert_eq!([row[0], row[1], row[3], row[5]], ["NotFollowed", "ci", &commit[..8], revision.as_str()]);
+    let by = format!(" ago by \"CI deploy\" ({}) of bot_ci, not followed by the server\n", key["id"].as_str().unwrap());
+    assert!(run.out.contains("\nci: applied ") && run.out.ends_with(&by), "{}", run.out);
+    assert_eq!(serve.stop().code, 0);
+    assert_eq!(shown(&folder.serve("")), before, "after a restart");
+}
+
+/// A running command, and the lines that it writes.
+struct Watching(Child, Receiver<String>);
+
+impl Watching {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (lines, received) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
+        Self(child, received)
+    }
+
+    fn next(&self, what: &str) -> String {
+        self.1.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_watch_writes_each_change_without_a_terminal() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let lines = Watching::start(command(&folder, &serve, "status --watch", &serve.token));
+    let documents = Watching::start(command(&folder, &serve, "status --watch --format json", &serve.token));
+    for source in ["shop", "docs"] {
+        let line = lines.next(source);
+        assert!(line.contains(&format!("Z  {source}  Synced")), "{line}");
+    }
+    let document = || serde_json::from_str::<Value>(&documents.next("a document")).unwrap();
+    assert_eq!(document()["sources"][1]["state"], "Synced");
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    until("the error", || lines.next("the error").contains("Z  docs  Invalid  ").then_some(()));
+    until("the error", || (document()["sources"][1]["state"] == "Invalid").then_some(()));
+}

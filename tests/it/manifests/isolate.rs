@@ -1,0 +1,137 @@
+//! `--isolate`: what is faulty is set aside with what depends on it, and the rest goes on (D44).
+
+use edgewright::resources::Kind;
+
+use crate::support::program::Folder;
+
+const PEM: &str = include_str!("../../../examples/storefront/certs/staff-devices.pem");
+
+fn edge(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec:\n  hostports: [\"{name}.example.com:443\"]\n{spec}"
+    )
+}
+
+fn authority(pem: &str) -> String {
+    let indented = pem.replace('\n', "\n    ");
+    format!(
+        "apiVersion: edgewright/v1\nkind: CertificateAuthority\nmetadata: {{name: staff}}\nspec:\n  ca_pem: |\n    {indented}\n"
+    )
+}
+
+fn route(name: &str, of: &str, more: &str) -> String {
+    format!(
+        "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: {name}}}\nspec:\n  edge: {of}\n  match_type: path_prefix\n  match: /{name}\n  backend: {{backend_id: bkd_1}}\n{more}"
+    )
+}
+
+/// Names of what the store holds.
+fn held(folder: &Folder) -> Vec<String> {
+    let snapshot = folder.snapshot("store");
+    let claimed = snapshot.iter().filter(|entry| entry.key.kind != Kind::Owner);
+    let mut names: Vec<_> = claimed.filter_map(|entry| Some(entry.claim.as_deref()?.name.clone())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_faulty_and_its_dependents_are_left_out_and_the_rest_is_applied() {
+    let folder = Folder::new();
+    folder.write("m/good.yaml", &edge("good", ""));
+    folder.write("m/good-route.yaml", &route("fine", "good", ""));
+    folder.write("m/bad.yaml", &edge("bad", "  hostport: []\n"));
+    folder.write("m/bad-route.yaml", &route("of-bad", "bad", ""));
+    folder.write("m/ca.yaml", &authority("no certificate"));
+    folder.write("m/needs-ca.yaml", &edge("needs-ca", "  mutual_tls: {certificate_authority_ids: [staff]}\n"));
+    folder.write(
+        "m/set.yaml",
+        "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {name: login}\nspec: {oidc: {isuer: x}}\n",
+    );
+    // Without its login this route would be open to the world.
+    folder.write("m/protected.yaml", &route("protected", "good", "  modules_from: [login]\n"));
+    let whole = folder.run("reconcile m");
+    assert_eq!(whole.code, 3, "{}", whole.all());
+
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    for (code, place) in
+        [("UNKNOWN_FIELD", "m/bad.yaml:6:3"), ("INVALID_PEM", "m/ca.yaml:5:11"), ("UNKNOWN_FIELD", "m/set.yaml:4:15")]
+    {
+        assert!(run.err.contains(code) && run.err.contains(place), "{place}: {}", run.err);
+    }
+    for left_out in ["bad", "bad/of-bad", "staff", "needs-ca", "good/protected"] {
+        assert!(
+            run.err.lines().any(|line| line.starts_with("Skipped: ") && line.contains(&format!(" {left_out} ("))),
+            "{left_out}: {}",
+            run.err
+        );
+    }
+    assert_eq!(held(&folder), ["fine", "good"]);
+}
+
+#[test]
+fn nothing_is_deleted_until_all_is_in_order() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("a", ""));
+    folder.write("m/b.yaml", &edge("b", ""));
+    folder.write("m/ca.yaml", &authority(PEM));
+    folder.ok("reconcile m");
+    std::fs::remove_file(folder.path("m/a.yaml")).unwrap();
+    folder.write("m/b.yaml", &edge("b", "  description: [\n"));
+    folder.write("m/c.yaml", &edge("c", ""));
+    assert_eq!(folder.run("reconcile --isolate m").code, 1);
+    assert_eq!(held(&folder), ["a", "b", "c", "staff"]);
+    folder.write("m/b.yaml", &edge("b", "  description: mended\n"));
+    folder.ok("reconcile --isolate m");
+    assert_eq!(held(&folder), ["b", "c", "staff"]);
+}
+
+#[test]
+fn of_two_declarations_of_one_name_neither_is_applied() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", &edge("twice", "  description: one\n"));
+    folder.write("m/b.yaml", &format!("{}---\n{}", edge("twice", "  description: two\n"), edge("other", "")));
+    let set = |provider: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: ModuleSet\nmetadata: {{name: login}}\nspec: {{compression: {{enabled: {provider}}}}}\n"
+        )
+    };
+    folder.write("m/one-set.yaml", &set("true"));
+    folder.write("m/two-sets.yaml", &set("false"));
+    folder.write("m/route.yaml", &route("protected", "other", "  modules_from: [login]\n"));
+    folder.write("m/of-twice.yaml", &route("of-twice", "twice", ""));
+    let run = folder.run("reconcile --isolate m");
+    assert_eq!(run.code, 1, "{}", run.all());
+    assert_eq!(run.err.matches("ERR_EDGEWRIGHT_DUPLICATE_NAME").count(), 2, "{}", run.err);
+    assert_eq!(held(&folder), ["other"]);
+}
+
+#[test]
+fn a_broken_file_does_not_switch_off_what_lints_deny() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("one", ""));
+    folder.write("m/two.yaml", &edge("two", "").replace("two.example.com", "one.example.com"));
+    folder.write("m/zz.yaml", "apiVersion: [\n");
+    let run = folder.run("plan --isolate m");
+    assert_eq!((run.code, run.err.contains("duplicate-hostport")), (1, true), "{}", run.all());
+    assert_eq!(run.out.matches("+ HttpsEdge ").count(), 1, "{}", run.all());
+}
+
+#[test]
+fn of_two_renames_of_one_resource_neither_is_applied() {
+    let folder = Folder::new();
+    let edge = |name: &str, more: &str, host: &str| {
+        format!(
+            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\nspec: {{hostports: [\"{host}:443\"]}}\n"
+        )
+    };
+    folder.write("m/1.yaml", &edge("a", "", "a.example.com"));
+    folder.ok("reconcile m");
+    for (first, second) in [("p", "q"), ("q", "p")] {
+        folder.write("m/1.yaml", &edge(first, ", renamed_from: a", "first.example.com"));
+        folder.write("m/2.yaml", &edge(second, ", renamed_from: a", "second.example.com"));
+        let run = folder.run("reconcile --isolate m");
+        assert_eq!(run.code, 1, "{}", run.all());
+        assert_eq!(folder.snapshot("store").revision, 1, "{}", run.all());
+    }
+}

@@ -1,0 +1,15 @@
+//! Manifests: how they are read, resolved, judged, written and formatted.
+
+pub(crate) mod adoption;
+pub(crate) mod bounds;
+pub(crate) mod delegation;
+pub(crate) mod delegation_help;
+pub(crate) mod export;
+pub(crate) mod fmt;
+pub(crate) mod foreign_files;
+pub(crate) mod identity;
+pub(crate) mod isolate;
+pub(crate) mod lint_places;
+pub(crate) mod lints;
+pub(crate) mod mistakes;
+pub(crate) mod one_cause;

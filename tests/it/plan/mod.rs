@@ -1,0 +1,22 @@
+//! Plans and what is done with them: reviews, budgets, rollbacks, transfers, the end of a source, traces.
+
+pub(crate) mod base;
+pub(crate) mod destroy;
+pub(crate) mod diff;
+pub(crate) mod formats;
+#[cfg(feature = "otlp")]
+pub(crate) mod openings;
+pub(crate) mod plan_cache;
+pub(crate) mod report_limits;
+pub(crate) mod review;
+pub(crate) mod review_server;
+pub(crate) mod rollback;
+pub(crate) mod safety;
+pub(crate) mod saved_plans;
+pub(crate) mod scenarios;
+pub(crate) mod storefront;
+pub(crate) mod trace;
+pub(crate) mod transfer;
+pub(crate) mod transfer_advice;
+pub(crate) mod transfer_content;
+pub(crate) mod transfer_rollbacks;

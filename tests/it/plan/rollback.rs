@@ -1,0 +1,358 @@
+//! `edgewright rollback`: an earlier state is a new revision, with all its secrets and the safety of every plan (D78).
+
+use serde_json::{Value, json};
+
+use super::diff::git;
+use crate::{
+    daemon::{
+        serve::{edge, shown, until_shown},
+        sources::{CONFIG, client, edge as source_edge, repository, soon_shown, status},
+    },
+    support::program::{Folder, Serve, finish, on_terminal, until},
+};
+
+const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
+
+fn edges(count: usize) -> String {
+    let edge = |n| format!("---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{n}}}\nspec: {{}}\n");
+    (0..count).map(edge).collect()
+}
+
+#[test]
+fn a_rollback_is_planned_and_then_one_revision_with_the_secrets_of_then() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    let first = folder.read(SECRET);
+    folder.write(SECRET, "another-secret\n");
+    folder.ok("reconcile storefront");
+
+    let dry = folder.ok("rollback --to 1 --dry-run");
+    assert!(dry.out.contains("(secret, changed)"), "{}", dry.out);
+    assert_eq!(dry.calls().len(), 1, "{}", dry.out);
+    assert_eq!(folder.run("rollback --to 1 --dry-run --detailed-exitcode").code, 2);
+    assert_eq!(folder.snapshot("store").revision, 2, "a dry run changes nothing");
+
+    let run = folder.ok("rollback --to 1");
+    assert_eq!(run.calls(), dry.calls(), "what was shown is what runs");
+    assert!(run.err.contains("Applied as revision 3."), "{}", run.err);
+    for text in [&dry, &run] {
+        assert!(!text.all().contains(first.trim()) && !text.all().contains("another-secret"), "{}", text.all());
+    }
+    assert!(folder.ok("rollback --to 1").out.starts_with("No changes: "));
+    folder.write(SECRET, &first);
+    assert!(folder.ok("plan storefront").out.starts_with("No changes: "), "the secret is the one of then");
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.starts_with("3  ") && told.contains("Z  applied  rollback to revision 1"), "{told}");
+
+    let report: Value = serde_json::from_str(&folder.ok("rollback --to 2 --format json").out).unwrap();
+    assert_eq!((&report["command"], &report["applied"]), (&json!("rollback"), &json!(4)));
+    assert_eq!(folder.run("plan storefront --detailed-exitcode").code, 2, "revision 2 had the other secret");
+}
+
+#[test]
+fn a_rollback_has_the_limits_of_every_plan() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges(1));
+    folder.ok("reconcile m");
+    folder.write("m/e.yaml", &edges(9));
+    folder.ok("reconcile m");
+    let refused = folder.run("rollback --to 1");
+    assert_eq!(refused.code, 4, "{}", refused.all());
+    assert!(refused.err.contains("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS"), "{}", refused.err);
+    assert!(refused.err.contains("8 of the store's 9 resources"), "{}", refused.err);
+    let told = folder.ok("history --limit 1").out;
+    assert!(told.contains("refused  rollback to revision 1"), "{told}");
+    folder.ok("rollback --to 1 --max-deletes 8");
+    assert_eq!(folder.snapshot("store").len(), 1);
+    let future = folder.run("rollback --to 99");
+    assert_eq!(future.code, 1);
+    assert!(future.err.contains("ERR_EDGEWRIGHT_REVISION_NOT_FOUND"), "{}", future.err);
+    assert!(future.err.contains("revision 99 does not exist; the store is at revision 3"), "{}", future.err);
+    let unknown = folder.run("rollback --to 2 --source nobody");
+    assert_eq!((unknown.code, unknown.err.contains("owned nothing at revision 2")), (1, true), "{}", unknown.all());
+    assert_eq!(folder.run("rollback --to 1 --store none").code, 1);
+    assert!(!folder.path("none").exists());
+}
+
+#[test]
+fn a_terminal_is_asked_before_a_rollback() {
+    let folder = Folder::new();
+    for count in [1, 2] {
+        folder.write("m/e.yaml", &edges(count));
+        folder.ok("reconcile m");
+    }
+    let typed = |line: &str, typed: &str| on_terminal(&folder.command(line), typed);
+    for answer in ["no\n", "\n"] {
+        let Some(refused) = typed("rollback --to 1", answer) else { return };
+        assert!(refused.code == 1 && refused.out.contains("DELETE /edges/https/"), "{}", refused.all());
+        assert!(refused.out.contains("Type `yes` to roll back to revision 1: "), "{}", refused.all());
+        assert!(refused.out.contains("ERR_EDGEWRIGHT_NOT_CONFIRMED"), "{}", refused.all());
+        assert_eq!(folder.snapshot("store").revision, 2);
+    }
+    let dry = typed("rollback --to 1 --dry-run", "").unwrap();
+    assert!(dry.code == 0 && !dry.out.contains("Type `yes`"), "{}", dry.all());
+    assert_eq!(typed("rollback --to 1", "yes\n").unwrap().code, 0);
+    assert_eq!(folder.snapshot("store").revision, 3);
+    let unasked = typed("rollback --to 2 --yes", "").unwrap();
+    assert!(unasked.code == 0 && !unasked.out.contains("Type `yes`"), "{}", unasked.all());
+    assert_eq!(folder.snapshot("store").revision, 4);
+}
+
+#[test]
+fn one_source_is_rolled_back_and_another_stays() {
+    let folder = Folder::new();
+    for source in ["shop", "docs"] {
+        folder.write(&format!("{source}/one.yaml"), &edge("first").replace("one", source));
+        folder.ok(&format!("reconcile --source {source} {source}"));
+    }
+    for source in ["shop", "docs"] {
+        folder.edit(&format!("{source}/one.yaml"), "first", "second");
+        folder.ok(&format!("reconcile --source {source} {source}"));
+    }
+    folder.ok("rollback --to 2 --source shop");
+    assert_eq!(folder.run("plan --source shop shop --detailed-exitcode").code, 2);
+    assert_eq!(folder.run("plan --source docs docs --detailed-exitcode").code, 0);
+}
+
+/// Rolls back through the API.
+fn rollback(serve: &Serve, body: Value) -> (u16, Value) {
+    let answer = serve.call("POST", "/rollbacks", &body.to_string());
+    (answer.status, answer.json())
+}
+
+#[test]
+fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let (status, planned) = rollback(&serve, json!({"to": 2, "dry_run": true}));
+    assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
+    let (status, applied) = rollback(&serve, json!({"to": 2, "expect": planned["outcome"]}));
+    assert_eq!((status, applied["applied"].as_u64()), (201, Some(4)), "{applied}");
+    serve
+        .wait_for("A rollback undid these manifests. They are not applied again until they change. source=\"default\"");
+    for part in ["Rolled back to revision 2 as revision 4: 0 to create, 1 to change", "~ HttpsEdge one revision=4"] {
+        serve.wait_for(part);
+    }
+    assert_eq!(shown(&serve), ["first"]);
+    let ready = serve.get("/readyz");
+    assert!(ready.status == 200 && ready.body.contains("OutOfSync (RolledBack)"), "{}", ready.body);
+    // The same state in other words.
+    folder.write("m/one.yaml", &format!("# a comment\n{}", edge("second")));
+    serve.signal("HUP");
+    assert_eq!(serve.stop().code, 0);
+
+    let serve = folder.serve("--manifests m");
+    serve.wait_for("A rollback undid these manifests");
+    assert_eq!(shown(&serve), ["first"], "the next process knows it too");
+    folder.write("m/one.yaml", &edge("third"));
+    until_shown(&serve, "third");
+    // Other manifests were applied since, so these are as good as any.
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+}
+
+/// Waits until the one source has a reason.
+fn until_reason(serve: &Serve, source: &str, reason: &str) {
+    until(reason, || {
+        let found = serve.get(&format!("/sources/{source}")).json();
+        (found["conditions"][0]["reason"] == reason).then_some(())
+    });
+}
+
+#[test]
+fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    until_reason(&serve, "default", "RolledBack");
+    // The revert declares what the rollback has brought back: there is nothing to change.
+    folder.write("m/one.yaml", &edge("first"));
+    until_reason(&serve, "default", "InSync");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let told = serve.get("/history").json();
+    let accepted = &told["history"][1];
+    let facts = ["outcome", "revision", "changed"].map(|field| accepted[field].clone());
+    assert_eq!(facts, [json!("applied"), json!(5), json!(0)], "{told:#}");
+}
+
+#[test]
+fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_change_does_not() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let push = |description: &str| {
+        folder.write("repo/edge/one.yaml", &source_edge("one", description));
+        git(&folder, &format!("-C repo commit -qam {description}"));
+    };
+    let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    push("b");
+    soon_shown(&serve, &["b"]);
+    let (status, applied) = rollback(&serve, json!({"to": 2, "source": "shop"}));
+    assert_eq!(status, 201, "{applied}");
+    until_reason(&serve, "shop", "RolledBack");
+    let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"]["commit"].clone();
+    assert_eq!(in_effect(&serve), json!(first));
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    assert_eq!(in_effect(&serve), json!(first), "also after a restart");
+    // Somebody makes the change by hand: that commit is not accepted by that.
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    for (description, reason) in [("b", "InSync"), ("a", "RolledBack")] {
+        let body = json!({"description": description}).to_string();
+        assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &body).status, 200);
+        serve.signal("HUP");
+        until_reason(&serve, "shop", reason);
+    }
+    push("a");
+    until_reason(&serve, "shop", "InSync");
+    push("b");
+    soon_shown(&serve, &["b"]);
+}
+
+#[test]
+fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    let id = serve.get("/edges/https").json()["https_edges"][0]["id"].as_str().unwrap().to_owned();
+    let by_hand = |fields: serde_json::Value| {
+        assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &fields.to_string()).status, 200);
+    };
+    by_hand(json!({"metadata": "by hand"}));
+    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    git(&folder, "-C repo commit -qam b");
+    soon_shown(&serve, &["b"]);
+    assert_eq!(rollback(&serve, json!({"to": 3})).0, 201);
+    until_reason(&serve, "shop", "RolledBack");
+    let in_effect = |serve: &Serve| serve.get("/sources/shop").json()["last_applied"].clone();
+    let brought_back = (json!(first), json!(2));
+    let found = in_effect(&serve);
+    assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back);
+    // A rollback of the rollback leads to the same manifests, and so does a change by hand.
+    by_hand(json!({"metadata": "again"}));
+    assert_eq!(rollback(&serve, json!({"to": 5})).0, 201);
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("");
+    until_reason(&serve, "shop", "RolledBack");
+    let found = in_effect(&serve);
+    assert_eq!((found["commit"].clone(), found["revision"].clone()), brought_back, "after a restart");
+}
+
+#[test]
+fn a_source_that_clients_apply_shows_the_commit_that_a_rollback_brought_back() {
+    let folder = repository();
+    std::fs::remove_file(folder.path(CONFIG)).unwrap();
+    let serve = folder.serve("");
+    let applied = || {
+        let run = client(&folder, &serve, "reconcile --source ci repo/edge");
+        assert_eq!(run.code, 0, "{}", run.all());
+        status(&serve, "ci")["last_applied"].clone()
+    };
+    let first = applied();
+    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    git(&folder, "-C repo commit -qam b");
+    let second = applied();
+    assert_ne!(first["commit"], second["commit"]);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    assert_eq!(status(&serve, "ci")["last_applied"], first);
+    // A rollback of the rollback, and then the pipeline again.
+    assert_eq!(rollback(&serve, json!({"to": second["revision"], "source": "ci"})).0, 201);
+    assert_eq!(status(&serve, "ci")["last_applied"], second);
+    assert_eq!(rollback(&serve, json!({"to": first["revision"], "source": "ci"})).0, 201);
+    let third = applied();
+    assert_eq!(third["commit"], second["commit"]);
+    assert!(third["revision"].as_u64() > second["revision"].as_u64(), "{third:#}");
+}
+
+#[test]
+fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_resumed() {
+    let folder = Folder::new();
+    folder.write("m/one.yaml", &edge("first"));
+    let serve = folder.serve("--manifests m");
+    folder.write("m/one.yaml", &edge("second"));
+    until_shown(&serve, "second");
+    let suspended = serve.call("POST", "/sources/default/suspend", &json!({"reason": "an incident"}).to_string());
+    assert_eq!(suspended.status, 200, "{}", suspended.body);
+    let (status, applied) = rollback(&serve, json!({"to": 2}));
+    assert_eq!((status, &applied["applied"]), (201, &json!(4)), "{applied}");
+    let with_reason = |reason: &str| {
+        until(reason, || {
+            let found = serve.get("/sources/default").json();
+            (found["conditions"][0]["reason"] == reason).then_some(found)
+        })
+    };
+    let found = with_reason("Suspended");
+    // Others have changed it, and the manifests are as they were applied.
+    let counted = |found: &Value| ["pending_change", "drifted"].map(|count| found["counts"][count].clone());
+    assert_eq!((&found["state"], counted(&found)), (&json!("Suspended"), [json!(0), json!(1)]), "{found:#}");
+
+    let resumed = serve.call("POST", "/sources/default/resume", "");
+    assert_eq!(resumed.status, 200, "{}", resumed.body);
+    let found = with_reason("RolledBack");
+    assert_eq!((&found["state"], counted(&found)), (&json!("OutOfSync"), [json!(0), json!(1)]), "{found:#}");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("a rollback undid"), "{message}");
+    assert_eq!(shown(&serve), ["first"]);
+    let metrics = serve.get("/metrics").body;
+    for result in ["suspended", "rolled_back"] {
+        let series = format!("edgewright_reconcile_total{{result=\"{result}\"}} ");
+        let runs = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+        assert!(runs.is_some_and(|runs| runs > 0), "{series}{runs:?}");
+    }
+    folder.write("m/one.yaml", &edge("third"));
+    until_shown(&serve, "third");
+}
+
+#[test]
+fn a_rollback_through_a_server_is_the_one_that_was_shown() {
+    let folder = Folder::new();
+    let serve = folder.serve("");
+    let url = format!("http://{}", serve.address);
+    let run = |line: &str| {
+        let mut command = folder.command(&format!("{line} --server {url}"));
+        command.env("EDGEWRIGHT_TOKEN", &serve.token);
+        finish(command, "")
+    };
+    folder.write("m/one.yaml", &edge("first"));
+    assert_eq!(run("reconcile m").code, 0);
+    folder.write("m/one.yaml", &edge("second"));
+    assert_eq!(run("reconcile m").code, 0);
+    let dry = run("rollback --to 2 --dry-run --detailed-exitcode");
+    assert_eq!((dry.code, shown(&serve)), (2, vec!["second".to_owned()]), "{}", dry.all());
+    let applied = run("rollback --to 2");
+    assert_eq!((applied.code, shown(&serve)), (0, vec!["first".to_owned()]), "{}", applied.all());
+    assert_eq!(applied.calls(), dry.calls());
+    assert!(applied.err.contains("Applied as revision 4."), "{}", applied.err);
+    let emptied = run("rollback --to 1");
+    assert_eq!(emptied.code, 0, "one deletion is within the limit\n{}", emptied.all());
+    assert!(shown(&serve).is_empty());
+    let future = run("rollback --to 99");
+    assert_eq!((future.code, future.err.contains("revision 99 does not exist")), (1, true), "{}", future.all());
+}
+
+#[test]
+fn a_rollback_of_more_deletions_than_the_limit_allows_is_left() {
+    let folder = Folder::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        folder.write(&format!("m/{name}.yaml"), &source_edge(name, "kept"));
+    }
+    let count = |serve: &Serve| serve.get("/edges/https").json()["https_edges"].as_array().map(Vec::len);
+    let serve = folder.serve("--manifests m --max-deletes 100%");
+    assert_eq!(count(&serve), Some(5));
+    for name in ["b", "c", "d", "e"] {
+        std::fs::remove_file(folder.path(&format!("m/{name}.yaml"))).unwrap();
+    }
+    until("the deletions", || (count(&serve) == Some(1)).then_some(()));
+    assert_eq!(serve.stop().code, 0);
+    let serve = folder.serve("--manifests m");
+    assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
+    until_reason(&serve, "default", "RolledBack");
+    assert_eq!(count(&serve), Some(5));
+}

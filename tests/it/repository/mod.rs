@@ -1,0 +1,7 @@
+//! What holds for the repository: its pages, packages, recipes, dependencies and the shape of its code.
+
+pub(crate) mod ci_recipes;
+pub(crate) mod packaging;
+pub(crate) mod readme;
+pub(crate) mod supply;
+pub(crate) mod tidy;

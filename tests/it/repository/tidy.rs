@@ -1,0 +1,474 @@
+//! What holds for the code as a whole: layers, purity, sizes, and words that explain what they cite.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use edgewright::report::CODES;
+
+use crate::support::program::REPOSITORY;
+
+/// The layers of `src/lib.rs`: a module may use those with a lower number.
+const LAYERS: [(&str, u8); 13] = [
+    ("cli", 8),
+    ("server", 7),
+    ("reconcile", 6),
+    ("manifest", 5),
+    ("plan", 5),
+    ("store", 5),
+    ("filter", 4),
+    ("lint", 4),
+    ("tenancy", 4),
+    ("routing", 3),
+    ("model", 2),
+    ("background", 0),
+    ("syntax", 1),
+];
+const MOST_LINES: usize = 500;
+/// What a pure layer has no use for.
+const IO: [&str; 13] = [
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::env",
+    "std::process",
+    "std::thread",
+    "std::time::SystemTime",
+    "std::time::Instant",
+    "rand",
+    "tokio",
+    "sled",
+    "axum",
+    "tracing",
+];
+/// Codes that only a broken machine brings about.
+const NEED_A_BROKEN_MACHINE: [&str; 3] = ["STORE_CORRUPT", "STORE_FAILED", "INTERNAL"];
+
+/// Who may name a module outside its own file and its hosts, and why. Lints have a rule of their own.
+const NAMES_MODULES: [(&str, &[&str]); 8] = [
+    // The API specification has the endpoints of these modules; those of all others are extensions.
+    (
+        "src/server/resources/endpoint.rs",
+        &["backend", "ip_restriction", "oauth", "policies", "saml", "websocket_tcp_converter"],
+    ),
+    // Identity providers read a route's SAML metadata.
+    ("src/server/operations/saml.rs", &["saml"]),
+    // A gateway needs certificates, authorities and keys instead of references to them.
+    ("src/server/gateway_feed/edges.rs", &["mutual_tls", "saml", "tls_termination"]),
+    ("src/server/gateway_feed/view.rs", &["tls_termination"]),
+    // Other products have other names for these.
+    ("src/model/diagnostics/suggestions.rs", &["backend", "mutual_tls", "tls_termination"]),
+    // Where TLS terminates decides what an edge can read.
+    ("src/model/rules.rs", &["tls_termination"]),
+    ("src/routing/mod.rs", &["tls_termination"]),
+    // A request without a backend ends in a refusal.
+    ("src/routing/passage.rs", &["backend"]),
+];
+/// How many modules a lint is about at most. One that knows more of them should ask their slots.
+const MOST_MODULES_OF_A_LINT: usize = 3;
+/// It exports every module.
+const FACADE: &str = "src/facade.rs";
+/// They generate every module.
+const LAWS: &str = "src/reconcile/properties/";
+
+struct Source {
+    /// Its path in the repository.
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// The layer that the file is part of; none for `main.rs`, `lib.rs` and `facade.rs`, which are above all layers.
+    fn layer(&self) -> Option<&str> {
+        self.name.strip_prefix("src/")?.split_once('/').map(|(layer, _)| layer)
+    }
+
+    /// Whether the file has only unit tests.
+    fn is_test(&self) -> bool {
+        self.name.ends_with("/tests.rs")
+    }
+
+    /// The text without what stands behind `//`.
+    fn code(&self) -> String {
+        let lines = self.text.lines().map(|line| match line.find("//") {
+            // The slashes of an address are no comment.
+            Some(at) if !line[..at].ends_with(':') => &line[..at],
+            _ => line,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Every path in the code, with the trees of `use` taken apart: `use a::{b, c::d}` is `a::b` and `a::c::d`.
+    fn paths(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut prefixes: Vec<String> = Vec::new();
+        let mut word = String::new();
+        for c in self.code().chars() {
+            match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | ':' => word.push(c),
+                _ => {
+                    let whole = prefixes.concat() + &word;
+                    match c {
+                        '{' if word.ends_with("::") => prefixes.push(std::mem::take(&mut word)),
+                        // A block inside of no path: its closing brace must not end a tree.
+                        '{' => prefixes.push(String::new()),
+                        '}' => drop(prefixes.pop()),
+                        _ => {}
+                    }
+                    if whole.contains("::") {
+                        found.insert(whole.trim_end_matches(':').to_owned());
+                    }
+                    word.clear();
+                }
+            }
+        }
+        found
+    }
+}
+
+fn sources(folder: &str, extension: &str) -> Vec<Source> {
+    let root = Path::new(REPOSITORY);
+    let walk = walkdir::WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().map(Result::unwrap);
+    let files = walk.filter(|entry| entry.path().extension().is_some_and(|found| found == extension));
+    files
+        .map(|entry| Source {
+            name: entry.path().strip_prefix(root).unwrap().display().to_string(),
+            text: fs::read_to_string(entry.path()).unwrap(),
+        })
+        .collect()
+}
+
+fn rust() -> Vec<Source> {
+    let mut all = sources("src", "rs");
+    all.extend(sources("tests", "rs"));
+    assert!(all.len() > 60, "only {} files", all.len());
+    all
+}
+
+fn assert_none(what: &str, offenders: &[String]) {
+    assert!(offenders.is_empty(), "{what}:\n{}", offenders.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let silent = rust().into_iter().filter(|file| !file.text.starts_with("//! ")).map(|file| file.name);
+    assert_none("files that do not start with `//! `", &silent.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_room_is_private() {
+    let declared = |word: &str| {
+        let text = fs::read_to_string(format!("{REPOSITORY}/src/lib.rs")).unwrap();
+        let names = text.lines().filter_map(|line| line.strip_prefix(word)?.strip_suffix(';').map(str::to_owned));
+        names.collect::<BTreeSet<_>>()
+    };
+    // `fuzzing` only with the feature of the same name; `server` is its own group of the public API.
+    assert_eq!(declared("pub mod "), BTreeSet::from(["fuzzing".to_owned(), "server".to_owned()]));
+    let rooms = LAYERS.iter().map(|(name, _)| (*name).to_owned()).chain(["facade".to_owned()]);
+    let rooms = rooms.filter(|name| name != "server");
+    assert_eq!(declared("mod "), rooms.collect());
+}
+
+#[test]
+fn layers_only_look_down() {
+    let rank = |layer: &str| LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank);
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        let Some(from) = file.layer() else { continue };
+        let Some(own) = rank(from) else {
+            offenders.push(format!("{}: {from} is no layer", file.name));
+            continue;
+        };
+        for path in file.paths() {
+            let Some(target) = path.strip_prefix("crate::").and_then(|path| path.split("::").next()) else { continue };
+            if target != from && rank(target).is_none_or(|rank| rank >= own) {
+                offenders.push(format!("{}: {path}", file.name));
+            }
+        }
+    }
+    assert_none("paths that do not lead down", &offenders);
+}
+
+/// Whether code names the module of a slot: by the path of its file, as a text, or as a field.
+fn names_module(code: &str, paths: &BTreeSet<String>, slot: &str, file: &str) -> bool {
+    let field = format!(".{slot}");
+    let is_field = |(at, _): (usize, &str)| {
+        let next = code[at + field.len()..].chars().next();
+        next.is_none_or(|next| !next.is_alphanumeric() && next != '_' && next != '(')
+    };
+    let path = format!("::module::{file}");
+    let is_path = |found: &String| {
+        found.split_once(path.as_str()).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with("::"))
+    };
+    code.contains(&format!("\"{slot}\"")) || code.match_indices(&field).any(is_field) || paths.iter().any(is_path)
+}
+
+#[test]
+fn a_module_is_known_to_its_own_file_and_its_hosts_alone() {
+    let own = |name: &str| name.strip_prefix("src/model/module/").map(str::to_owned);
+    let all = sources("src", "rs");
+    let slots: BTreeSet<&str> =
+        edgewright::resources::Kind::all().flat_map(|info| info.slots).map(|slot| slot.name).collect();
+    assert!(slots.len() >= 16, "{slots:?}");
+    // The file of a module is the only one that names its slot.
+    let file_of = |slot: &str| {
+        let names = |file: &&Source| file.code().contains(&format!("\"{slot}\""));
+        let files = all.iter().filter(|file| own(&file.name).is_some()).filter(names);
+        let files: Vec<String> =
+            files.filter_map(|file| own(&file.name)?.strip_suffix(".rs").map(str::to_owned)).collect();
+        assert_eq!(files.len(), 1, "{slot}: {files:?}");
+        files.concat()
+    };
+    let modules: Vec<(&str, String)> = slots.iter().map(|slot| (*slot, file_of(slot))).collect();
+    let mut offenders = Vec::new();
+    for file in all {
+        let is_test = file.is_test() || file.name.starts_with(LAWS);
+        if own(&file.name).is_some() || is_test || file.code().contains("\nslots! {") {
+            continue;
+        }
+        let text = file.text.split("\nmod tests {").next().unwrap_or_default().to_owned();
+        let file = Source { name: file.name, text };
+        let (code, paths) = (file.code(), file.paths());
+        let named: Vec<&str> = modules
+            .iter()
+            .filter(|(slot, file)| names_module(&code, &paths, slot, file))
+            .map(|(slot, _)| *slot)
+            .collect();
+        let expected: Vec<&str> = match file.name.as_str() {
+            FACADE => modules.iter().map(|(slot, _)| *slot).collect(),
+            name => NAMES_MODULES.iter().find(|(it, _)| *it == name).map_or_else(Vec::new, |(_, of)| of.to_vec()),
+        };
+        let is_lint = file.name.starts_with("src/lint/") && named.len() <= MOST_MODULES_OF_A_LINT;
+        if !is_lint && named != expected {
+            offenders.push(format!("{}: {named:?}, expected {expected:?}", file.name));
+        }
+    }
+    assert_none("files that name modules", &offenders);
+}
+
+#[test]
+fn the_pure_rooms_do_no_io() {
+    let clocks = ["SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now"];
+    // These are numbers with dots, not sockets, and a serializer that writes to bytes in memory.
+    let harmless = [
+        "std::net::IpAddr",
+        "std::net::Ipv4Addr",
+        "std::net::Ipv6Addr",
+        "std::net",
+        "std::io::Write",
+        "std::io::Result",
+    ];
+    let mut offenders = Vec::new();
+    for file in ["syntax", "model", "filter", "lint", "tenancy", "routing", "plan"]
+        .iter()
+        .flat_map(|room| sources(&format!("src/{room}"), "rs"))
+        // A test may measure time.
+        .filter(|file| !file.is_test())
+    {
+        let code = file.code();
+        for path in file.paths() {
+            let within =
+                |name: &str| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+            let io = IO.into_iter().any(within) || clocks.iter().any(|clock| path.ends_with(clock));
+            if io && !harmless.contains(&path.as_str()) {
+                offenders.push(format!("{}: {path}", file.name));
+            }
+        }
+        for printed in ["println!", "print!(", "dbg!("].into_iter().filter(|printed| code.contains(printed)) {
+            offenders.push(format!("{}: {printed}", file.name));
+        }
+    }
+    assert_none("IO, a clock or randomness in a pure layer", &offenders);
+}
+
+#[test]
+fn data_goes_to_stdout_through_one_file() {
+    // Whoever writes to it in another way forgets that it may be full, or closed.
+    let prints = |file: &Source| ["stdout()", "println!(", "print!("].iter().any(|way| file.code().contains(way));
+    // A build script talks to Cargo.
+    let may_print = ["src/cli/output/mod.rs", "src/build.rs"];
+    let others =
+        sources("src", "rs").into_iter().filter(|file| !may_print.contains(&file.name.as_str()) && prints(file));
+    assert_none("files that write to stdout by themselves", &others.map(|file| file.name).collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_unsafe() {
+    // A keyword of content security policies is no code.
+    let code_of = |code: &str| code.replace("'unsafe-inline'", "");
+    let word =
+        |code: &str| code_of(code).split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+    let unsafe_files = sources("src", "rs").into_iter().filter(|file| word(&file.code())).map(|file| file.name);
+    assert_none("unsafe code", &unsafe_files.collect::<Vec<_>>());
+    let manifest = fs::read_to_string(format!("{REPOSITORY}/Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn no_file_is_too_long_to_read() {
+    let mut offenders = Vec::new();
+    for file in sources("src", "rs") {
+        let lines = file.text.lines().count();
+        if lines > MOST_LINES {
+            offenders.push(format!("{}: {lines} lines", file.name));
+        }
+    }
+    assert_none(&format!("files over {MOST_LINES} lines"), &offenders);
+}
+
+#[test]
+fn every_decision_that_is_cited_is_explained() {
+    let decisions = fs::read_to_string(format!("{REPOSITORY}/docs/decisions.md")).unwrap();
+    let explained = |number: &str| decisions.lines().any(|line| line.starts_with(&format!("## D{number} ")));
+    let mut offenders = BTreeSet::new();
+    for file in sources("src", "rs") {
+        for comment in file.text.lines().filter_map(|line| line.split_once("//")).map(|(_, comment)| comment) {
+            for word in comment.split(|c: char| !c.is_ascii_alphanumeric()) {
+                let number =
+                    word.strip_prefix('D').filter(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
+                if let Some(number) = number.filter(|number| !explained(number)) {
+                    offenders.insert(format!("{}: D{number}", file.name));
+                }
+            }
+        }
+    }
+    assert_none("decisions that docs/decisions.md does not have", &offenders.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_code_has_a_case() {
+    let mut text = fs::read_to_string(format!("{REPOSITORY}/tests/invalid/expected.txt")).unwrap();
+    for file in sources("tests", "rs").iter().filter(|file| file.name != "tests/it/repository/tidy.rs") {
+        text += &file.text;
+    }
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut offenders = Vec::new();
+    for info in CODES {
+        let (wire, variant) = (info.code.to_string(), format!("Code::{:?}", info.code));
+        let has_case = words.contains(wire.as_str()) || words.contains(info.name) || text.contains(&variant);
+        if !has_case && !NEED_A_BROKEN_MACHINE.contains(&info.name) {
+            offenders.push(wire);
+        }
+    }
+    assert_none("codes that no test names", &offenders);
+}
+
+#[test]
+fn the_repository_stands_by_itself() {
+    // Put together here, so that this file does not name what it looks for.
+    let foreign = [["..", "shared"].join("/"), ["", "work", "shared"].join("/"), ["api", "spec.md"].join("-")];
+    let root = Path::new(REPOSITORY);
+    let kept = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() != 1 || !matches!(name.as_ref(), "target" | ".git" | "edgewright.db")
+    };
+    let mut offenders = Vec::new();
+    for entry in walkdir::WalkDir::new(root).into_iter().filter_entry(kept) {
+        let entry = entry.unwrap();
+        let Ok(text) = fs::read_to_string(entry.path()) else { continue };
+        for word in foreign.iter().filter(|word| text.contains(word.as_str())) {
+            offenders.push(format!("{}: {word}", entry.path().display()));
+        }
+    }
+    assert_none("files that point outside of the repository", &offenders);
+}
+
+#[test]
+fn the_changelog_has_what_is_not_released_yet() {
+    let text = fs::read_to_string(format!("{REPOSITORY}/CHANGELOG.md")).unwrap();
+    assert!(text.starts_with("# Changelog\n") && text.contains("\n## Unreleased\n"), "{text:.200}");
+}
+
+/// How many files of the model may use each other in a circle, at most: `apply` with the rules that it checks, and the
+/// two files of the decoder.
+const LARGEST_CIRCLE: usize = 2;
+/// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
+const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
+
+/// The path of a file's module, such as `api::model::kind::owner`.
+fn module_path(file: &str) -> String {
+    let path = file.trim_start_matches("src/").trim_end_matches(".rs");
+    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
+}
+
+/// A path in the code of `module`, from the root of the crate. A path of another crate becomes one inside `module`.
+fn from_root(module: &str, path: &str) -> String {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return rest.to_owned();
+    }
+    let (mut base, mut rest) = (module, path);
+    while let Some(more) = rest.strip_prefix("super::") {
+        base = base.rsplit_once("::").map_or("", |(parent, _)| parent);
+        rest = more;
+    }
+    format!("{base}::{rest}")
+}
+
+#[test]
+fn files_of_the_model_do_not_use_each_other_in_circles() {
+    let files: Vec<Source> =
+        sources("src/model", "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
+    let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
+    let owner = |path: &str| {
+        let mut path = path;
+        while !modules.contains(path) {
+            path = path.rsplit_once("::")?.0;
+        }
+        Some(path.to_owned())
+    };
+    let mut uses = std::collections::BTreeMap::new();
+    for file in files {
+        let module = module_path(&file.name);
+        let text = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+        let file = Source { name: file.name, text };
+        let mut used: BTreeSet<String> =
+            file.paths().iter().filter_map(|path| owner(&from_root(&module, path))).collect();
+        if CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
+            used.insert("model::kind::table".to_owned());
+        }
+        used.remove(&module);
+        uses.insert(module, used);
+    }
+    // What a key is made of depends on nothing else, so that everything can depend on keys.
+    assert_eq!(uses["model::kind"], BTreeSet::new());
+    assert_eq!(uses["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
+
+    let reachable = |from: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(module) = open.pop() {
+            open.extend(uses[&module].iter().filter(|used| seen.insert((*used).clone())).cloned());
+        }
+        seen
+    };
+    let circle = |module: &String| {
+        reachable(module).into_iter().filter(|other| reachable(other).contains(module)).collect::<Vec<_>>()
+    };
+    let largest = modules.iter().map(circle).max_by_key(Vec::len).unwrap_or_default();
+    assert!(largest.len() <= LARGEST_CIRCLE, "a circle of {} files: {largest:?}", largest.len());
+}
+
+/// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.
+const REPEATED_NAMES: [&str; 3] = ["Args", "Command", "Visitor"];
+
+#[test]
+fn one_name_means_one_type() {
+    let mut declared = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for file in sources("src", "rs") {
+        for line in file.code().lines() {
+            let item = line.trim_start();
+            let inside = item.len() < line.len();
+            let visibilities = ["pub ", "pub(crate) ", "pub(super) "];
+            let item = visibilities.iter().find_map(|it| item.strip_prefix(it)).unwrap_or(item);
+            let words = ["struct ", "enum ", "trait ", "type "];
+            // An indented `type` is an associated one.
+            let mut words = words.iter().filter(|word| !inside || **word != "type ");
+            let Some(name) = words.find_map(|word| item.strip_prefix(word)) else { continue };
+            let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+            if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                declared.entry(name.to_owned()).or_default().push(file.name.clone());
+            }
+        }
+    }
+    assert!(declared.len() > 200, "only {} types", declared.len());
+    let repeated = declared.iter().filter(|(name, files)| files.len() > 1 && !REPEATED_NAMES.contains(&name.as_str()));
+    let offenders: Vec<String> = repeated.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
+    assert_none("names of several types", &offenders);
+}
