@@ -48,7 +48,7 @@ pub(crate) mod open_writes;
 mod report_dedup;
 mod resource_fight;
 pub(crate) mod reverted_drift;
-mod schedule;
+pub(crate) mod schedule;
 pub(crate) mod status;
 pub(crate) mod suspension;
 pub(crate) mod sync_log;

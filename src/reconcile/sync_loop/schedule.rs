@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a source must be quiet before a sync.
-pub(super) const QUIET: Duration = Duration::from_millis(150);
-/// The longest wait for a quiet source.
-const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
-/// How often the paths are resolved: swapping a link or folder far above causes no event.
-const TICK: Duration = Duration::from_secs(1);
+/// How long a followed file must stay the same before it is read: an editor may still be writing it.
+pub(crate) const QUIET: Duration = Duration::from_millis(150);
+/// The longest wait for that.
+pub(crate) const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
+/// How often a path is looked at: swapping a link or folder far above it causes no event.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// What a loop does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

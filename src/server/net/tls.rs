@@ -7,7 +7,6 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -27,11 +26,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
+    reconcile::sync_loop::schedule::TICK,
     syntax::x509::{self, PemFault},
 };
-
-/// How often the files are read.
-const TICK: Duration = Duration::from_secs(1);
 
 /// The files of TLS.
 #[derive(Debug, Clone)]

@@ -8,15 +8,10 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-/// How often the file is looked at.
-const TICK: Duration = Duration::from_secs(1);
-/// How long the file must stay the same before it is read.
-const QUIET: Duration = Duration::from_millis(150);
-/// The longest wait for that.
-const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
+use crate::reconcile::sync_loop::schedule::{LONGEST_DEBOUNCE, QUIET, TICK};
 
 /// Why the file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
