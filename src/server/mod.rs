@@ -63,13 +63,12 @@ use crate::{
 use auth::client_certificates::ClientCertificates;
 use gateway_feed::cache::Feeds;
 use limits::{
-    admission::{Admission, classes},
     guards::{GuardSettings, Guards},
+    slots::{Slots, classes},
 };
 use notify::Outbox;
 use operations::{
     reconciliation::files::{DEFAULT_MIB, FileCache},
-    rekey::RekeyTurn,
     saml,
     sources::client_revisions::ClientRevisions,
     watch::DEFAULT_WATCHERS,
@@ -109,20 +108,20 @@ pub struct App {
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
     following: SourceRegistry,
-    reconciliations: Admission,
+    reconciliations: Slots,
     /// The large bodies of reconciliations.
-    uploads: Admission,
+    uploads: Slots,
     /// Lists with a filter, which a long reconciliation must not hold up.
-    searches: Admission,
+    searches: Slots,
     /// Reads of earlier revisions.
-    earlier: Admission,
+    earlier: Slots,
     /// Limits webhooks, which nobody has authenticated yet.
-    hooks: Admission,
-    renderings: Admission,
+    hooks: Slots,
+    renderings: Slots,
     pages: KeptPages,
     /// The texts of sent manifests.
     files: FileCache,
-    watchers: Admission,
+    watchers: Slots,
     /// The notifications that are to be delivered.
     outbox: Option<Arc<Outbox>>,
     /// Becomes true when the server stops.
@@ -145,9 +144,9 @@ pub struct App {
     tls: Option<Arc<Tls>>,
     /// The owners that clients with certificates act as.
     client_certificates: ClientCertificates,
-    backups: Admission,
+    backups: Slots,
     /// Encrypts the store with new keys for one client at a time.
-    rekey_turn: RekeyTurn,
+    rekeys: Slots,
     /// What sources want to happen with writes to their resources.
     rest_writes: RestWrites,
     /// The commits of small requests.
@@ -177,15 +176,15 @@ impl App {
             site,
             settings,
             following: SourceRegistry::default(),
-            reconciliations: Admission::new(classes::RECONCILIATIONS),
-            uploads: Admission::new(classes::UPLOADS),
-            searches: Admission::new(classes::SEARCHES),
-            earlier: Admission::new(classes::EARLIER_REVISIONS),
-            hooks: Admission::new(classes::WEBHOOKS),
-            renderings: Admission::new(classes::renderings()),
+            reconciliations: Slots::new(classes::RECONCILIATIONS),
+            uploads: Slots::new(classes::UPLOADS),
+            searches: Slots::new(classes::SEARCHES),
+            earlier: Slots::new(classes::EARLIER_REVISIONS),
+            hooks: Slots::new(classes::WEBHOOKS),
+            renderings: Slots::new(classes::renderings()),
             pages: KeptPages::default(),
             files,
-            watchers: Admission::new(classes::streams(DEFAULT_WATCHERS)),
+            watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
             outbox: None,
             stopping: None,
             inventories,
@@ -197,16 +196,16 @@ impl App {
             guards: Guards::new(GuardSettings::default(), None),
             tls: None,
             client_certificates: ClientCertificates::default(),
-            backups: Admission::new(classes::BACKUPS),
-            rekey_turn: RekeyTurn::new(),
+            backups: Slots::new(classes::BACKUPS),
+            rekeys: Slots::new(classes::REKEYS),
             rest_writes: RestWrites::default(),
             intake: Intake::default(),
             blanks_count: false,
         }
     }
 
-    /// All that admits requests, for the metrics.
-    fn admissions(&self) -> [&Admission; 8] {
+    /// The slots of requests that cost much, for the metrics.
+    fn costly(&self) -> [&Slots; 8] {
         [
             &self.reconciliations,
             &self.uploads,
@@ -250,7 +249,7 @@ impl App {
     /// Limits the number of clients that watch changes at a time (D80).
     #[must_use]
     pub fn max_watchers(mut self, most: usize) -> Self {
-        self.watchers = Admission::new(classes::streams(most));
+        self.watchers = Slots::new(classes::streams(most));
         self
     }
 

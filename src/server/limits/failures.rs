@@ -9,9 +9,11 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use tokio::sync::Semaphore;
 
-use super::rates::too_many;
+use super::{
+    rates::too_many,
+    slots::{Slots, classes},
+};
 use crate::server::http::{proxy::site_of, response::ApiError};
 
 /// The time in which failures are counted.
@@ -19,9 +21,8 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// The failures of an address that are answered at once, and those that are answered at all.
 const AT_ONCE: u32 = 20;
 const ANSWERED: u32 = 1000;
-/// How long an answer waits, and how many wait at a time: waiting must not cost more than it prevents.
+/// How long an answer waits.
 const DELAY: Duration = Duration::from_millis(100);
-const MOST_WAITING: usize = 64;
 /// The table has this many sets of this many addresses.
 const SETS: usize = 512;
 const WAYS: usize = 8;
@@ -35,17 +36,16 @@ struct Failing {
 }
 
 /// The failures of all addresses, in bounded memory.
-#[derive(Debug)]
 pub(super) struct Failures {
     sets: Vec<Mutex<Vec<Failing>>>,
     hasher: RandomState,
-    waiting: Semaphore,
+    waiting: Slots,
 }
 
 impl Default for Failures {
     fn default() -> Self {
         let sets = (0..SETS).map(|_| Mutex::new(Vec::new())).collect();
-        Self { sets, hasher: RandomState::default(), waiting: Semaphore::new(MOST_WAITING) }
+        Self { sets, hasher: RandomState::default(), waiting: Slots::new(classes::DELAYED_ANSWERS) }
     }
 }
 
@@ -57,7 +57,7 @@ impl Failures {
             return None;
         }
         if count <= ANSWERED
-            && let Ok(_place) = self.waiting.try_acquire()
+            && let Ok(_place) = self.waiting.anonymous()
         {
             tokio::time::sleep(DELAY).await;
             return None;

@@ -5,13 +5,9 @@
 //! the body, need not be given it.
 
 use std::{
-    cell::{Cell, OnceCell},
-    collections::HashMap,
+    cell::{Cell, OnceCell, RefCell},
     net::IpAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
 };
 
 use axum::http::{HeaderValue, header};
@@ -20,6 +16,7 @@ use super::{
     bodies::{Bodies, BodyLimits, Reception, Sender},
     guards::SHED,
     rates,
+    slots::{NoPlace, Slots, WorkPlace, classes},
 };
 use crate::{
     model::{diagnostics::code::Code, id::Id},
@@ -30,7 +27,7 @@ use crate::{
 pub(crate) const DEFAULT_IN_FLIGHT: usize = 1024;
 /// The Retry-After of a shed request, in seconds.
 pub(super) const RETRY_AFTER: u64 = 1;
-/// The part of all places that one owner has, and that all clients without a token have together.
+/// The part of all bodies that one owner has, and that all clients without a token have together.
 pub(super) const SHARE: usize = 4;
 /// What must be answered under any load: an orchestrator would restart an overloaded server, and nobody would see why.
 const ALWAYS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -40,14 +37,10 @@ tokio::task_local! {
 }
 
 /// Counts the requests that are being handled.
-#[derive(Debug)]
 pub(crate) struct InFlight {
-    now: AtomicUsize,
+    requests: Slots,
     /// Those that are always answered. They are no reason to shed others.
-    exempt: AtomicUsize,
-    most: usize,
-    /// The requests of each owner.
-    owners: Mutex<HashMap<Id, usize>>,
+    probes: Slots,
     bodies: Arc<Bodies>,
 }
 
@@ -55,13 +48,11 @@ pub(crate) struct InFlight {
 pub(in crate::server) struct RequestPlace {
     limit: Arc<InFlight>,
     is_exempt: bool,
-    /// Whether it is counted: it is not while the body is received.
-    is_held: Cell<bool>,
     /// Where the request comes from.
     site: Option<IpAddr>,
     owner: OnceCell<Id>,
-    /// Whether it counts for its owner.
-    is_counted: Cell<bool>,
+    /// None while the body is received.
+    place: RefCell<Option<WorkPlace>>,
     /// The memory of the body, which counts until the request is answered.
     body: Cell<Option<Reception>>,
 }
@@ -69,13 +60,8 @@ pub(in crate::server) struct RequestPlace {
 impl InFlight {
     /// Creates a limit of requests, and of bodies that are received beside them.
     pub(super) fn new(most: usize, bodies: BodyLimits) -> Arc<Self> {
-        Arc::new(Self {
-            now: AtomicUsize::new(0),
-            exempt: AtomicUsize::new(0),
-            most,
-            owners: Mutex::default(),
-            bodies: Arc::new(Bodies::new(bodies)),
-        })
+        let (requests, probes) = (Slots::new(classes::requests(most)), Slots::new(classes::requests(usize::MAX)));
+        Arc::new(Self { requests, probes, bodies: Arc::new(Bodies::new(bodies)) })
     }
 
     /// Takes a place for a request, or returns the error for a client that must retry.
@@ -87,10 +73,9 @@ impl InFlight {
         let place = RequestPlace {
             limit: Arc::clone(self),
             is_exempt: ALWAYS.contains(&path),
-            is_held: Cell::new(false),
             site,
             owner: OnceCell::new(),
-            is_counted: Cell::new(false),
+            place: RefCell::new(None),
             body: Cell::new(None),
         };
         place.take()?;
@@ -99,7 +84,7 @@ impl InFlight {
 
     /// The number of requests that are being handled.
     pub(in crate::server) fn count(&self) -> usize {
-        self.now.load(Ordering::Relaxed) + self.exempt.load(Ordering::Relaxed)
+        self.requests.running() + self.probes.running()
     }
 
     /// The number of bodies that are being received.
@@ -107,8 +92,23 @@ impl InFlight {
         self.bodies.count()
     }
 
-    fn owners(&self) -> MutexGuard<'_, HashMap<Id, usize>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shed(&self, refusal: &NoPlace) -> ApiError {
+        metrics::counter!(SHED).increment(1);
+        let most = self.requests.most();
+        match refusal {
+            NoPlace::Full(_) => {
+                let message = format!("the server handles {most} requests already");
+                let wait = HeaderValue::from(RETRY_AFTER);
+                ApiError::of(Code::Unavailable, message).with_header(header::RETRY_AFTER, wait)
+            }
+            NoPlace::Owner(counts) => {
+                let count = counts.running;
+                let message = format!(
+                    "the owner of the API key has {count} requests of the {most} that the server handles, and others need them"
+                );
+                rates::too_many(&message, RETRY_AFTER)
+            }
+        }
     }
 }
 
@@ -146,69 +146,23 @@ impl RequestPlace {
             None => Sender::Site(self.site),
         };
         let reception = Bodies::begin(&self.limit.bodies, sender)?;
-        self.give_back();
+        *self.place.borrow_mut() = None;
         Ok(reception)
     }
 
-    fn counter(&self) -> &AtomicUsize {
-        if self.is_exempt { &self.limit.exempt } else { &self.limit.now }
-    }
-
     fn take(&self) -> Result<(), ApiError> {
-        let most = self.limit.most;
-        let before = self.counter().fetch_add(1, Ordering::Relaxed);
-        self.is_held.set(true);
-        if !self.is_exempt && before >= most {
-            self.give_back();
-            metrics::counter!(SHED).increment(1);
-            let message = format!("the server handles {most} requests already");
-            let wait = HeaderValue::from(RETRY_AFTER);
-            return Err(ApiError::of(Code::Unavailable, message).with_header(header::RETRY_AFTER, wait));
-        }
+        let slots = if self.is_exempt { &self.limit.probes } else { &self.limit.requests };
+        let place = slots.anonymous().map_err(|refusal| self.limit.shed(&refusal))?;
+        *self.place.borrow_mut() = Some(place);
         self.owner.get().map_or(Ok(()), |owner| self.count_owner(owner))
     }
 
-    fn give_back(&self) {
-        if !self.is_held.replace(false) {
-            return;
-        }
-        self.counter().fetch_sub(1, Ordering::Relaxed);
-        let Some(owner) = self.owner.get().filter(|_| self.is_counted.replace(false)) else { return };
-        let mut owners = self.limit.owners();
-        if let Some(count) = owners.get_mut(owner) {
-            *count -= 1;
-            if *count == 0 {
-                owners.remove(owner);
-            }
-        }
-    }
-
     fn count_owner(&self, owner: &Id) -> Result<(), ApiError> {
-        // A request that is checked again is counted already.
-        if self.is_counted.get() {
-            return Ok(());
+        if let Some(place) = self.place.borrow_mut().as_mut() {
+            place.assign(owner).map_err(|refusal| self.limit.shed(&refusal))?;
         }
-        let InFlight { now, most, .. } = &*self.limit;
-        let is_short = now.load(Ordering::Relaxed) > most / 2;
-        let mut owners = self.limit.owners();
-        let count = owners.get(owner).copied().unwrap_or_default();
-        if is_short && count >= (most / SHARE).max(1) {
-            metrics::counter!(SHED).increment(1);
-            let message = format!(
-                "the owner of the API key has {count} requests of the {most} that the server handles, and others need them"
-            );
-            return Err(rates::too_many(&message, RETRY_AFTER));
-        }
-        *owners.entry(owner.clone()).or_default() += 1;
-        self.is_counted.set(true);
         let _ = self.owner.set(owner.clone());
         Ok(())
-    }
-}
-
-impl Drop for RequestPlace {
-    fn drop(&mut self) {
-        self.give_back();
     }
 }
 
@@ -267,6 +221,7 @@ mod tests {
         assert_eq!(enter("usr_b").err().unwrap().code(), Code::RateLimited);
         assert!(enter("usr_c").is_ok());
         drop(held);
-        assert!(enter("usr_a").is_ok() && limit.owners().is_empty());
+        assert!(enter("usr_a").is_ok());
+        assert_eq!(limit.count(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::admission::WorkPlace;
+use super::slots::WorkPlace;
 use crate::{
     background::lower_priority, model::diagnostics::code::Code, reconcile::run::cancel::Cancel,
     server::http::response::ApiError,

@@ -39,7 +39,7 @@ use crate::{
             query,
             response::ApiError,
         },
-        limits::admission::{Lane, WorkPlace},
+        limits::slots::{Lane, WorkPlace},
     },
     store::{Attempt, Store, commit::header::Outcome},
 };

@@ -11,7 +11,6 @@ use axum::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::reconciliation::json_response;
 use crate::{
@@ -93,23 +92,6 @@ impl RekeyReport {
     }
 }
 
-/// Allows one request at a time.
-pub(crate) struct RekeyTurn(Arc<Semaphore>);
-
-impl RekeyTurn {
-    /// Nothing runs yet.
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-
-    fn take(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
-            let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
-            ApiError::new(fault.help("wait for that, then send the request again"))
-        })
-    }
-}
-
 /// Makes a new data key, and takes over a new master key.
 pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
     let origin = app.guards.origin(&request, "POST");
@@ -129,7 +111,10 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
     };
     // The key may have been revoked, or its owner demoted, while the body was received.
     let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
-    let turn = app.rekey_turn.take()?;
+    let turn = app.rekeys.anonymous().map_err(|_| {
+        let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
+        ApiError::new(fault.help("wait for that, then send the request again"))
+    })?;
     let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
     // What has begun is done, also if the client goes away.
     let answer = tokio::task::spawn_blocking(move || {

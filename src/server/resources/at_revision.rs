@@ -15,7 +15,7 @@ use crate::{
     server::{
         App,
         http::{query, response::ApiError},
-        limits::admission::WorkPlace,
+        limits::slots::WorkPlace,
     },
     store::{
         PastError,

@@ -26,7 +26,7 @@ use crate::{
             response::ApiError,
         },
         limits::{
-            admission::{Lane, WorkPlace},
+            slots::{Lane, WorkPlace},
             work::with_body,
         },
         operations::planned_change,

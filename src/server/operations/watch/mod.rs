@@ -31,7 +31,7 @@ use crate::{
             permission::{Intent, Sight},
         },
         http::response::ApiError,
-        limits::admission::{Lane, WorkPlace},
+        limits::slots::{Lane, WorkPlace},
         resources::change::ChangeFilter,
     },
     store::{Revision, history::change_window::NextRevision},

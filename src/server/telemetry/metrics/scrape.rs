@@ -44,15 +44,15 @@ pub(super) fn write(app: &App, page: &mut Exposition) {
 
 /// The places of requests that cost much (D52).
 fn admissions(app: &App, page: &mut Exposition) {
-    let all = app.admissions();
-    let admitted = all.iter().flat_map(|admission| {
-        let states = [("running", admission.running()), ("waiting", admission.waiting())];
-        states.map(|(state, count)| (vec![("class", admission.name()), ("state", state)], count as f64))
+    let all = app.costly();
+    let admitted = all.iter().flat_map(|slots| {
+        let states = [("running", slots.running()), ("waiting", slots.waiting())];
+        states.map(|(state, count)| (vec![("class", slots.name()), ("state", state)], count as f64))
     });
     page.gauge("edgewright_admitted_requests", "Requests that run or wait for their turn, by class.", admitted);
-    let refused = all.iter().flat_map(|admission| {
-        let class = admission.name();
-        admission.refusals().map(|(reason, count)| (vec![("class", class), ("reason", reason)], count as f64))
+    let refused = all.iter().flat_map(|slots| {
+        let class = slots.name();
+        slots.refusals().map(|(reason, count)| (vec![("class", class), ("reason", reason)], count as f64))
     });
     page.counter("edgewright_admission_refusals_total", "Requests that found no place, by class and reason.", refused);
 }

@@ -1,4 +1,4 @@
-//! The classes of requests that cost much, and their places (D52).
+//! The classes of work, and their places (D52, D98).
 
 use std::num::NonZero;
 
@@ -54,6 +54,28 @@ pub(in crate::server) const BACKUPS: Class =
 /// Webhooks whose bodies are there. Nobody has authenticated their senders yet, so they have no owner.
 pub(in crate::server) const WEBHOOKS: Class =
     Class { name: "webhooks", what: "webhooks", running: 2, waiting: 6, ..SEARCHES };
+
+/// Encryptions of the store with new keys (D96).
+pub(in crate::server) const REKEYS: Class =
+    Class { name: "rekeys", what: "encryptions with new keys", running: 1, waiting: 0, owner_waiting: 0, ..SEARCHES };
+
+/// Answers to failed authentication that wait: waiting must not cost more than it prevents (D98).
+pub(in crate::server) const DELAYED_ANSWERS: Class =
+    Class { name: "delayed_answers", what: "delayed answers", running: 64, waiting: 0, owner_waiting: 0, ..SEARCHES };
+
+/// All requests, while the server works for them (D98).
+pub(in crate::server) fn requests(most: usize) -> Class {
+    Class {
+        name: "requests",
+        what: "requests",
+        running: most,
+        waiting: 0,
+        owner_running: Share::OneInWhenShort(4),
+        owner_waiting: 0,
+        retry_after: 1,
+        ..SEARCHES
+    }
+}
 
 /// Streams of changes (D80). A quarter is reserved for gateways.
 pub(in crate::server) fn streams(most: usize) -> Class {

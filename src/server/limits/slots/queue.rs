@@ -21,16 +21,16 @@ pub(super) struct Party {
 
 /// Numbers of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct PlaceCounts {
+pub(in crate::server) struct PlaceCounts {
     /// Those that run.
-    pub(super) running: usize,
+    pub(in crate::server) running: usize,
     /// Those that wait.
     pub(super) waiting: usize,
 }
 
 /// Why a request gets no place, with the requests that its owner or all have.
 #[derive(Debug)]
-pub(super) enum NoPlace {
+pub(in crate::server) enum NoPlace {
     /// Its owner has its share.
     Owner(PlaceCounts),
     /// The server has no more.
@@ -100,6 +100,18 @@ impl PlaceQueue {
         Ok((number, Some(woken)))
     }
 
+    /// Lets a request that runs count for another party of its lane, unless that one has its share.
+    pub(super) fn transfer(&mut self, class: &Class, from: &Party, to: &Party) -> Result<(), NoPlace> {
+        let own = self.counts(to);
+        if own.running >= self.share(class, to) {
+            return Err(NoPlace::Owner(own));
+        }
+        self.count(from, |counts| counts.running = counts.running.saturating_sub(1));
+        self.accounts.entry(to.clone()).or_default();
+        self.count(to, |counts| counts.running += 1);
+        Ok(())
+    }
+
     /// Ends a request that runs or waits. Returns what wakes the requests that run next.
     pub(super) fn leave(&mut self, class: &Class, party: &Party, number: u64) -> Vec<oneshot::Sender<()>> {
         match self.waiters.iter().position(|waiter| waiter.number == number) {
@@ -138,7 +150,7 @@ impl PlaceQueue {
         self.count(party, |counts| counts.running += 1);
     }
 
-    /// PlaceCounts a request for its party and its lane.
+    /// Counts a request for its party and its lane.
     fn count(&mut self, party: &Party, change: impl Fn(&mut PlaceCounts)) {
         if let Some(account) = self.accounts.get_mut(party) {
             change(&mut account.counts);
@@ -184,6 +196,8 @@ impl PlaceQueue {
         match class.owner_running {
             _ if party.owner.is_none() => usize::MAX,
             Share::Most(most) => most,
+            Share::OneInWhenShort(part) if self.running() > class.running / 2 => (class.running / part.max(1)).max(1),
+            Share::OneInWhenShort(_) => usize::MAX,
             Share::OneIn(part) => {
                 let own = self.counts(party).running;
                 let shared =

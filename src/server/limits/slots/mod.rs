@@ -1,5 +1,5 @@
-//! Admission of requests that cost much: each class of them has places, an owner has a share of these, and requests that
-//! wait take turns by owner (D52).
+//! The slots of a class of work: how much of it runs and waits at a time, which share of that an owner has, and how work
+//! that waits takes turns by owner (D52). Whatever limits work by its number is one of these.
 
 pub(crate) mod classes;
 mod queue;
@@ -18,7 +18,8 @@ use crate::{
     model::{diagnostics::code::Code, id::Id},
     server::http::response::ApiError,
 };
-use queue::{NoPlace, Party, PlaceQueue};
+pub(in crate::server) use queue::NoPlace;
+use queue::{Party, PlaceQueue};
 
 /// Which of the places of a class a request can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,6 +37,8 @@ pub(super) enum Share {
     Most(usize),
     /// One in so many of the places that other owners leave, so that some are left for every further owner; at least one.
     OneIn(usize),
+    /// One in so many of all places, while more than half of them are taken; otherwise any number.
+    OneInWhenShort(usize),
 }
 
 /// A class of requests, and its places.
@@ -61,8 +64,8 @@ pub(crate) struct Class {
     pub(super) retry_after: u64,
 }
 
-/// Admits the requests of a class.
-pub(crate) struct Admission(Arc<Gate>);
+/// The slots of a class.
+pub(crate) struct Slots(Arc<Gate>);
 
 struct Gate {
     class: Class,
@@ -88,7 +91,7 @@ pub(crate) struct WorkPlace {
     turn: Option<oneshot::Receiver<()>>,
 }
 
-impl Admission {
+impl Slots {
     /// Creates the places of a class.
     pub(crate) fn new(class: Class) -> Self {
         let (refused_owner, refused_full) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -98,12 +101,19 @@ impl Admission {
     /// Takes a place, or returns the error for a client that must retry: 429 if its owner has its share, and 503 if the
     /// server has no more. Without an owner, there is no share.
     pub(crate) fn enter(&self, owner: Option<&Id>, lane: Lane) -> Result<WorkPlace, ApiError> {
+        self.take(owner, lane).map_err(|refusal| self.refused(refusal))
+    }
+
+    /// Takes a place like [`Self::enter`], for callers with an answer of their own.
+    fn take(&self, owner: Option<&Id>, lane: Lane) -> Result<WorkPlace, NoPlace> {
         let (gate, party) = (&self.0, Party { owner: owner.cloned(), lane });
-        let entered = gate.queue().enter(&gate.class, &party);
-        match entered {
-            Ok((number, turn)) => Ok(WorkPlace { gate: Arc::clone(gate), party, number, turn }),
-            Err(refusal) => Err(self.refused(refusal)),
-        }
+        let (number, turn) = gate.queue().enter(&gate.class, &party)?;
+        Ok(WorkPlace { gate: Arc::clone(gate), party, number, turn })
+    }
+
+    /// Takes one of the shared places for work whose owner is not known, or not yet.
+    pub(in crate::server) fn anonymous(&self) -> Result<WorkPlace, NoPlace> {
+        self.take(None, Lane::Shared)
     }
 
     /// Returns the error of [`Self::enter`] if it would return one now.
@@ -145,6 +155,11 @@ impl Admission {
         self.0.class.name
     }
 
+    /// The number of requests that may run.
+    pub(super) fn most(&self) -> usize {
+        self.0.class.running
+    }
+
     /// The number of requests that run.
     pub(crate) fn running(&self) -> usize {
         self.0.queue().running()
@@ -166,6 +181,17 @@ impl WorkPlace {
     /// The lane that it was taken in.
     pub(crate) fn lane(&self) -> Lane {
         self.party.lane
+    }
+
+    /// Counts a request that runs for its owner from now on, which was not known before. Fails if the owner has its share.
+    pub(super) fn assign(&mut self, owner: &Id) -> Result<(), NoPlace> {
+        if self.party.owner.is_some() {
+            return Ok(());
+        }
+        let party = Party { owner: Some(owner.clone()), lane: self.party.lane };
+        self.gate.queue().transfer(&self.gate.class, &self.party, &party)?;
+        self.party = party;
+        Ok(())
     }
 
     /// Waits until the request may run.

@@ -22,7 +22,7 @@ fn refused(entered: Result<WorkPlace, ApiError>) -> Option<Code> {
 
 #[test]
 fn an_owner_has_one_running_and_one_waiting_reconciliation() {
-    let all = Admission::new(classes::RECONCILIATIONS);
+    let all = Slots::new(classes::RECONCILIATIONS);
     let owner = Id::new("usr_a");
     let (mut first, mut second) = (all.of_owner(&owner).unwrap(), all.of_owner(&owner).unwrap());
     assert!(has_turn(&mut first) && !has_turn(&mut second), "although a place is free");
@@ -41,7 +41,7 @@ fn an_owner_has_one_running_and_one_waiting_reconciliation() {
 
 #[test]
 fn plans_leave_places_to_applies() {
-    let all = Admission::new(classes::RECONCILIATIONS);
+    let all = Slots::new(classes::RECONCILIATIONS);
     let owner = |number: usize| Id::new(&format!("usr_{number}"));
     let plans: Vec<WorkPlace> = (0..100).map_while(|number| all.of_owner(&owner(number)).ok()).collect();
     assert_eq!((plans.len(), all.running(), all.waiting()), (10, 2, 8));
@@ -62,7 +62,7 @@ fn plans_leave_places_to_applies() {
 #[test]
 fn owners_take_turns_however_many_requests_they_send() {
     let class = Class { running: 1, owner_running: Share::Most(1), ..classes::SEARCHES };
-    let all = Admission::new(class);
+    let all = Slots::new(class);
     let running = all.of_owner(&Id::new("usr_a")).unwrap();
     // Much of one owner comes first.
     let of = ["usr_a", "usr_a", "usr_a", "usr_a", "usr_b", "usr_b", "usr_c"];
@@ -81,7 +81,7 @@ fn owners_take_turns_however_many_requests_they_send() {
 
 #[test]
 fn a_further_request_does_not_overtake_one_that_waits() {
-    let all = Admission::new(Class { running: 1, ..classes::SEARCHES });
+    let all = Slots::new(Class { running: 1, ..classes::SEARCHES });
     let mut running = all.of_owner(&Id::new("usr_a")).unwrap();
     let mut waiting = all.of_owner(&Id::new("usr_b")).unwrap();
     let mut again = all.of_owner(&Id::new("usr_a")).unwrap();
@@ -94,7 +94,7 @@ fn a_further_request_does_not_overtake_one_that_waits() {
 
 #[test]
 fn a_request_that_goes_away_while_it_waits_frees_its_place() {
-    let all = Admission::new(classes::RECONCILIATIONS);
+    let all = Slots::new(classes::RECONCILIATIONS);
     let owner = Id::new("usr_a");
     let running = all.of_owner(&owner).unwrap();
     let gone = all.of_owner(&owner).unwrap();
@@ -112,7 +112,7 @@ fn a_request_that_goes_away_while_it_waits_frees_its_place() {
 
 #[test]
 fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
-    let backups = Admission::new(classes::BACKUPS);
+    let backups = Slots::new(classes::BACKUPS);
     let [a, b, c, _] = OWNERS.map(Id::new);
     let first = backups.of_owner(&a).unwrap();
     assert_eq!(refused(backups.of_owner(&a)), Some(Code::RateLimited));
@@ -124,7 +124,7 @@ fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
 
 #[test]
 fn clients_without_an_owner_have_all_places_and_no_share() {
-    let hooks = Admission::new(classes::WEBHOOKS);
+    let hooks = Slots::new(classes::WEBHOOKS);
     let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.place().ok()).collect();
     assert_eq!((places.len(), hooks.running()), (8, 2));
     assert_eq!(refused(hooks.place()), Some(Code::Unavailable));
@@ -132,7 +132,7 @@ fn clients_without_an_owner_have_all_places_and_no_share() {
 
 #[test]
 fn renderings_are_never_refused() {
-    let all = Admission::new(classes::renderings());
+    let all = Slots::new(classes::renderings());
     let owner = Id::new("usr_a");
     let places: Vec<WorkPlace> = (0..200).map_while(|_| all.of_owner(&owner).ok()).collect();
     assert_eq!(places.len(), 200);
@@ -147,6 +147,9 @@ fn the_places_of_every_class_add_up() {
         classes::EARLIER_REVISIONS,
         classes::BACKUPS,
         classes::WEBHOOKS,
+        classes::REKEYS,
+        classes::DELAYED_ANSWERS,
+        classes::requests(1024),
         classes::streams(100),
         classes::streams(1),
         classes::renderings(),
