@@ -2,20 +2,29 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
-use foldhash::HashMap;
-
 use super::file_stamp::FileStamp;
-use crate::model::secrets::secret::Secret;
+use crate::{
+    cache::{WeightedCache, weighted},
+    model::secrets::secret::Secret,
+};
 
-/// The most bytes of a value that is kept. Keys and certificates are smaller.
-const MOST_BYTES: usize = 64 << 10;
+/// The most bytes of all values that are kept.
+const MOST_BYTES: u64 = 64 << 20;
+/// The most bytes of one of them. Keys and certificates are smaller.
+const LARGEST: usize = 64 << 10;
 
 /// The values, by the root that they may be read in and their path. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct KeptValues(Arc<Mutex<HashMap<(PathBuf, PathBuf), KeptValue>>>);
+#[derive(Debug, Clone)]
+pub(super) struct KeptValues(Arc<WeightedCache<(PathBuf, PathBuf), KeptValue>>);
+
+impl Default for KeptValues {
+    fn default() -> Self {
+        Self(Arc::new(weighted(MOST_BYTES, |_, value| value.text.expose().len())))
+    }
+}
 
 /// A file with a value.
 #[derive(Debug, Clone)]
@@ -29,24 +38,20 @@ pub(super) struct KeptValue {
 }
 
 impl KeptValues {
-    fn values(&self) -> MutexGuard<'_, HashMap<(PathBuf, PathBuf), KeptValue>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets all of them, for the next reading.
     pub(super) fn clear(&self) {
-        self.values().clear();
+        self.0.clear();
     }
 
     /// Finds a value that was read in a root.
     pub(super) fn find(&self, root: &Path, path: &Path) -> Option<KeptValue> {
-        self.values().get(&(root.to_owned(), path.to_owned())).cloned()
+        self.0.get(&(root.to_owned(), path.to_owned()))
     }
 
     /// Keeps a value that was read in a root, unless it is large.
     pub(super) fn keep(&self, root: &Path, path: &Path, value: KeptValue) {
-        if value.text.expose().len() <= MOST_BYTES {
-            self.values().insert((root.to_owned(), path.to_owned()), value);
+        if value.text.expose().len() <= LARGEST {
+            self.0.insert((root.to_owned(), path.to_owned()), value);
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const PARAMETERS: &[&str] = &["limit", "before_id"];
 const MOST_LIMIT: usize = 1000;
 
 /// The requested page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
     pub limit: Option<usize>,
     pub before_id: Option<String>,

@@ -2,13 +2,13 @@
 //! served whatever else comes from its address, which may be that of a proxy.
 
 use std::{
-    hash::BuildHasher,
+    convert::Infallible,
     net::IpAddr,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use foldhash::fast::RandomState;
+use quick_cache::sync::Cache;
 
 use super::{
     rates::too_many,
@@ -23,29 +23,25 @@ const AT_ONCE: u32 = 20;
 const ANSWERED: u32 = 1000;
 /// How long an answer waits.
 const DELAY: Duration = Duration::from_millis(100);
-/// The table has this many sets of this many addresses.
-const SETS: usize = 512;
-const WAYS: usize = 8;
+/// The most addresses that are remembered.
+const MOST_ADDRESSES: usize = 4096;
 
 /// The failures of an address.
-#[derive(Debug, Clone, Copy)]
 struct Failing {
-    address: IpAddr,
     since: Instant,
     count: u32,
 }
 
-/// The failures of all addresses, in bounded memory.
+/// The failures of all addresses, in bounded memory: an attacker with many addresses does not displace one with many
+/// failures, which is asked for more often.
 pub(super) struct Failures {
-    sets: Vec<Mutex<Vec<Failing>>>,
-    hasher: RandomState,
+    known: Cache<IpAddr, Arc<Mutex<Failing>>>,
     waiting: Slots,
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        let sets = (0..SETS).map(|_| Mutex::new(Vec::new())).collect();
-        Self { sets, hasher: RandomState::default(), waiting: Slots::new(classes::DELAYED_ANSWERS) }
+        Self { known: Cache::new(MOST_ADDRESSES), waiting: Slots::new(classes::DELAYED_ANSWERS) }
     }
 }
 
@@ -67,24 +63,14 @@ impl Failures {
 
     /// Counts a failure, and returns how many the address has had in its window.
     fn add(&self, address: IpAddr, now: Instant) -> u32 {
-        let address = site_of(address);
-        let at = usize::try_from(self.hasher.hash_one(address) % SETS as u64).unwrap_or_default();
-        let Some(set) = self.sets.get(at) else { return 0 };
-        let mut set = set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.retain(|it| now.saturating_duration_since(it.since) < WINDOW);
-        if let Some(known) = set.iter_mut().find(|it| it.address == address) {
-            known.count = known.count.saturating_add(1);
-            return known.count;
+        let none = || Ok::<_, Infallible>(Arc::new(Mutex::new(Failing { since: now, count: 0 })));
+        let Ok(known) = self.known.get_or_insert_with(&site_of(address), none);
+        let mut failing = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(failing.since) >= WINDOW {
+            *failing = Failing { since: now, count: 0 };
         }
-        if set.len() >= WAYS {
-            // An attacker with many addresses must not displace one with many failures.
-            let least = set.iter().enumerate().min_by_key(|(_, it)| it.count).map(|(at, _)| at);
-            if let Some(least) = least {
-                set.swap_remove(least);
-            }
-        }
-        set.push(Failing { address, since: now, count: 1 });
-        1
+        failing.count = failing.count.saturating_add(1);
+        failing.count
     }
 }
 
@@ -118,7 +104,7 @@ mod tests {
             failures.add(IpAddr::from(Ipv4Addr::from(number.wrapping_add(0x0a00_0000))), now);
         }
         assert_eq!(failures.add(busy, now), 51);
-        assert!(failures.sets.iter().all(|set| set.lock().unwrap_or_else(PoisonError::into_inner).len() <= WAYS));
+        assert!(failures.known.len() <= MOST_ADDRESSES);
     }
 
     #[tokio::test(start_paused = true)]

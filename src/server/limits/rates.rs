@@ -1,16 +1,16 @@
 //! The limit of an API key's requests in a second, as a token bucket (D98).
 
 use std::{
-    hash::BuildHasher,
+    convert::Infallible,
     sync::{
-        PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
 
 use axum::http::{HeaderValue, header};
-use foldhash::{HashMap, HashMapExt as _, fast::RandomState};
+use quick_cache::sync::Cache;
 
 use crate::{
     model::{diagnostics::code::Code, id::Id},
@@ -19,22 +19,17 @@ use crate::{
 
 /// The seconds whose requests a key may send at once.
 const BURST_SECONDS: u64 = 2;
-/// The parts of the table: requests with different keys rarely meet at a lock.
-const SHARDS: usize = 32;
-/// The buckets of a part above which the full ones are dropped, which are as good as new ones.
-const MOST_BUCKETS: usize = 1024;
+/// The most buckets. A key without one begins with a full one.
+const MOST_BUCKETS: usize = 32 << 10;
 const SECOND: u64 = 1_000_000_000;
-
-/// A bucket: the time at which it will be full again, in nanoseconds.
-type Shard = RwLock<HashMap<Id, AtomicU64>>;
 
 /// The buckets of all keys.
 #[derive(Debug)]
 pub(super) struct Rates {
     /// The nanoseconds that a request costs; 0 for no limit.
     cost: u64,
-    shards: Vec<Shard>,
-    hasher: RandomState,
+    /// When each bucket will be full again, in nanoseconds.
+    buckets: Cache<Id, Arc<AtomicU64>>,
     began: Instant,
 }
 
@@ -42,8 +37,7 @@ impl Rates {
     /// Creates a limit of requests in a second; 0 for none.
     pub(super) fn new(per_second: u32) -> Self {
         let cost = SECOND.checked_div(u64::from(per_second)).map_or(0, |cost| cost.max(1));
-        let shards = (0..SHARDS).map(|_| RwLock::new(HashMap::new())).collect();
-        Self { cost, shards, hasher: RandomState::default(), began: Instant::now() }
+        Self { cost, buckets: Cache::new(MOST_BUCKETS), began: Instant::now() }
     }
 
     /// Takes a request from the bucket of a key, or returns in how many seconds there will be one.
@@ -55,19 +49,7 @@ impl Rates {
     }
 
     fn take_at(&self, key: &Id, now: u64) -> Result<(), u64> {
-        let at = usize::try_from(self.hasher.hash_one(key) % SHARDS as u64).unwrap_or_default();
-        let Some(shard) = self.shards.get(at) else { return Ok(()) };
-        if let Some(bucket) = shard.read().unwrap_or_else(PoisonError::into_inner).get(key) {
-            return self.take_from(bucket, now);
-        }
-        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-        if shard.len() >= MOST_BUCKETS {
-            shard.retain(|_, bucket| *bucket.get_mut() > now);
-        }
-        self.take_from(shard.entry(key.clone()).or_default(), now)
-    }
-
-    fn take_from(&self, bucket: &AtomicU64, now: u64) -> Result<(), u64> {
+        let Ok(bucket) = self.buckets.get_or_insert_with(key, || Ok::<_, Infallible>(Arc::default()));
         let most = now.saturating_add(BURST_SECONDS * SECOND);
         let next = |full: u64| Some(full.max(now).saturating_add(self.cost)).filter(|next| *next <= most);
         let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -106,13 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_forgets_keys_that_wait_for_nothing() {
+    fn the_table_is_bounded() {
         let rates = Rates::new(10);
-        for number in 0..SHARDS * MOST_BUCKETS * 2 {
+        for number in 0..MOST_BUCKETS * 2 {
             let now = number as u64 * SECOND;
             assert_eq!(rates.take_at(&Id::new(&format!("ak_{number}")), now), Ok(()));
         }
-        let sizes = rates.shards.iter().map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).len());
-        assert!(sizes.max().is_some_and(|most| most <= MOST_BUCKETS));
+        assert!(rates.buckets.len() <= MOST_BUCKETS);
     }
 }

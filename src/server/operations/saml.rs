@@ -1,9 +1,6 @@
 //! The SAML service provider of a route: its signing certificate and metadata (D18, D36).
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::convert::Infallible;
 
 use axum::{
     http::header,
@@ -14,6 +11,7 @@ use p256::{
     elliptic_curve::sec1::ToEncodedPoint,
     pkcs8::{EncodePrivateKey, LineEnding},
 };
+use quick_cache::sync::Cache;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,
 };
@@ -26,22 +24,26 @@ use crate::{
     server::{App, http::response::ApiError},
 };
 
+/// The most certificates in memory, of about a KiB each. To make one takes a signature.
+const MOST_CERTIFICATES: usize = 64 << 10;
+
 /// Derives the certificates of routes from the store's root secret: a different one for each route, always the same.
 pub(crate) struct Signer {
     root: [u8; 32],
-    made: Mutex<HashMap<Id, String>>,
+    made: Cache<Id, String>,
 }
 
 impl Signer {
     /// Creates a signer from a store's root secret.
     pub(crate) fn new(root: [u8; 32]) -> Self {
-        Self { root, made: Mutex::default() }
+        Self { root, made: Cache::new(MOST_CERTIFICATES) }
     }
 
     /// Returns the PEM certificate of a route's key pair.
     pub(crate) fn certificate_pem(&self, route: &Id) -> String {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.entry(route.clone()).or_insert_with(|| self.make(route).unwrap_or_default()).clone()
+        let make = || Ok::<_, Infallible>(self.make(route).unwrap_or_default());
+        let Ok(pem) = self.made.get_or_insert_with(route, make);
+        pem
     }
 
     /// Returns the PEM private key of a route's key pair, for the gateway that signs requests with it.

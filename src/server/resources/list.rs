@@ -114,8 +114,9 @@ impl Listing {
             Sight::OfSources(_) => None,
         };
         let (collection, page) = (&self.collection, &self.page);
-        let key = masked.map(|masked| PageKey { collection: collection.clone(), page: page.clone(), masked });
-        if let Some(page) = key.as_ref().and_then(|key| self.app.pages.get(self.snapshot.revision, key)) {
+        let revision = self.snapshot.revision;
+        let key = masked.map(|masked| PageKey { revision, collection: collection.clone(), page: page.clone(), masked });
+        if let Some(page) = key.as_ref().and_then(|key| self.app.pages.get(key)) {
             return Ok(response::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
@@ -159,7 +160,7 @@ impl Listing {
         }
         let page = Rendered { body: self.join(&items, &uri, next.as_deref()).into(), etag };
         if let Some(key) = key {
-            self.app.pages.put(self.snapshot.revision, key, page.clone());
+            self.app.pages.put(key, page.clone());
         }
         Ok(response::resource(StatusCode::OK, &page))
     }

@@ -2,10 +2,11 @@
 //! stay in memory: the index of the history is behind the newest commits, and a write must not wait for it.
 
 use std::{
-    collections::HashMap,
     ops::ControlFlow,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::atomic::{AtomicU64, Ordering},
 };
+
+use quick_cache::sync::Cache;
 
 use super::change_window::ChangedResource;
 use crate::{
@@ -17,52 +18,42 @@ use crate::{
 const MOST_PLACES: usize = 10_000;
 
 /// The places that were looked up.
-#[derive(Default)]
 pub(crate) struct DeclaredPlaces {
-    known: Mutex<KnownPlaces>,
+    /// Each resource with the source that was asked about, and the place of its declaration.
+    places: Cache<Key, (String, Option<String>)>,
+    /// How many commits of sources were published.
+    commits: AtomicU64,
 }
 
-#[derive(Default)]
-struct KnownPlaces {
-    /// Each resource with the source that was asked about, and the place of its declaration.
-    places: HashMap<Key, (String, Option<String>)>,
-    /// How many commits of sources were published.
-    commits: u64,
+impl Default for DeclaredPlaces {
+    fn default() -> Self {
+        Self { places: Cache::new(MOST_PLACES), commits: AtomicU64::new(0) }
+    }
 }
 
 impl DeclaredPlaces {
-    fn known(&self) -> MutexGuard<'_, KnownPlaces> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets what a commit of a source may have changed.
     pub(crate) fn forget(&self, changed: &[ChangedResource]) {
-        let mut known = self.known();
-        known.commits += 1;
-        if changed.len() > known.places.len() {
-            known.places.retain(|key, _| changed.binary_search_by(|it| it.key.cmp(key)).is_err());
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        if changed.len() > self.places.len() {
+            self.places.retain(|key, _| changed.binary_search_by(|it| it.key.cmp(key)).is_err());
         } else {
-            changed.iter().for_each(|it| drop(known.places.remove(&it.key)));
+            changed.iter().for_each(|it| drop(self.places.remove(&it.key)));
         }
     }
 
     /// Returns the place, and how many commits of sources were published.
     fn get(&self, key: &Key, source: &str) -> (Option<Option<String>>, u64) {
-        let known = self.known();
-        let found = known.places.get(key).filter(|(of, _)| of == source).map(|(_, place)| place.clone());
-        (found, known.commits)
+        let commits = self.commits.load(Ordering::SeqCst);
+        (self.places.get(key).filter(|(of, _)| of == source).map(|(_, place)| place), commits)
     }
 
     /// Keeps a place, unless a source has committed since it was looked up.
     fn keep(&self, key: &Key, source: &str, place: Option<&String>, commits: u64) {
-        let mut known = self.known();
-        if known.commits != commits {
-            return;
+        self.places.insert(key.clone(), (source.to_owned(), place.cloned()));
+        if self.commits.load(Ordering::SeqCst) != commits {
+            self.places.remove(key);
         }
-        if known.places.len() >= MOST_PLACES {
-            known.places.clear();
-        }
-        known.places.insert(key.clone(), (source.to_owned(), place.cloned()));
     }
 }
 
@@ -157,9 +148,9 @@ mod tests {
         places.keep(&key("edghts_1"), "shop", Some(&"a.yaml:1".to_owned()), commits);
         assert_eq!(places.get(&key("edghts_1"), "shop").0, None);
         let (_, commits) = places.get(&key("edghts_1"), "shop");
-        for number in 0..=MOST_PLACES {
+        for number in 0..2 * MOST_PLACES {
             places.keep(&key(&format!("edghts_{number}")), "shop", None, commits);
         }
-        assert_eq!(places.known().places.len(), 1, "memory is bounded");
+        assert!(places.places.len() <= MOST_PLACES, "memory is bounded");
     }
 }

@@ -1,10 +1,14 @@
 //! States of earlier revisions: the current state, with every later batch of the log undone (D79).
 
 use std::{
-    collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use quick_cache::sync::Cache;
 
 use crate::{
     model::snapshot::Snapshot,
@@ -61,46 +65,37 @@ impl From<StoreError> for PastError {
 }
 
 /// The states that were restored last.
-#[derive(Default)]
-pub(crate) struct PastStates(Mutex<KeptStates>);
-
-#[derive(Default)]
-struct KeptStates {
-    states: VecDeque<Arc<Snapshot>>,
+pub(crate) struct PastStates {
+    states: Cache<u64, Arc<Snapshot>>,
     /// How often all of them were forgotten.
-    forgotten: u64,
+    forgotten: AtomicU64,
+}
+
+impl Default for PastStates {
+    fn default() -> Self {
+        Self { states: Cache::new(MOST_KEPT), forgotten: AtomicU64::new(0) }
+    }
 }
 
 impl PastStates {
-    fn kept(&self) -> MutexGuard<'_, KeptStates> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the state of a revision if it is kept, or what [`PastStates::keep`] needs.
     fn get(&self, revision: u64) -> Result<Arc<Snapshot>, u64> {
-        let kept = self.kept();
-        kept.states.iter().find(|state| state.revision == revision).cloned().ok_or(kept.forgotten)
+        let forgotten = self.forgotten.load(Ordering::SeqCst);
+        self.states.get(&revision).ok_or(forgotten)
     }
 
     /// Keeps a state, unless all were forgotten while it was restored.
     fn keep(&self, state: &Arc<Snapshot>, forgotten: u64) {
-        let mut kept = self.kept();
-        if kept.forgotten == forgotten && kept.states.iter().all(|known| known.revision != state.revision) {
-            kept.states.push_back(Arc::clone(state));
+        self.states.insert(state.revision, Arc::clone(state));
+        if self.forgotten.load(Ordering::SeqCst) != forgotten {
+            self.states.remove(&state.revision);
         }
-        let dropped = if kept.states.len() > MOST_KEPT { kept.states.pop_front() } else { None };
-        drop(kept);
-        // Freeing a state takes a while, and others may wait for the lock.
-        drop(dropped);
     }
 
     /// Forgets all states: they have secrets whose data keys are destroyed.
     pub(crate) fn forget(&self) {
-        let mut kept = self.kept();
-        kept.forgotten += 1;
-        let states = std::mem::take(&mut kept.states);
-        drop(kept);
-        drop(states);
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.states.clear();
     }
 }
 

@@ -1,8 +1,8 @@
 //! The texts of sent files, kept in memory: a later request refers to them by digest (D72).
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::Arc,
 };
 
 use blake3::Hash;
@@ -10,6 +10,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::wire::RequestFile;
 use crate::{
+    cache::{WeightedCache, weighted},
     manifest::tree::SharedFile,
     model::{
         diagnostics::{
@@ -23,8 +24,6 @@ use crate::{
 
 /// The default size limit of the cache in MiB.
 pub(crate) const DEFAULT_MIB: u64 = 256;
-/// The memory for an entry besides its text.
-const OVERHEAD: u64 = 256;
 
 /// Whether a text is a 256-bit hash in lower-case hexadecimal.
 pub(super) fn is_hash(text: &str) -> bool {
@@ -71,38 +70,19 @@ fn digest(file: &RequestFile) -> Result<Hash, Fault> {
     }
 }
 
-/// The texts of all owners, up to a size.
-pub(crate) struct FileCache {
-    most_bytes: u64,
-    kept: Mutex<KeptFiles>,
-}
-
-#[derive(Default)]
-struct KeptFiles {
-    /// An owner finds only what it has sent itself: a digest is no permission to read a text.
-    owners: HashMap<Id, HashMap<Hash, KeptFile>>,
-    /// The owner and digest of each file, by its last use.
-    by_use: BTreeMap<u64, (Id, Hash)>,
-    uses: u64,
-    bytes: u64,
-}
-
-/// A text, shared with the runs that use it.
-struct KeptFile {
-    text: Arc<String>,
-    last_use: u64,
-}
+/// The texts of all owners, up to a size. An owner finds only what it has sent itself: a digest is no permission to read a
+/// text. Texts are shared with the runs that use them.
+pub(crate) struct FileCache(WeightedCache<(Id, Hash), Arc<String>>);
 
 impl FileCache {
     /// An empty cache.
     pub(crate) fn new(most_bytes: u64) -> Self {
-        Self { most_bytes, kept: Mutex::default() }
+        Self(weighted(most_bytes, |_, text| text.capacity()))
     }
 
     /// The number of texts, and the memory for them.
     pub(crate) fn size(&self) -> (usize, u64) {
-        let kept = self.kept();
-        (kept.by_use.len(), kept.bytes)
+        (self.0.len(), self.0.weight())
     }
 
     /// Keeps the texts of a request, and returns its files with all texts, or an error with the digests of those that
@@ -121,13 +101,12 @@ impl FileCache {
         }
         let (mut hits, mut missing) = (0u64, Vec::new());
         let mut lacking: HashSet<Hash> = HashSet::new();
-        let mut kept = self.kept();
         // The lookups come first: new texts must not displace those that the request refers to.
         for digest in digests {
             if texts.contains_key(digest) || lacking.contains(digest) {
                 continue;
             }
-            match kept.find(owner, digest) {
+            match self.0.get(&(owner.clone(), *digest)) {
                 Some(text) => {
                     hits += 1;
                     texts.insert(*digest, text);
@@ -139,11 +118,13 @@ impl FileCache {
             }
         }
         for (file, digest) in files.iter().zip(digests) {
-            if let Some(text) = &file.text {
-                kept.keep(owner, digest, text, self.most_bytes);
+            let key = (owner.clone(), *digest);
+            if let Some(text) = &file.text
+                && !self.0.contains_key(&key)
+            {
+                self.0.insert(key, Arc::clone(text));
             }
         }
-        drop(kept);
         metrics::counter!("edgewright_file_cache_hits_total").increment(hits);
         metrics::counter!("edgewright_file_cache_misses_total").increment(missing.len() as u64);
         if !missing.is_empty() {
@@ -158,58 +139,13 @@ impl FileCache {
         });
         whole.collect()
     }
-
-    fn kept(&self) -> MutexGuard<'_, KeptFiles> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl KeptFiles {
-    fn find(&mut self, owner: &Id, digest: &Hash) -> Option<Arc<String>> {
-        let file = self.owners.get_mut(owner)?.get_mut(digest)?;
-        self.by_use.remove(&file.last_use);
-        self.uses += 1;
-        file.last_use = self.uses;
-        self.by_use.insert(self.uses, (owner.clone(), *digest));
-        Some(Arc::clone(&file.text))
-    }
-
-    /// Keeps a text, in place of those that were unused for the longest time.
-    fn keep(&mut self, owner: &Id, digest: &Hash, text: &Arc<String>, most_bytes: u64) {
-        let size = cost(text);
-        if size > most_bytes || self.find(owner, digest).is_some() {
-            return;
-        }
-        while self.bytes + size > most_bytes {
-            let Some((_, (owner, digest))) = self.by_use.pop_first() else { break };
-            self.forget(&owner, &digest);
-        }
-        self.uses += 1;
-        self.by_use.insert(self.uses, (owner.clone(), *digest));
-        let file = KeptFile { text: Arc::clone(text), last_use: self.uses };
-        self.owners.entry(owner.clone()).or_default().insert(*digest, file);
-        self.bytes += size;
-    }
-
-    fn forget(&mut self, owner: &Id, digest: &Hash) {
-        let Some(files) = self.owners.get_mut(owner) else { return };
-        if let Some(file) = files.remove(digest) {
-            self.bytes = self.bytes.saturating_sub(cost(&file.text));
-        }
-        if files.is_empty() {
-            self.owners.remove(owner);
-        }
-    }
-}
-
-fn cost(text: &Arc<String>) -> u64 {
-    text.capacity() as u64 + OVERHEAD
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::cache::OVERHEAD;
 
     fn sent(text: &str) -> RequestFile {
         let text = Some(Arc::new(text.to_owned()));
@@ -238,18 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_unused_for_the_longest_time_go_first() {
-        let cache = FileCache::new(3 * (OVERHEAD + 1));
+    fn the_texts_that_requests_refer_to_stay() {
+        let most = 3 * (OVERHEAD as u64 + 1);
+        let cache = FileCache::new(most);
         let whole = ["a", "b", "c"].map(sent);
         assert!(resolved(&cache, "usr_1", &whole).is_some());
-        assert_eq!(cache.size(), (3, 3 * (OVERHEAD + 1)));
+        assert_eq!(cache.size(), (3, most));
         // What a request refers to stays, whatever else it sends.
         let mixed = [referred("a"), sent("d"), sent("e")];
         assert_eq!(resolved(&cache, "usr_1", &mixed).unwrap(), ["a", "d", "e"]);
-        for (text, is_kept) in [("a", true), ("b", false), ("c", false), ("d", true), ("e", true)] {
-            assert_eq!(resolved(&cache, "usr_1", &[referred(text)]).is_some(), is_kept, "{text}");
-        }
-        assert_eq!(cache.size(), (3, 3 * (OVERHEAD + 1)));
+        let all = [referred("a"), referred("d"), referred("e")];
+        assert!(resolved(&cache, "usr_1", &all).is_some(), "what nobody has referred to has made room");
+        assert_eq!(cache.size(), (3, most));
         // A text that is larger than the whole cache displaces nothing, and still takes part in its own request.
         let large = "x".repeat(4096);
         assert_eq!(resolved(&cache, "usr_1", &[sent(&large)]).unwrap(), [large]);
