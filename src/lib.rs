@@ -129,13 +129,14 @@
 //! ## Layers
 //!
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
-//! {background, cache}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
+//! {background, cache, files}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
 //! enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
 //! | `cache` | Caches with a bound in bytes | knows what it keeps |
+//! | `files` | Files that are complete or missing, and the fail points of the disk | knows what it writes |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
@@ -222,6 +223,7 @@ mod background;
 mod cache;
 mod cli;
 mod facade;
+mod files;
 mod filter;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

@@ -7,7 +7,6 @@ mod database;
 pub(crate) mod disk;
 pub(crate) mod engine;
 mod error;
-pub(crate) mod fault;
 pub(crate) mod folder;
 mod group;
 pub(crate) mod history;
@@ -36,6 +35,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub(crate) use crate::files::fault;
 pub(crate) use disk::{
     files::note_server,
     probe::probe,

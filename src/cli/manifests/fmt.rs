@@ -4,7 +4,6 @@ use std::{
     collections::HashSet,
     fs,
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use crate::{
         CommandResult, Exit,
         output::{diagnostics, print},
     },
+    files::write_whole,
     manifest::{format::format, tree::find},
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
 };
@@ -120,12 +120,8 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let permissions = fs::metadata(path)?.permissions();
     // A hidden name keeps watchers of the folder from reading it as a manifest.
     let aside = path.with_file_name(format!(".edgewright-fmt.{}.tmp", std::process::id()));
-    let written = || {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(permissions)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)
-    };
-    written().inspect_err(|_| drop(fs::remove_file(&aside)))
+    write_whole(path, &aside, |writer| {
+        writer.write_all(text.as_bytes())?;
+        writer.get_ref().set_permissions(permissions)
+    })
 }

@@ -3,7 +3,6 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use crate::{
         output::{diagnostics::say, hand_over, progress::during},
         target::store_or_server::StoreOrServer,
     },
+    files::{appended, create_temporary, rename},
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
     server::operations::backup::PATH,
     store::{ids_and_clock, maintenance::backup_read::BackupFile},
@@ -116,26 +116,21 @@ struct Temporary {
 
 impl Temporary {
     fn beside(file: &Path) -> Result<Self, Failure> {
-        let Some(name) = file.file_name() else {
+        if file.file_name().is_none() {
             let message = format!("`{}` is not the name of a file", file.display());
             return Err(Diagnostic::error(Code::Unreadable, message).help("use the path of a file").into());
-        };
+        }
         // Another run may write a backup of the same name.
-        let name = format!("{}{}.tmp", name.to_string_lossy(), ids_and_clock::fresh("."));
-        Ok(Self { path: file.with_file_name(name) })
+        Ok(Self { path: appended(file, &format!("{}.tmp", ids_and_clock::fresh("."))) })
     }
 
     fn create(&self) -> Result<File, Failure> {
-        let created = File::options().write(true).create_new(true).mode(0o600).open(&self.path);
-        created.map_err(|error| self.unwritable(&error))
+        create_temporary(&self.path).map_err(|error| self.unwritable(&error))
     }
 
     /// Gives the file its name, durably.
     fn place(self, file: &Path) -> Result<(), Failure> {
-        fs::rename(&self.path, file).map_err(|error| self.unwritable(&error))?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| self.unwritable(&error))
+        rename(&self.path, file).map_err(|error| self.unwritable(&error))
     }
 
     fn unwritable(&self, error: &io::Error) -> Failure {

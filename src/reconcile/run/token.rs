@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{Access, access};
 
 use crate::{
+    files::{folder_of, private},
     model::{Kind, id::Id, operation::Operation, secrets::secret::Secret},
     plan::Plan,
     reconcile::ApplyError,
@@ -104,13 +104,12 @@ pub(super) fn obstacle(path: &Path) -> Option<io::Error> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Some(error),
         Err(_) => {}
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    access(folder, Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
+    access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).err().map(io::Error::from)
 }
 
 /// Writes a token to a new file. An existing file is an error, because it may contain another key's token.
 fn write_new(path: &Path, token: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = private().write(true).create_new(true).open(path)?;
     file.write_all(token.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()

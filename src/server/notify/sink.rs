@@ -21,7 +21,10 @@ use super::{
     http_client,
     message::Notification,
 };
-use crate::model::{id::Id, json::JsonError};
+use crate::{
+    files::sync_folder,
+    model::{id::Id, json::JsonError},
+};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -160,8 +163,7 @@ fn append(path: &Path, body: &[u8]) -> io::Result<()> {
     file.sync_data()?;
     if metadata.len() == 0 {
         // The name of a new file must survive a power loss too.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()?;
+        sync_folder(path)?;
     }
     Ok(())
 }

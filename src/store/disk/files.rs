@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
+    io::{self, BufWriter, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
@@ -10,9 +10,11 @@ use std::{
 use rustix::{fs::OFlags, io::Errno};
 
 use super::lock_wait::{MOMENT, patiently};
+pub(crate) use crate::files::private;
 use crate::{
+    files::{self, fault},
     model::diagnostics::code::Code,
-    store::{StoreError, fault},
+    store::StoreError,
 };
 
 /// The file that a writer locks, and that readers share.
@@ -173,13 +175,6 @@ fn noted_server(folder: &Path) -> Option<String> {
     (is_url && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
 }
 
-/// Returns options to create a file that only its owner can read, because it contains private keys.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
-}
-
 /// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let opened = options.custom_flags(CAREFULLY).open(path);
@@ -216,15 +211,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
 /// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
 pub(crate) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     let temporary = path.with_extension("tmp");
-    fault::point("file.create")?;
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(io::Error::new(error.kind(), format!("cannot replace {}: {error}", temporary.display())));
-        }
-        _ => {}
-    }
-    let file = private().read(true).write(true).create_new(true).open(&temporary)?;
-    Ok((temporary, file))
+    files::create_temporary(&temporary).map(|file| (temporary, file))
 }
 
 /// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
@@ -269,43 +256,22 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a file that is either complete or missing, even after a power loss.
-pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), StoreError> {
-    let failed = |error: io::Error| StoreError::io("write", path, &error);
-    let (temporary, file) = create_temporary(path).map_err(failed)?;
-    let written = (|| {
-        let mut writer = io::BufWriter::with_capacity(1 << 16, file);
-        write(&mut writer)?;
-        fault::point("file.write")?;
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        fault::point("file.sync")?;
-        file.sync_all()
-    })();
-    let placed = written.map_err(failed).and_then(|()| rename(&temporary, path));
-    if placed.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    placed
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let written = files::write_whole(path, &path.with_extension("tmp"), write);
+    written.map_err(|error| StoreError::io("write", path, &error))
 }
 
 /// Gives a synced temporary file its name, durably.
 pub(crate) fn rename(temporary: &Path, path: &Path) -> Result<(), StoreError> {
-    // The folder is opened first: if no handle is left for it, nothing may have been renamed yet.
-    let (folder, handle) = open_folder_of(path)?;
-    let renamed = fault::point("file.rename").and_then(|()| fs::rename(temporary, path));
-    renamed.map_err(|error| StoreError::io("write", path, &error))?;
-    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
+    files::rename(temporary, path).map_err(|error| StoreError::io("write", path, &error))
 }
 
 /// Makes the names in the folder of a path durable. Without its name, a synced file is lost in a power loss.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let (folder, handle) = open_folder_of(path)?;
-    fault::point("folder.sync").and_then(|()| handle.sync_all()).map_err(|error| StoreError::io("sync", folder, &error))
-}
-
-fn open_folder_of(path: &Path) -> Result<(&Path, File), StoreError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let handle = File::open(folder).map_err(|error| StoreError::io("sync", folder, &error))?;
-    Ok((folder, handle))
+    files::sync_folder(path).map_err(|error| StoreError::io("sync", files::folder_of(path), &error))
 }
 
 /// Returns whether anything exists at a path, even a dangling link. Fails if this cannot be read.

@@ -2,8 +2,8 @@
 //! commits that sources applied last, and notifications.
 
 use std::{
-    fs, io,
-    io::Read,
+    fs,
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 

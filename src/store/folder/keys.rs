@@ -1,8 +1,7 @@
 //! The file with the data keys of a store and its copy, and the master key beside the store's folder (D96).
 
 use std::{
-    ffi::OsStr,
-    fs::{self, File},
+    fs,
     io::{self, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -10,11 +9,11 @@ use std::{
 
 use super::twice::{self, Damage};
 use crate::{
+    files::{appended, write_whole},
     model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
     store::{
         StoreError,
         disk::files,
-        fault,
         seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
     },
 };
@@ -142,7 +141,7 @@ impl KeyPlaces {
     fn of(folder: &Path) -> Self {
         // The key is found whatever link leads to the folder.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        let beside = folder.file_name().map(|name| folder.with_file_name(appended(name, ".master.key")));
+        let beside = folder.file_name().map(|_| appended(&folder, ".master.key"));
         Self { beside, inside: folder.join(MASTER), folder }
     }
 
@@ -180,26 +179,10 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn appended(name: &OsStr, suffix: &str) -> std::ffi::OsString {
-    let mut name = name.to_owned();
-    name.push(suffix);
-    name
-}
-
 /// Writes a new master key, durably.
 fn make_at(path: &Path) -> io::Result<MasterKey> {
     let master = MasterKey::random(path.display().to_string());
-    let temporary = path.with_file_name(appended(path.file_name().unwrap_or_default(), ".tmp"));
-    match fault::point("file.remove").and_then(|()| fs::remove_file(&temporary)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = files::private().write(true).create_new(true).open(&temporary)?;
-    fault::point("file.write").and_then(|()| file.write_all(master.text().as_bytes()))?;
-    fault::point("file.sync").and_then(|()| file.sync_all())?;
-    fault::point("file.rename").and_then(|()| fs::rename(&temporary, path))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fault::point("folder.sync").and_then(|()| File::open(folder)?.sync_all())?;
+    write_whole(path, &appended(path, ".tmp"), |writer| writer.write_all(master.text().as_bytes()))?;
     Ok(master)
 }
 

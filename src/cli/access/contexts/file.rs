@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{ContextToken, Contexts, ServerContext};
 use crate::{
     cli::Failure,
+    files::{appended, write_whole},
     manifest::{ManifestFile, load::syntax},
     model::{
         decode::decode,
@@ -33,8 +34,6 @@ use crate::{
 
 /// The name of the file.
 const FILE: &str = "contexts.yaml";
-/// The file that is renamed once it is complete.
-const TEMPORARY: &str = "contexts.yaml.tmp";
 /// The file that is locked for a change. The other one is replaced, so its lock would be of no use.
 const LOCK: &str = "contexts.lock";
 /// How long a change waits for that of another process.
@@ -132,7 +131,8 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
     take(&lock, folder, PATIENCE)?;
     let mut contexts = read(folder)?;
     let done = change(&mut contexts)?;
-    write(folder, &path, &text_of(&contexts)).map_err(failed)?;
+    let text = text_of(&contexts);
+    write_whole(&path, &appended(&path, ".tmp"), |writer| writer.write_all(text.as_bytes())).map_err(failed)?;
     drop(lock);
     Ok(done)
 }
@@ -148,26 +148,6 @@ fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
         }
         Err(TryLockError::Error(error)) => Err(unwritable(&folder.join(LOCK), &error)),
     }
-}
-
-/// Replaces the file: it has the old or the new contents, whatever happens meanwhile.
-fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let temporary = folder.join(TEMPORARY);
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let written = (|| {
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written?;
-    File::open(folder)?.sync_all()
 }
 
 fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
@@ -304,7 +284,7 @@ mod tests {
         assert_eq!(stored.ca_file.as_deref(), Some(Path::new("/etc/ca.pem")));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&home), mode(&home.join(FILE)), mode(&home.join(LOCK))), (0o700, 0o600, 0o600));
-        assert!(!home.join(TEMPORARY).exists());
+        assert!(!home.join("contexts.yaml.tmp").exists());
         assert!(!format!("{found:?}").contains("ew_1"));
     }
 
@@ -319,7 +299,7 @@ mod tests {
         };
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         add("a").unwrap();
-        fs::write(folder.path().join(TEMPORARY), "contexts: {torn").unwrap();
+        fs::write(folder.path().join("contexts.yaml.tmp"), "contexts: {torn").unwrap();
         assert!(add("bad").is_err());
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|at| scope.spawn(move || add(&format!("n{at}")).is_ok())).collect();

@@ -23,7 +23,7 @@ const ROUNDS: usize = 30;
 const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
-/// The fail points of the store, in src/store. Logs of a few bytes make checkpoints frequent.
+/// The fail points of the store, in src/files and src/store. Logs of a few bytes make checkpoints frequent.
 const POINTS: [&str; 20] = [
     "lock.clear",
     "lock.note",
@@ -202,7 +202,8 @@ fn a_birth_that_fails_leaves_nothing_or_a_store() {
 #[test]
 fn every_operation_of_the_disk_has_a_fail_point() {
     let mut named = std::collections::BTreeSet::new();
-    for file in walkdir::WalkDir::new("src/store").into_iter().map(Result::unwrap) {
+    let folders = ["src/files", "src/store"];
+    for file in folders.into_iter().flat_map(walkdir::WalkDir::new).map(Result::unwrap) {
         // sled does its own, and is rebuilt when it is damaged.
         let exempt = ["index.rs", "fault.rs"].iter().any(|name| file.path().ends_with(name));
         if !file.file_type().is_file() || exempt {

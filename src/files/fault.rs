@@ -57,12 +57,12 @@ fn set(point: &str) -> Option<String> {
 }
 
 /// Passes a fail point.
-pub(super) fn point(name: &str) -> io::Result<()> {
+pub(crate) fn point(name: &str) -> io::Result<()> {
     set(name).map_or(Ok(()), |given| Err(FaultAction::named(&given).perform()))
 }
 
 /// Writes bytes at an offset, after a fail point.
-pub(super) fn write_all_at(point: &str, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+pub(crate) fn write_all_at(point: &str, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let Some(action) = set(point).map(|given| FaultAction::named(&given)) else {
         return file.write_all_at(bytes, offset);
     };
@@ -73,12 +73,12 @@ pub(super) fn write_all_at(point: &str, file: &File, bytes: &[u8], offset: u64) 
 }
 
 /// Returns how many seconds a test has set the clock forward, or back if negative.
-pub(super) fn clock_jump() -> i64 {
+pub(crate) fn clock_jump() -> i64 {
     set("clock").and_then(|seconds| seconds.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the least size of a log for a checkpoint, if a test sets one: with few bytes, checkpoints are frequent.
-pub(super) fn checkpoint_bytes() -> Option<u64> {
+pub(crate) fn checkpoint_bytes() -> Option<u64> {
     set("checkpoint.bytes").and_then(|bytes| bytes.parse().ok())
 }
 
