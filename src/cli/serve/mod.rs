@@ -39,13 +39,13 @@ use crate::{
     },
     reconcile::{run::token::write_token, sources::handle::SourceObserver, sync_loop::drift::DriftPolicy},
     server::{
-        App, Front, Settings, VERSION_HEADER,
+        App, Front, Server, Settings, Tls, VERSION_HEADER,
         auth::client_certificates::ClientCertificates,
         install_metrics,
         notify::Notifier,
         operations::{hooks::read_secret, reconciliation::files::DEFAULT_MIB, watch::DEFAULT_WATCHERS},
         resources::managed_resources::RestWrites,
-        telemetry::security::log_sources,
+        telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources},
     },
     store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server},
     syntax::text::escaped,
@@ -131,12 +131,36 @@ impl Args {
         })
     }
 
+    /// Serves: what is below depends on what is above it, and ends in the reverse order.
     fn serve(
         &self,
-        config: Config,
+        mut config: Config,
         is_given: &dyn Fn(&str) -> bool,
         passed: Result<Option<TcpListener>, Diagnostic>,
     ) -> CommandResult {
+        self.check(&config, is_given)?;
+        let mut ground = self.open(passed?)?;
+        let outlets = self.start_outlets(&ground, &mut config)?;
+        let store = Arc::clone(&ground.store);
+        let mut sources = LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, store)
+            .observed_by(outlets.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
+        let first_syncs = sources.start(self.wanted(&config))?;
+        let following = sources.list();
+        if following.iter().next().is_some() && !ground.server.wait(first_syncs) {
+            ground.manager.stopping();
+            // All loops stop at the same time.
+            following.stop();
+            tracing::info!("Stopped.");
+            return Ok(Exit::Done);
+        }
+        self.answer(ground, &outlets, config, Self::from_file(is_given), sources)?;
+        drop(outlets);
+        tracing::info!("Stopped.");
+        Ok(Exit::Done)
+    }
+
+    /// Checks what needs neither the socket nor the store.
+    fn check(&self, config: &Config, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
         if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
             let message = format!("`{}` is not a valid header name", self.version_header);
             return Err(Diagnostic::error(Code::InvalidFormat, message).into());
@@ -155,15 +179,20 @@ impl Args {
             let fault = Diagnostic::error(Code::Parameter, "`client_certificates` needs `--tls-client-ca`");
             return Err(fault.help("set --tls-client-ca to the authorities of clients' certificates").into());
         }
+        Ok(())
+    }
+
+    /// Binds the socket, and opens the store.
+    fn open(&self, passed: Option<TcpListener>) -> Result<Ground, Failure> {
         // Its clock is compared with that of the system for a while, in which the store can be opened.
         drop(std::thread::Builder::new().name("metrics".into()).spawn(install_metrics));
-        let (mut server, tls) = self.listen.bind(passed?)?;
+        let (server, tls) = self.listen.bind(passed)?;
         let manager = ServiceManager::of_environment();
         if let Some(interval) = manager.signs_of_life() {
             let manager = manager.clone();
             server.every(interval, move || manager.alive());
         }
-        let address = server.address().map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        let address = server.address().map_err(|error| internal(&error))?;
         let store = Arc::new(self.store.open_to_serve()?);
         maintain_from_time_to_time(&store);
         let base_url = self.base_url.clone().unwrap_or_else(|| {
@@ -173,53 +202,70 @@ impl Args {
         note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
         // The first run is over before there is a router. Waits for the other thread, and does it all if there is none.
         install_metrics();
-        let mut config = config;
-        let notifier = Notifier::start(&store, std::mem::take(&mut config.notifications), &base_url)?;
-        self.create_admin(&store)?;
+        Ok(Ground { server, tls, manager, address, base_url, store })
+    }
+
+    /// Starts what tells others of the store's changes, and creates the first admin.
+    fn start_outlets(&self, ground: &Ground, config: &mut Config) -> Result<Outlets, Failure> {
+        let store = &ground.store;
+        let notifier = Notifier::start(store, std::mem::take(&mut config.notifications), &ground.base_url)?;
+        self.create_admin(store)?;
         if let Some(warning) = keys::wide_keys(&store.snapshot()) {
             tracing::warn!("{warning}");
         }
-        // Its thread ends after the last request.
-        let (security_log, logging) = self.guards.open_log(&store)?.unzip();
-        if let Some(log) = &security_log {
-            log_sources(&store, log.clone()).map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
+        let (log, logging) = self.guards.open_log(store)?.unzip();
+        if let Some(log) = &log {
+            log_sources(store, SecurityLog::clone(log)).map_err(|error| internal(&error))?;
         }
         #[cfg(feature = "otlp")]
         let exporting = self.otlp_endpoint.as_deref().map(otlp::start).transpose()?;
-        let mut sources =
-            LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, Arc::clone(&store))
-                .observed_by(notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
-        let first_syncs = sources.start(self.wanted(&config))?;
-        let following = sources.list();
-        if following.iter().next().is_some() && !server.wait(first_syncs) {
-            manager.stopping();
-            // All loops stop at the same time.
-            following.stop();
-            tracing::info!("Stopped.");
-            return Ok(Exit::Done);
-        }
+        Ok(Outlets {
+            log,
+            _logging: logging,
+            notifier,
+            #[cfg(feature = "otlp")]
+            _exporting: exporting,
+        })
+    }
+
+    /// The API on the ground.
+    fn api(&self, ground: &Ground, outlets: &Outlets, config: &Config) -> App {
+        let base_url = ground.base_url.clone();
         let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());
-        let settings =
-            Settings { base_url: base_url.clone(), saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(store, settings).following_list(following.clone()).stopped_by(&server);
-        let app = app.outbox(notifier.as_ref().map(Notifier::outbox));
-        let app = app.tls(tls.clone(), ClientCertificates::new(config.client_certificates.clone()));
-        let app = app.file_cache(self.file_cache_mib.saturating_mul(1 << 20)).max_watchers(self.max_watchers);
-        let app = app.blanks_count(self.blanks_count);
-        let app = app.guarded(self.guards.settings(server.most_connections()), security_log.clone());
-        let rest_writes = RestWrites::default();
-        rest_writes.set(config.rest_writes.clone());
-        let app = app.rest_writes(rest_writes.clone());
-        let app = match &config.git_hook {
+        let settings = Settings { base_url, saml_base_url, version_header: self.version_header.clone() };
+        let app = App::new(Arc::clone(&ground.store), settings)
+            .stopped_by(&ground.server)
+            .outbox(outlets.notifier.as_ref().map(Notifier::outbox))
+            .tls(ground.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
+            .file_cache(self.file_cache_mib.saturating_mul(1 << 20))
+            .max_watchers(self.max_watchers)
+            .blanks_count(self.blanks_count)
+            .guarded(self.guards.settings(ground.server.most_connections()), outlets.log.clone());
+        match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
             None => app,
-        };
-        let front = Front::new(app);
+        }
+    }
+
+    /// Answers requests, and applies changes of the configuration file, until the process is asked to stop.
+    fn answer(
+        &self,
+        ground: Ground,
+        outlets: &Outlets,
+        config: Config,
+        options: BTreeSet<String>,
+        sources: LiveSources<'_>,
+    ) -> Result<(), Failure> {
+        let (following, rest_writes) = (sources.list(), RestWrites::default());
+        rest_writes.set(config.rest_writes.clone());
+        let app = self.api(&ground, outlets, &config);
+        let front = Front::new(app.following_list(following.clone()).rest_writes(rest_writes.clone()));
+        let Ground { server, tls, manager, address, base_url, store } = ground;
+        drop(store);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
-        let reloader = Reloader::new(self, config, Self::from_file(is_given), sources).logged(security_log);
-        let reloader = reloader.told(manager.clone(), base_url.clone());
-        let reloader = reloader.governing(rest_writes);
+        let told = (manager.clone(), base_url.clone());
+        let reloader = Reloader::new(self, config, options, sources, outlets.log.clone(), told, rest_writes);
         let (hangup, looking) = (trigger.clone(), following.clone());
         let (reloading, stopping) = (manager.clone(), manager.clone());
         let on_hangup = move || {
@@ -239,13 +285,7 @@ impl Args {
             trigger.stop();
             served
         });
-        served.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?;
-        drop(logging);
-        drop(notifier);
-        #[cfg(feature = "otlp")]
-        drop(exporting);
-        tracing::info!("Stopped.");
-        Ok(Exit::Done)
+        served.map_err(|error| internal(&error).into())
     }
 
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
@@ -271,7 +311,7 @@ impl Args {
             Ok(())
         };
         // The server's log begins after its first admin.
-        let log = crate::server::telemetry::security::LocalLog::default();
+        let log = LocalLog::default();
         let owner_id = ids_and_clock::fresh_id(Kind::Owner).to_string();
         let spec = ApiKey { description: "first admin".into(), owner_id, ..ApiKey::default() };
         let created = keys::create(store, log, Some(Role::Admin), spec, hand_out);
@@ -325,6 +365,29 @@ impl Args {
         let free = command.get_arguments().filter(|argument| !is_given(argument.get_id().as_str()));
         free.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
     }
+}
+
+/// What everything else stands on.
+struct Ground {
+    server: Server,
+    tls: Option<Arc<Tls>>,
+    manager: ServiceManager,
+    address: SocketAddr,
+    base_url: String,
+    store: Arc<Store>,
+}
+
+/// What tells others of the store's changes. Its threads end after the last request.
+struct Outlets {
+    log: Option<SecurityLog>,
+    _logging: Option<SecurityLogThread>,
+    notifier: Option<Notifier>,
+    #[cfg(feature = "otlp")]
+    _exporting: Option<otlp::SpanExport>,
+}
+
+fn internal(error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(Code::Internal, error.to_string())
 }
 
 /// Parses a policy for drift.

@@ -46,40 +46,30 @@ pub(super) struct Reloader<'a> {
     sources: LiveSources<'a>,
     /// The error of the last reload, if it failed.
     failure: Option<String>,
+    /// Logs changes of sources with credentials.
     security_log: Option<SecurityLog>,
     /// The service manager that waits for the end of a reload it has asked for, and the URL of the server.
-    manager: Option<(ServiceManager, String)>,
+    manager: (ServiceManager, String),
     /// The policies that requests see.
     rest_writes: RestWrites,
 }
 
 impl<'a> Reloader<'a> {
     /// Starts from the file that the server was started with.
-    pub(super) fn new(args: &'a Args, config: Config, options: BTreeSet<String>, sources: LiveSources<'a>) -> Self {
+    pub(super) fn new(
+        args: &'a Args,
+        config: Config,
+        options: BTreeSet<String>,
+        sources: LiveSources<'a>,
+        security_log: Option<SecurityLog>,
+        manager: (ServiceManager, String),
+        rest_writes: RestWrites,
+    ) -> Self {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record_success();
-        let (at_start, failure, security_log, manager) = (config.fixed().clone(), None, None, None);
-        let rest_writes = RestWrites::default();
-        Self { args, at_start, config, options, sources, failure, security_log, manager, rest_writes }
-    }
-
-    /// Logs changes of sources with credentials.
-    pub(super) fn logged(mut self, log: Option<SecurityLog>) -> Self {
-        self.security_log = log;
-        self
-    }
-
-    /// Tells the service manager of the end of each reload that was asked for.
-    pub(super) fn told(mut self, manager: ServiceManager, url: String) -> Self {
-        self.manager = Some((manager, url));
-        self
-    }
-
-    /// Applies changed policies for writes to the resources of sources.
-    pub(super) fn governing(mut self, rest_writes: RestWrites) -> Self {
-        self.rest_writes = rest_writes;
-        self
+        let at_start = config.fixed().clone();
+        Self { args, at_start, config, options, sources, failure: None, security_log, manager, rest_writes }
     }
 
     /// Reads the file again whenever it is to be read, until the watch ends. One reload ends before the next one starts.
@@ -95,7 +85,8 @@ impl<'a> Reloader<'a> {
                 self.sources.list().set_outdated(true);
                 tracing::error!("reading the configuration file panicked; the last good configuration stays in effect");
             }
-            if let (ReloadCause::Asked, Some((manager, url))) = (now, &self.manager) {
+            if now == ReloadCause::Asked {
+                let (manager, url) = &self.manager;
                 manager.ready(url);
             }
             cause = watch.wait();
