@@ -74,10 +74,7 @@ use operations::{
     watch::DEFAULT_WATCHERS,
 };
 use resources::{commit_executor::Intake, managed_resources::RestWrites, page_cache::KeptPages};
-use telemetry::{
-    metrics::{Inventories, ScrapedPages, SyncTimes},
-    security::SecurityLog,
-};
+use telemetry::metrics::{Inventories, ScrapedPages, SyncTimes};
 
 /// The default name of the version header (D4).
 pub const VERSION_HEADER: &str = "Service-Version";
@@ -107,7 +104,7 @@ pub struct App {
     site: Site,
     settings: Settings,
     /// The reconcile loops of the sources that the server follows.
-    following: SourceRegistry,
+    pub(crate) following: SourceRegistry,
     reconciliations: Slots,
     /// The large bodies of reconciliations.
     uploads: Slots,
@@ -123,7 +120,7 @@ pub struct App {
     files: FileCache,
     watchers: Slots,
     /// The notifications that are to be delivered.
-    outbox: Option<Arc<Outbox>>,
+    pub(crate) outbox: Option<Arc<Outbox>>,
     /// Becomes true when the server stops.
     stopping: Option<tokio::sync::watch::Receiver<bool>>,
     /// What the metrics page counts.
@@ -139,16 +136,16 @@ pub struct App {
     /// The configurations of the newest revisions for gateways.
     feeds: Feeds,
     /// The limits of requests, and the log of what is refused.
-    guards: Guards,
-    /// TLS of the server.
-    tls: Option<Arc<Tls>>,
+    pub(crate) guards: Guards,
+    /// TLS of the server, for the metrics and `/readyz`.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// The owners that clients with certificates act as.
-    client_certificates: ClientCertificates,
+    pub(crate) client_certificates: ClientCertificates,
     backups: Slots,
     /// Encrypts the store with new keys for one client at a time.
     rekeys: Slots,
     /// What sources want to happen with writes to their resources.
-    rest_writes: RestWrites,
+    pub(crate) rest_writes: RestWrites,
     /// The commits of small requests.
     intake: Intake,
     /// Whether each blank of a PATCH is meant.
@@ -225,13 +222,6 @@ impl App {
         self
     }
 
-    /// Sets the limits of requests, and the security log (D98, D99).
-    #[must_use]
-    pub(crate) fn guarded(mut self, settings: GuardSettings, log: Option<SecurityLog>) -> Self {
-        self.guards = Guards::new(settings, log);
-        self
-    }
-
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
     #[must_use]
     pub fn file_cache(mut self, most_bytes: u64) -> Self {
@@ -261,40 +251,11 @@ impl App {
         self
     }
 
-    /// Adds the state of TLS to the metrics and to `/readyz`, and sets the owners that clients with certificates act as.
-    #[must_use]
-    pub(crate) fn tls(mut self, tls: Option<Arc<Tls>>, clients: ClientCertificates) -> Self {
-        self.tls = tls;
-        self.client_certificates = clients;
-        self
-    }
-
-    /// Sets what happens with writes to the resources of sources (D103), which may change.
-    #[must_use]
-    pub(crate) fn rest_writes(mut self, rest_writes: RestWrites) -> Self {
-        self.rest_writes = rest_writes;
-        self
-    }
-
-    /// Adds notifications to the metrics.
-    #[must_use]
-    pub(crate) fn outbox(mut self, outbox: Option<Arc<Outbox>>) -> Self {
-        self.outbox = outbox;
-        self
-    }
-
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
     pub fn following(mut self, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
         let all = self.following.iter().chain(following).collect();
         self.following = SourceRegistry::new(all);
-        self
-    }
-
-    /// Sets the reconcile loops of the followed sources, which may change.
-    #[must_use]
-    pub(crate) fn following_list(mut self, following: SourceRegistry) -> Self {
-        self.following = following;
         self
     }
 }

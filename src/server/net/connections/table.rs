@@ -4,10 +4,7 @@ use std::{
     cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -46,8 +43,8 @@ pub(super) struct ConnectionTable {
     /// One permit for each new connection that may wait for a place.
     queue: Arc<Semaphore>,
     most_waiting: usize,
-    /// The waiting connections that any place would do for.
-    searching: AtomicUsize,
+    /// Has a reference for each waiting connection that any place would do for, and one.
+    searching: Arc<()>,
     open: Mutex<OpenConnections>,
 }
 
@@ -82,7 +79,7 @@ impl ConnectionTable {
             places: Arc::new(Semaphore::new(most)),
             queue: Arc::new(Semaphore::new(most_waiting)),
             most_waiting,
-            searching: AtomicUsize::new(0),
+            searching: Arc::default(),
             open: Mutex::default(),
         })
     }
@@ -144,7 +141,8 @@ impl ConnectionTable {
     fn make_places(&self) -> MadeRoom {
         let closing = self.open().all.values().filter(|(_, it)| it.close_reason().is_some()).count();
         let expected = closing + self.places.available_permits();
-        match self.searching.load(Ordering::Relaxed).saturating_sub(expected) {
+        let searching = Arc::strong_count(&self.searching) - 1;
+        match searching.saturating_sub(expected) {
             0 => MadeRoom::Soon,
             needed => self.make_room(None, needed, Instant::now()),
         }
@@ -227,7 +225,7 @@ impl WaitingConnection {
                 }
             }
         }
-        let _search = PlaceSearch::begin(&table.searching);
+        let _search = Arc::clone(&table.searching);
         loop {
             let patience = match table.make_places() {
                 MadeRoom::Soon => LEAVING,
@@ -250,22 +248,6 @@ impl Drop for WaitingConnection {
                 open.waiting.remove(&self.address);
             }
         }
-    }
-}
-
-/// A search for any place, until it is dropped.
-struct PlaceSearch<'a>(&'a AtomicUsize);
-
-impl<'a> PlaceSearch<'a> {
-    fn begin(searching: &'a AtomicUsize) -> Self {
-        searching.fetch_add(1, Ordering::Relaxed);
-        Self(searching)
-    }
-}
-
-impl Drop for PlaceSearch<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
