@@ -1,14 +1,19 @@
-//! Files that are either complete or missing, even after a power loss: written under another name, synced, and renamed.
+//! Files that are either complete or missing, even after a power loss: written under another name, synced, and renamed. And
+//! files that must be files.
 
 pub(crate) mod fault;
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, BufWriter},
+    io::{self, BufWriter, Read},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
+
+/// A FIFO is opened without waiting for its other end, and a link is not followed out of its folder.
+const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 /// How many bytes are collected for one write.
 const TOGETHER: usize = 1 << 16;
 
@@ -17,6 +22,24 @@ pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
+}
+
+/// Opens a regular file: reading a FIFO or a device might never end. Anything else is an error of [`io::ErrorKind::Other`].
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let opened = options.custom_flags(CAREFULLY).open(path);
+    let special = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        // The error of opening a socket, a folder or a link does not say what it is.
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
+    };
+    if special { Err(io::Error::other("not a regular file")) } else { opened }
+}
+
+/// Reads the first bytes of a regular file.
+pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, File::options().read(true))?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Creates the file that is renamed once it is complete. Replaces what an interrupted attempt left.

@@ -2,20 +2,18 @@
 //! folder, such as a link to a file of the machine (D43).
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, ErrorKind, Read},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
-use rustix::fs::OFlags;
-
-use crate::model::diagnostics::{code::Code, fault::Fault};
+use crate::{
+    files::open_regular,
+    model::diagnostics::{code::Code, fault::Fault},
+};
 
 /// The most bytes that a configuration file has.
 const MOST_BYTES: u64 = 1 << 20;
-/// A FIFO is opened without waiting for its other end, and a link is not followed.
-const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
 /// Reads a file that somebody named. It can also be a pipe, a link or the null device.
 pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
@@ -24,19 +22,13 @@ pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
 
 /// Reads a file that is found in the working folder if it exists. It must be a regular file.
 pub(super) fn read_found(path: &Path) -> Result<Option<String>, Fault> {
-    let opened = File::options().read(true).custom_flags(CAREFULLY).open(path);
-    let is_special = match &opened {
-        Ok(file) => !file.metadata().map_err(|error| unreadable(&error))?.is_file(),
-        // The error of opening a link or a socket does not say what it is.
-        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
-    };
-    if is_special {
-        let fault = Fault::new(Code::Unreadable, "the file must be a regular file, not a link");
-        return Err(fault.help("replace it with a file, or name the file in EDGEWRIGHT_CONFIG"));
-    }
-    match opened {
+    match open_regular(path, File::options().read(true)) {
         Ok(file) => text_of(file).map(Some),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Other => {
+            let fault = Fault::new(Code::Unreadable, "the file must be a regular file, not a link");
+            Err(fault.help("replace it with a file, or name the file in EDGEWRIGHT_CONFIG"))
+        }
         Err(error) => Err(unreadable(&error)),
     }
 }

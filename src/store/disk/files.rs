@@ -3,14 +3,14 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, BufWriter, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::{fs::OFlags, io::Errno};
+use rustix::io::Errno;
 
 use super::lock_wait::{MOMENT, patiently};
-pub(crate) use crate::files::private;
+pub(crate) use crate::files::{open_regular as open, private};
 use crate::{
     files::{self, fault},
     model::diagnostics::code::Code,
@@ -22,9 +22,6 @@ pub(crate) const LOCK: &str = "lock";
 
 /// The longest URL of a server in a lock.
 const LONGEST_URL: u64 = 512;
-
-/// A FIFO is opened without waiting for its other end, and a link is not followed out of the folder.
-const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 
 /// The size of a trial write: more than most commits.
 const PROBE_BYTES: usize = 1 << 18;
@@ -175,22 +172,9 @@ fn noted_server(folder: &Path) -> Option<String> {
     (is_url && text.bytes().all(|byte| byte.is_ascii_graphic())).then_some(text)
 }
 
-/// Opens a file of the store, which must be a regular file: reading a FIFO or a device might never end.
-pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let opened = options.custom_flags(CAREFULLY).open(path);
-    let special = match &opened {
-        Ok(file) => !file.metadata()?.is_file(),
-        // The error of opening a socket, a folder or a link does not say what it is.
-        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()),
-    };
-    if special { Err(io::Error::other("not a regular file")) } else { opened }
-}
-
 /// Reads a whole file of the store.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path, File::options().read(true))?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    files::read_regular(path, u64::MAX)
 }
 
 /// Returns the error of a file that cannot be read. It is damaged if it is missing, or if the disk fails to read it.

@@ -3,18 +3,19 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use super::files;
-use crate::store::{StoreError, engine::OnDisk, fault, folder::keys};
+use crate::{
+    files::read_regular,
+    store::{StoreError, engine::OnDisk, fault, folder::keys},
+};
 
 /// Reads a file beside a store, if it is a regular file of at most `most` bytes.
 pub(crate) fn read_beside(store: &OnDisk, name: &str, most: u64) -> Option<Vec<u8>> {
-    let file = files::open(&store.folder.join(name), std::fs::File::options().read(true)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    let bytes = read_regular(&store.folder.join(name), most + 1).ok()?;
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 

@@ -2,23 +2,25 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::{
     event::{Repeated, SecurityEvent, SecurityRecord},
     reading::{LineHead, hex},
 };
-use crate::store::{
-    commit::header::chain,
-    disk::lock_wait::{MOMENT, patiently},
-    engine::Hash,
+use crate::{
+    files::{open_regular, private},
+    store::{
+        commit::header::chain,
+        disk::lock_wait::{MOMENT, patiently},
+        engine::Hash,
+    },
 };
 
 /// How long a file becomes, and how many older ones are kept.
@@ -34,8 +36,6 @@ impl Default for FileBounds {
     }
 }
 
-/// A FIFO is opened without waiting for its other end, and a link is not followed.
-pub(super) const CAREFULLY: i32 = OFlags::NONBLOCK.union(OFlags::NOFOLLOW).bits() as i32;
 /// How much of the end of a file is read to find its last line, which is much shorter.
 const TAIL: u64 = 1 << 20;
 /// The reason in the first line of a file after one that was taken away.
@@ -240,12 +240,7 @@ fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn open_locked(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600).custom_flags(CAREFULLY);
-    let file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    let file = open_regular(path, private().read(true).append(true).create(true))?;
     match patiently(MOMENT, |error| matches!(error, TryLockError::WouldBlock), || file.try_lock()) {
         Ok(()) => {
             keep_private(&file, path)?;
@@ -303,7 +298,7 @@ impl Tail {
 /// The end of the chain in the newest older file.
 fn older_end(path: &Path) -> io::Result<ChainEnd> {
     let older = numbered(path, 1);
-    let mut file = match OpenOptions::new().read(true).custom_flags(CAREFULLY).open(&older) {
+    let mut file = match open_regular(&older, File::options().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ChainEnd::default()),
         Err(error) => return Err(error),

@@ -1,16 +1,14 @@
 //! Reading the security log: its lines, and whether the chain of their hashes holds. A server may write to it meanwhile.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 use serde::Deserialize;
 
-use super::chained::{CAREFULLY, FileBounds, numbered};
-use crate::store::{commit::header::chain, engine::Hash};
+use super::chained::{FileBounds, numbered};
+use crate::{
+    files::read_regular,
+    store::{commit::header::chain, engine::Hash},
+};
 
 /// The most older files that are looked for.
 const MOST_FILES: u32 = 1000;
@@ -118,9 +116,9 @@ pub(crate) fn read(path: &Path) -> Result<ReadLog, LogError> {
 
 /// The contents of the files, the oldest one first, and which one is missing between them.
 fn files(path: &Path) -> io::Result<(Vec<Vec<u8>>, Option<String>)> {
-    let mut files = vec![read_file(path)?];
+    let mut files = vec![read_regular(path, MOST_BYTES)?];
     for number in 1..MOST_FILES {
-        match read_file(&numbered(path, number)) {
+        match read_regular(&numbered(path, number), MOST_BYTES) {
             Ok(file) => files.push(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let is_there = |number: &u32| fs::symlink_metadata(numbered(path, *number)).is_ok();
@@ -137,17 +135,6 @@ fn files(path: &Path) -> io::Result<(Vec<Vec<u8>>, Option<String>)> {
     }
     files.reverse();
     Ok((files, None))
-}
-
-/// A FIFO in the place of a file would keep its reader waiting.
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let file = OpenOptions::new().read(true).custom_flags(CAREFULLY).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Checks the chain through all files.
