@@ -1,4 +1,9 @@
-//! Caches with a bound in bytes.
+//! Caches with a bound in bytes, and caches of what can become invalid.
+
+use std::{
+    hash::Hash,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use quick_cache::{
     DefaultHashBuilder, OptionsBuilder, Weighter,
@@ -31,10 +36,7 @@ impl<K, V> Weighter<K, V> for EntryWeight<K, V> {
 }
 
 /// Creates a cache of at most so many bytes.
-pub(crate) fn weighted<K: Eq + std::hash::Hash, V: Clone>(
-    most_bytes: u64,
-    bytes: fn(&K, &V) -> usize,
-) -> WeightedCache<K, V> {
+pub(crate) fn weighted<K: Eq + Hash, V: Clone>(most_bytes: u64, bytes: fn(&K, &V) -> usize) -> WeightedCache<K, V> {
     let mut options = OptionsBuilder::new();
     options.estimated_items_capacity(ONE_PART).weight_capacity(most_bytes).hot_allocation(OFTEN_USED);
     let weight = EntryWeight(bytes);
@@ -42,6 +44,53 @@ pub(crate) fn weighted<K: Eq + std::hash::Hash, V: Clone>(
         Ok(options) => Cache::with_options(options, weight, DefaultHashBuilder::default(), DefaultLifecycle::default()),
         // Only options that are missing are an error.
         Err(_) => Cache::with_weighter(ONE_PART, most_bytes, weight),
+    }
+}
+
+/// A cache of what can become invalid, also while it is being made.
+pub(crate) struct VersionedCache<K, V> {
+    entries: Cache<K, V>,
+    /// How often entries became invalid.
+    version: AtomicU64,
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> VersionedCache<K, V> {
+    /// Creates a cache of at most so many entries.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { entries: Cache::new(most), version: AtomicU64::new(0) }
+    }
+
+    /// Returns an entry, and the version to make it from if there is none.
+    pub(crate) fn get(&self, key: &K) -> (Option<V>, u64) {
+        let version = self.version.load(Ordering::SeqCst);
+        (self.entries.get(key), version)
+    }
+
+    /// Keeps an entry, unless it was made from an earlier version.
+    pub(crate) fn keep(&self, key: K, value: V, version: u64) {
+        self.entries.insert(key.clone(), value);
+        if self.version.load(Ordering::SeqCst) != version {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// Forgets all entries.
+    pub(crate) fn forget(&self) {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.entries.clear();
+    }
+
+    /// Forgets the entries of some keys, which are sorted by `key_of`.
+    pub(crate) fn forget_sorted<T>(&self, items: &[T], key_of: impl Fn(&T) -> &K)
+    where
+        K: Ord,
+    {
+        self.version.fetch_add(1, Ordering::SeqCst);
+        if items.len() > self.entries.len() {
+            self.entries.retain(|key, _| items.binary_search_by(|item| key_of(item).cmp(key)).is_err());
+        } else {
+            items.iter().for_each(|item| drop(self.entries.remove(key_of(item))));
+        }
     }
 }
 
@@ -63,5 +112,25 @@ mod tests {
             cache.insert(number, "x".repeat(number % 1000));
             assert!(cache.weight() <= most);
         }
+    }
+
+    #[test]
+    fn what_was_made_before_others_became_invalid_is_not_kept() {
+        let cache: VersionedCache<u64, &str> = VersionedCache::new(100);
+        let (none, version) = cache.get(&1);
+        assert_eq!(none, None);
+        cache.keep(1, "a", version);
+        cache.keep(2, "b", version);
+        assert_eq!(cache.get(&1), (Some("a"), version));
+        cache.forget_sorted(&[2_u64, 3], |number| number);
+        assert_eq!((cache.get(&1).0, cache.get(&2).0), (Some("a"), None));
+        cache.keep(2, "old", version);
+        assert_eq!(cache.get(&2).0, None, "it was being made meanwhile");
+        let (_, version) = cache.get(&2);
+        cache.keep(2, "new", version);
+        assert_eq!(cache.get(&2).0, Some("new"));
+        cache.forget();
+        cache.keep(1, "old", version);
+        assert_eq!((cache.get(&1).0, cache.get(&2).0), (None, None));
     }
 }

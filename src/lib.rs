@@ -135,7 +135,7 @@
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
 //! | `model` | Resources, operations and the rules they must meet | does IO, reads the clock, uses randomness |
-//! | `cache` | Caches with a bound in bytes | knows what it keeps |
+//! | `cache` | Caches within bounds, and of what can become invalid | knows what it keeps |
 //! | `files` | Files that are complete or missing, and the fail points of the disk | knows what it writes |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
 //! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |

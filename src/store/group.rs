@@ -410,7 +410,7 @@ impl Store {
                 freed += revision.changed.len();
                 let is_of_source = matches!(revision.author, Author::Source { .. });
                 if is_of_source {
-                    self.declared.forget(&revision.changed);
+                    self.declared.forget_sorted(&revision.changed, |changed| &changed.key);
                 }
                 let is_told = |it: &Subscriber| is_of_source || !it.only_sources;
                 subscribers.retain(|it| !is_told(it) || it.sender.send(revision.clone()).is_ok());

@@ -52,10 +52,13 @@ pub(crate) use maintenance::{
 };
 pub(crate) use speculative::{NextState, Tried};
 
-use crate::model::{
-    diagnostics::code::Code,
-    operation::{Author, Operation},
-    snapshot::Snapshot,
+use crate::{
+    cache::VersionedCache,
+    model::{
+        diagnostics::code::Code,
+        operation::{Author, Operation},
+        snapshot::Snapshot,
+    },
 };
 use commit::{
     codec,
@@ -68,8 +71,8 @@ pub(crate) use group::Entered;
 use group::Queue;
 use history::{
     change_window::{ChangedResource, NextRevision, Recent},
-    declared_places::DeclaredPlaces,
-    past::PastStates,
+    declared_places::{DeclaredPlaces, MOST_PLACES},
+    past::MOST_STATES,
 };
 use seal::{Keyring, MasterKeySource, NewMaster};
 use shares::Shares;
@@ -97,7 +100,8 @@ pub struct Store {
     subscribers: Mutex<Vec<Subscriber>>,
     recent: Recent,
     declared: DeclaredPlaces,
-    past: PastStates,
+    /// The states that were restored last.
+    past: VersionedCache<u64, Arc<Snapshot>>,
     retention: Retention,
     shares: Shares,
     root_secret: [u8; 32],
@@ -277,8 +281,8 @@ impl Store {
             queue: Queue::new(snapshot, tip),
             subscribers: Mutex::default(),
             recent,
-            declared: DeclaredPlaces::default(),
-            past: PastStates::default(),
+            declared: DeclaredPlaces::new(MOST_PLACES),
+            past: VersionedCache::new(MOST_STATES),
             retention,
             shares: Shares::new(&retention, tip.position),
             root_secret,

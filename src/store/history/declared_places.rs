@@ -1,73 +1,31 @@
 //! Where sources declare resources. Every write over the API to a resource of a source asks for it, so the newest answers
 //! stay in memory: the index of the history is behind the newest commits, and a write must not wait for it.
 
-use std::{
-    ops::ControlFlow,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::ops::ControlFlow;
 
-use quick_cache::sync::Cache;
-
-use super::change_window::ChangedResource;
 use crate::{
+    cache::VersionedCache,
     model::key::Key,
     store::{Store, StoreError},
 };
 
 /// The most resources in memory.
-const MOST_PLACES: usize = 10_000;
+pub(crate) const MOST_PLACES: usize = 10_000;
 
-/// The places that were looked up.
-pub(crate) struct DeclaredPlaces {
-    /// Each resource with the source that was asked about, and the place of its declaration.
-    places: Cache<Key, (String, Option<String>)>,
-    /// How many commits of sources were published.
-    commits: AtomicU64,
-}
-
-impl Default for DeclaredPlaces {
-    fn default() -> Self {
-        Self { places: Cache::new(MOST_PLACES), commits: AtomicU64::new(0) }
-    }
-}
-
-impl DeclaredPlaces {
-    /// Forgets what a commit of a source may have changed.
-    pub(crate) fn forget(&self, changed: &[ChangedResource]) {
-        self.commits.fetch_add(1, Ordering::SeqCst);
-        if changed.len() > self.places.len() {
-            self.places.retain(|key, _| changed.binary_search_by(|it| it.key.cmp(key)).is_err());
-        } else {
-            changed.iter().for_each(|it| drop(self.places.remove(&it.key)));
-        }
-    }
-
-    /// Returns the place, and how many commits of sources were published.
-    fn get(&self, key: &Key, source: &str) -> (Option<Option<String>>, u64) {
-        let commits = self.commits.load(Ordering::SeqCst);
-        (self.places.get(key).filter(|(of, _)| of == source).map(|(_, place)| place), commits)
-    }
-
-    /// Keeps a place, unless a source has committed since it was looked up.
-    fn keep(&self, key: &Key, source: &str, place: Option<&String>, commits: u64) {
-        self.places.insert(key.clone(), (source.to_owned(), place.cloned()));
-        if self.commits.load(Ordering::SeqCst) != commits {
-            self.places.remove(key);
-        }
-    }
-}
+/// Each resource with the source that was asked about, and the place of its declaration.
+pub(crate) type DeclaredPlaces = VersionedCache<Key, (String, Option<String>)>;
 
 impl Store {
     /// Returns what [`Store::declared_at`] does if it is in memory.
     pub(crate) fn known_declaration(&self, key: &Key, source: &str) -> Option<Option<String>> {
-        self.declared.get(key, source).0
+        self.declared.get(key).0.filter(|(of, _)| of == source).map(|(_, place)| place)
     }
 
     /// Returns the file and line that declared a resource when its source last changed it, as far as the history has
     /// them.
     pub(crate) fn declared_at(&self, key: &Key, source: &str) -> Result<Option<String>, StoreError> {
-        let (known, commits) = self.declared.get(key, source);
-        if let Some(place) = known {
+        let (known, version) = self.declared.get(key);
+        if let Some((_, place)) = known.filter(|(of, _)| of == source) {
             return Ok(place);
         }
         let mut place = None;
@@ -75,7 +33,7 @@ impl Store {
             place = Some(entry.place).filter(|place| !place.is_empty()).map(str::to_owned);
             Ok(ControlFlow::Break(()))
         })?;
-        self.declared.keep(key, source, place.as_ref(), commits);
+        self.declared.keep(key.clone(), (source.to_owned(), place.clone()), version);
         Ok(place)
     }
 }
@@ -124,7 +82,7 @@ mod tests {
         for store in [Store::open(MEMORY).unwrap(), Store::open(&on_disk).unwrap()] {
             apply(&store, vec![create("edghts_1"), create("edghts_2")], "a.yaml:1");
             let place = |id: &str| store.declared_at(&key(id), "shop").unwrap();
-            let is_known = |id: &str| store.declared.get(&key(id), "shop").0.is_some();
+            let is_known = |id: &str| store.known_declaration(&key(id), "shop").is_some();
             let told = |text: &str| Some(text.to_owned());
             assert_eq!((place("edghts_1"), place("edghts_2")), (told("a.yaml:1"), told("a.yaml:1")));
             for number in 0..3 {
@@ -138,19 +96,5 @@ mod tests {
             assert_eq!((place("edghts_1"), place("edghts_2")), (told("b.yaml:7"), told("a.yaml:1")));
             assert_eq!(store.declared_at(&key("edghts_1"), "other").unwrap(), None);
         }
-    }
-
-    #[test]
-    fn a_place_that_was_looked_up_before_a_commit_is_not_kept_after_it() {
-        let places = DeclaredPlaces::default();
-        let (_, commits) = places.get(&key("edghts_1"), "shop");
-        places.forget(&[]);
-        places.keep(&key("edghts_1"), "shop", Some(&"a.yaml:1".to_owned()), commits);
-        assert_eq!(places.get(&key("edghts_1"), "shop").0, None);
-        let (_, commits) = places.get(&key("edghts_1"), "shop");
-        for number in 0..2 * MOST_PLACES {
-            places.keep(&key(&format!("edghts_{number}")), "shop", None, commits);
-        }
-        assert!(places.places.len() <= MOST_PLACES, "memory is bounded");
     }
 }

@@ -1,14 +1,6 @@
 //! States of earlier revisions: the current state, with every later batch of the log undone (D79).
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
-
-use quick_cache::sync::Cache;
+use std::{fmt, sync::Arc};
 
 use crate::{
     model::snapshot::Snapshot,
@@ -17,7 +9,7 @@ use crate::{
 
 /// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
 /// changed since.
-const MOST_KEPT: usize = 4;
+pub(crate) const MOST_STATES: usize = 4;
 /// A checkpoint can move the files of the log while they are read.
 const ATTEMPTS: usize = 3;
 
@@ -64,41 +56,6 @@ impl From<StoreError> for PastError {
     }
 }
 
-/// The states that were restored last.
-pub(crate) struct PastStates {
-    states: Cache<u64, Arc<Snapshot>>,
-    /// How often all of them were forgotten.
-    forgotten: AtomicU64,
-}
-
-impl Default for PastStates {
-    fn default() -> Self {
-        Self { states: Cache::new(MOST_KEPT), forgotten: AtomicU64::new(0) }
-    }
-}
-
-impl PastStates {
-    /// Returns the state of a revision if it is kept, or what [`PastStates::keep`] needs.
-    fn get(&self, revision: u64) -> Result<Arc<Snapshot>, u64> {
-        let forgotten = self.forgotten.load(Ordering::SeqCst);
-        self.states.get(&revision).ok_or(forgotten)
-    }
-
-    /// Keeps a state, unless all were forgotten while it was restored.
-    fn keep(&self, state: &Arc<Snapshot>, forgotten: u64) {
-        self.states.insert(state.revision, Arc::clone(state));
-        if self.forgotten.load(Ordering::SeqCst) != forgotten {
-            self.states.remove(&state.revision);
-        }
-    }
-
-    /// Forgets all states: they have secrets whose data keys are destroyed.
-    pub(crate) fn forget(&self) {
-        self.forgotten.fetch_add(1, Ordering::SeqCst);
-        self.states.clear();
-    }
-}
-
 impl Store {
     /// Returns the state of a revision: exactly what it was, including secrets, unless their data key was destroyed (D96).
     /// The state of an earlier revision is restored from the history, which reads from disk.
@@ -110,10 +67,10 @@ impl Store {
         if revision > current.revision {
             return Err(PastError::Future { revision, current: current.revision });
         }
-        let forgotten = match self.past.get(revision) {
-            Ok(state) => return Ok(state),
-            Err(forgotten) => forgotten,
-        };
+        let (known, version) = self.past.get(&revision);
+        if let Some(state) = known {
+            return Ok(state);
+        }
         let mut restored = self.restored(&current, revision);
         for _ in 1..ATTEMPTS {
             if !matches!(restored, Err(PastError::Failed(_))) {
@@ -122,7 +79,7 @@ impl Store {
             restored = self.restored(&current, revision);
         }
         let state = Arc::new(restored?);
-        self.past.keep(&state, forgotten);
+        self.past.keep(revision, Arc::clone(&state), version);
         Ok(state)
     }
 
@@ -157,25 +114,5 @@ impl Store {
             }
             (_, oldest) => Err(PastError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_that_was_being_restored_while_all_were_forgotten_is_not_kept() {
-        let (states, state) = (PastStates::default(), Arc::new(Snapshot::default()));
-        let before = states.get(state.revision).err().unwrap_or(u64::MAX);
-        states.keep(&state, before);
-        assert!(states.get(state.revision).is_ok());
-        states.forget();
-        assert!(states.get(state.revision).is_err());
-        states.keep(&state, before);
-        assert!(states.get(state.revision).is_err());
-        let now = states.get(state.revision).err().unwrap_or(u64::MAX);
-        states.keep(&state, now);
-        assert!(states.get(state.revision).is_ok());
     }
 }

@@ -1,5 +1,6 @@
 //! The slots of a class of work: how much of it runs and waits at a time, which share of that an owner has, and how work
-//! that waits takes turns by owner (D52). Whatever limits work by its number is one of these.
+//! that waits takes turns by owner (D52). Connections (D97) and bodies (D98) are taken from others instead, by tables of
+//! their own.
 
 pub(crate) mod classes;
 mod queue;
