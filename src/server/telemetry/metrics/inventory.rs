@@ -1,11 +1,9 @@
 //! What the store holds, counted once for each revision: counting visits all resources.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
 use jiff::Timestamp;
+use quick_cache::sync::Cache;
 
 use crate::model::{
     Kind,
@@ -20,7 +18,6 @@ const MOST_CERTIFICATES: usize = 1000;
 
 /// The resources of a revision.
 pub(super) struct Inventory {
-    revision: u64,
     /// The number of resources by kind.
     pub kinds: BTreeMap<Kind, usize>,
     /// The number of sources that own resources.
@@ -61,7 +58,7 @@ impl Inventory {
         owned.truncate(MOST_SOURCES);
         expiries.sort_by(|a, b| (a.second, &a.id).cmp(&(b.second, &b.id)));
         expiries.truncate(MOST_CERTIFICATES);
-        Self { revision: snapshot.revision, kinds, sources, owned, expiries }
+        Self { kinds, sources, owned, expiries }
     }
 }
 
@@ -77,21 +74,20 @@ pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
     Some(Expiry { second, id: entry.key.id.to_string(), name })
 }
 
-/// The inventory of the last revision that was asked for.
-#[derive(Default)]
-pub(in crate::server) struct Inventories(Mutex<Option<Arc<Inventory>>>);
+/// The inventories of the last revisions that were asked for. Within a process, a revision has one content.
+pub(in crate::server) struct Inventories(Cache<u64, Arc<Inventory>>);
+
+impl Default for Inventories {
+    fn default() -> Self {
+        Self(Cache::new(2))
+    }
+}
 
 impl Inventories {
     /// Returns the inventory of a snapshot.
     pub(super) fn of(&self, snapshot: &Snapshot) -> Arc<Inventory> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*last {
-            Some(known) if known.revision == snapshot.revision => Arc::clone(known),
-            _ => {
-                let inventory = Arc::new(Inventory::of(snapshot));
-                *last = Some(Arc::clone(&inventory));
-                inventory
-            }
-        }
+        let count = || Ok::<_, Infallible>(Arc::new(Inventory::of(snapshot)));
+        let Ok(inventory) = self.0.get_or_insert_with(&snapshot.revision, count);
+        inventory
     }
 }
