@@ -59,7 +59,7 @@ fn steps(criterion: &mut Criterion) {
     group.bench_function("validate", |bench| bench.iter(|| validate(tree.as_ref(), &LintLevels::default())));
     group.bench_function("plan everything", |bench| bench.iter(|| plan(&options, &Snapshot::default())));
     group.bench_function("plan nothing", |bench| bench.iter(|| plan(&options, &applied)));
-    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::of(first)));
+    group.bench_function("tell the plan", |bench| bench.iter(|| Outline::from_plan(first)));
     group.bench_function("apply to a new store", |bench| {
         let stores = tempfile::tempdir().unwrap();
         let mut number = 0;

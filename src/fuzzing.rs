@@ -158,7 +158,7 @@ pub fn filters(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
     let _ = cel::parse_whole(text);
     for info in Kind::all() {
-        let query = filter::given(info.kind, text);
+        let query = filter::read_parameters(info.kind, text);
         let expression = vec![("filter", text.to_owned())];
         for given in [query, expression] {
             let Err(faults) = Filter::new(info.kind, &given) else { continue };

@@ -1,5 +1,25 @@
-//! Filters on lists: a CEL expression over the response form, and parameters for the usual questions (D66). The API and
-//! `edgewright get` select with the same code.
+//! Filters on lists: a CEL expression over the response form, and parameters for the usual questions.
+//!
+//! # The problem
+//!
+//! Among 100,000 routes, a list is of no use without a question. Whoever asks over the API and on the command line
+//! should get the same answer.
+//!
+//! # The idea
+//!
+//! A [`Filter`] is made from query parameters, and the API and `edgewright get` select with it. The parameters are
+//! cheap and go first. An expression is evaluated last, over the response form, in which secrets are masked.
+//!
+//! # An example
+//!
+//! `?hostport=shop.example.com&filter=obj.description == ''` lists the edges of that host, on any port, without a
+//! description.
+//!
+//! # What it never does
+//!
+//! It never sees a secret, and never takes more steps than its meter allows.
+//!
+//! See D66.
 
 mod shape;
 
@@ -94,7 +114,7 @@ pub(crate) fn parameters(kind: Kind) -> impl Iterator<Item = &'static FilterPara
 }
 
 /// Reads the filter parameters of a query, in its order.
-pub(crate) fn given(kind: Kind, query: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn read_parameters(kind: Kind, query: &str) -> Vec<(&'static str, String)> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let known = pairs.filter_map(|(name, value)| {
         let parameter = parameters(kind).find(|parameter| *parameter.name == *name)?;
@@ -116,7 +136,7 @@ impl Filter {
         for (name, value) in given {
             let Some(parameter) = parameters(kind).find(|parameter| parameter.name == *name) else { continue };
             match parameter.question {
-                Question::Expression => match CelExpression::parse(value, shape::of(kind)) {
+                Question::Expression => match CelExpression::parse(value, shape::response_shape(kind)) {
                     Ok(expression) => filter.expression = Some((value.clone(), expression)),
                     Err(error) => faults.push(fault(&error, value)),
                 },

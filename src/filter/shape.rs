@@ -20,7 +20,7 @@ static SHAPES: LazyLock<BTreeMap<Kind, CelShape>> =
     LazyLock::new(|| Kind::all().map(|info| (info.kind, shape_of(info))).collect());
 
 /// The shape of a kind's response form.
-pub(super) fn of(kind: Kind) -> &'static CelShape {
+pub(super) fn response_shape(kind: Kind) -> &'static CelShape {
     SHAPES.get(&kind).unwrap_or(&CelShape::Any)
 }
 

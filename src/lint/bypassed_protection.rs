@@ -11,56 +11,34 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
 };
 
-use super::{
-    Findings, HostView, Level, Lint, LintCheck, Subject, duplicate_hostport::host_port, unprotected_route::is_protected,
-};
+use super::{duplicate_hostport::host_port, prelude::*, unprotected_route::is_protected};
 use crate::{
-    model::{
-        diagnostics::fault::{Aim, Path},
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        resource::AnyResource,
-        rules,
-    },
+    model::{resource::AnyResource, rules},
     routing::{
         selector::Selector,
         table::{KnownRoute, RouteTable},
     },
-    syntax::text::printable,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "bypassed-protection",
-    needs_whole: true,
     default: Level::Warn,
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
           another port of the same host leads to the backend without any.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: wiki}
-spec:
-  hostports: ['wiki.example.com:443']
+    example: edge_example!("wiki" => "hostports: ['wiki.example.com:443']
   routes:
     - name: wiki
       match_type: path_prefix
       match: /
       backend: {backend_id: bkd_wiki}
-      ip_restriction: {ip_policy_ids: [ipp_office]}
----
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: wiki-test}
-spec:
-  hostports: ['wiki.example.com:8443']
+      ip_restriction: {ip_policy_ids: [ipp_office]}", "wiki-test" => "hostports: ['wiki.example.com:8443']
   routes:
     - name: wiki
       match_type: path_prefix
       match: /
-      backend: {backend_id: bkd_wiki}
-",
+      backend: {backend_id: bkd_wiki}"),
     cure: "Protect the route in the same way, or remove it. A module set shares the configuration of a module.",
     check: LintCheck::Host(check),
 };
@@ -99,12 +77,12 @@ impl<'w> ReadingEdge<'w> {
 }
 
 /// A host's ports, each with the edge that serves it.
-type Doors = BTreeMap<u16, usize>;
+type PortEdges = BTreeMap<u16, usize>;
 
 /// A host with all of its ports.
 struct ServedHost<'e, 'w> {
     name: &'e str,
-    doors: Doors,
+    port_edges: PortEdges,
     edges: &'e [ReadingEdge<'w>],
 }
 
@@ -130,8 +108,11 @@ type Receivers<'w> = BTreeMap<Destination<'w>, Vec<Receiver<'w>>>;
 type Bypass<'w> = (Receiver<'w>, Receiver<'w>);
 
 fn check(view: &HostView<'_>, findings: &mut Findings) {
+    if !view.is_whole() {
+        return;
+    }
     let edges = reading_edges(view);
-    let mut serving: BTreeMap<&str, Doors> = BTreeMap::new();
+    let mut serving: BTreeMap<&str, PortEdges> = BTreeMap::new();
     for (index, edge) in edges.iter().enumerate() {
         for (host, port) in &edge.addresses {
             serving.entry(host.as_str()).or_default().entry(*port).or_insert(index);
@@ -139,29 +120,28 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     }
     let has_wildcards = serving.keys().any(|name| name.starts_with('*'));
     let mut lookups = MOST_LOOKUPS;
-    let mut told: HashSet<&Key> = HashSet::new();
+    let mut reported: HashSet<&Key> = HashSet::new();
     for (name, own) in &serving {
-        let mut doors = own.clone();
+        let mut port_edges = own.clone();
         // A wildcard serves the ports that no closer hostport does.
         for (dot, _) in name.match_indices('.').filter(|_| has_wildcards) {
             let wildcard = name.get(dot..).map(|rest| format!("*{rest}")).unwrap_or_default();
             for (port, index) in serving.get(wildcard.as_str()).into_iter().flatten() {
-                doors.entry(*port).or_insert(*index);
+                port_edges.entry(*port).or_insert(*index);
             }
         }
-        let host = ServedHost { name, doors, edges: &edges };
+        let host = ServedHost { name, port_edges, edges: &edges };
         if host.is_uniform() {
             continue;
         }
         for (open, guard) in host.bypasses(own, &mut lookups) {
-            let Some(module) = guard.guard.filter(|_| told.insert(open.key)) else { continue };
+            let Some(module) = guard.guard.filter(|_| reported.insert(open.key)) else { continue };
             let (shown, port, guarded_port) = (printable(name), open.port, guard.port);
             let message =
                 format!("`{shown}:{port}` opens this backend without `{module}`, unlike `{shown}:{guarded_port}`");
             let finding = findings.report(open.key, ["backend"], message);
             (finding.of_whole, finding.aim) = (true, Aim::Key);
-            let path = Path::root().join("match");
-            finding.related = Some((Subject::Resource(guard.key.clone()), path, "the protected route"));
+            finding.relate(guard.key, ["match"], "the protected route");
         }
     }
 }
@@ -178,15 +158,15 @@ fn reading_edges<'w>(view: &'w HostView<'w>) -> Vec<ReadingEdge<'w>> {
 impl<'w> ServedHost<'_, 'w> {
     /// Whether all ports lead to the same routes.
     fn is_uniform(&self) -> bool {
-        let mut served = self.doors.values();
+        let mut served = self.port_edges.values();
         let Some(first) = served.next() else { return true };
         let is_one = served.all(|index| index == first);
         let have_ports = || self.edges.get(*first).is_some_and(|edge| edge.routes().have_ports);
-        self.doors.len() < 2 || (is_one && !have_ports())
+        self.port_edges.len() < 2 || (is_one && !have_ports())
     }
 
     fn edge(&self, port: u16) -> Option<&ReadingEdge<'w>> {
-        self.edges.get(*self.doors.get(&port)?)
+        self.edges.get(*self.port_edges.get(&port)?)
     }
 
     fn receiver(&self, port: u16, (key, route): KnownRoute<'w>) -> Option<Receiver<'w>> {
@@ -203,12 +183,12 @@ impl<'w> ServedHost<'_, 'w> {
     }
 
     /// Returns the open routes with a protected one on another port; stops when no lookups are left.
-    fn bypasses(&self, own: &Doors, lookups: &mut usize) -> Vec<Bypass<'w>> {
+    fn bypasses(&self, own: &PortEdges, lookups: &mut usize) -> Vec<Bypass<'w>> {
         let (mut guards, mut open): (Receivers<'w>, Receivers<'w>) = (BTreeMap::new(), BTreeMap::new());
         let (mut guarded_ports, mut open_ports) = (BTreeSet::new(), BTreeSet::new());
         // The backends that a port protects on at least one path.
         let mut guarding: HashSet<(u16, &'w str)> = HashSet::new();
-        for port in self.doors.keys().copied() {
+        for port in self.port_edges.keys().copied() {
             let Some(edge) = self.edge(port) else { continue };
             for known in edge.routes().table.receiving(self.name, port) {
                 // Many hosts can share the routes of one wildcard. They must not take all lookups from the ports of others.
@@ -216,7 +196,9 @@ impl<'w> ServedHost<'_, 'w> {
                     break;
                 }
                 let Some(receiver) = self.receiver(port, known) else { continue };
-                let Some(selector) = Selector::of(known.1).filter(|it| it.path.len() <= LONGEST_PATH) else { continue };
+                let Some(selector) = Selector::from_route(known.1).filter(|it| it.path.len() <= LONGEST_PATH) else {
+                    continue;
+                };
                 let destination = (selector.probe(), receiver.backend);
                 if receiver.guard.is_some() {
                     guarded_ports.insert(port);

@@ -9,50 +9,19 @@ use std::net::IpAddr;
 use foldhash::HashSet;
 
 use super::{
-    EstateView, Findings, Level, Lint, LintCheck,
     duplicate_hostport::{host_name, host_port},
     plain_http_hostport::PLAIN_HTTP,
+    prelude::*,
 };
-use crate::{
-    model::{
-        diagnostics::fault::Path,
-        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-        rules,
-    },
-    syntax::{text::printable, x509::SubjectAlternativeNames},
-};
+use crate::{model::rules, syntax::x509::SubjectAlternativeNames};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "certificate-does-not-cover-hostport",
-    needs_whole: true,
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",
     why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhABX++5EiT2mqQ53j+oWBgzugRip1
-    inr+kkUSi2qWa5XCox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
-    AytlcANBAJzw116IEUZAydCW6TMWusfF1WeAGx/1Tpd5nu8cBFnLXLM6VaJ0PZyk
-    5r+/caDFUyATh64yS4+r27KzNxU7hw0=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIO2/A2ndAmKwOxbJqmDGFyUh3fcU4ddw7Fr6fhYOj1rL
-    -----END PRIVATE KEY-----
----
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443", "www.example.com:443"]
-"#,
+    example: include_str!("examples/certificate_does_not_cover_hostport.yaml"),
     cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
     check: LintCheck::Estate(check),
 };
@@ -84,7 +53,7 @@ impl Names {
 fn check(view: &EstateView<'_>, findings: &mut Findings) {
     let mut names = Names::default();
     let mut certificates = view.all::<TlsCertificate>().peekable();
-    if certificates.peek().is_none() {
+    if !view.is_whole() || certificates.peek().is_none() {
         return;
     }
     for (_, certificate) in certificates {

@@ -1,36 +1,21 @@
 //! `circuit-breaker-threshold`: a circuit breaker that opens even if no request fails.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, circuit_breaker_zero::is_unset};
-use crate::model::kind::https_edge_route::HttpsEdgeRoute;
+use super::{circuit_breaker_zero::is_unset, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-threshold",
-    needs_whole: false,
     default: Level::Warn,
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \
           no request fails.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      circuit_breaker: {tripped_duration: 30, rolling_window: 60, num_buckets: 12}
-",
+    example: route_example!("all", "/" => "circuit_breaker: {tripped_duration: 30, rolling_window: 60, num_buckets: 12}"),
     cure: "Set a rate above 0, for example `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(breaker) = &route.circuit_breaker else { continue };
+    for (key, breaker) in view.route_modules(|route| route.circuit_breaker.as_deref()) {
         // The fraction is never negative. `circuit-breaker-zero` names it with the other fields that are 0.
         if breaker.error_threshold_percentage <= 0.0 && !is_unset(breaker) {
             let message = "`error_threshold_percentage` is 0, so the circuit opens even if no request fails";

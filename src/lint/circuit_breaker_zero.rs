@@ -1,33 +1,16 @@
 //! `circuit-breaker-zero`: a circuit breaker with a zero duration, window or bucket count.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{
-    diagnostics::fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-    module::circuit_breaker::CircuitBreaker,
-};
+use super::prelude::*;
+use crate::model::module::circuit_breaker::CircuitBreaker;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "circuit-breaker-zero",
-    needs_whole: false,
     default: Level::Deny,
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
     why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \
           when one of the three is 0, and an unset field is 0.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      circuit_breaker: {tripped_duration: 30, rolling_window: 60, error_threshold_percentage: 0.25}
-",
+    example: route_example!("all", "/" => "circuit_breaker: {tripped_duration: 30, rolling_window: 60, error_threshold_percentage: 0.25}"),
     cure: "Set the fields, for example `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
            `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),

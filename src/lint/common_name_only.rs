@@ -1,40 +1,15 @@
 //! `common-name-only`: a host name that a certificate has only as its common name, or a certificate without any.
 
-use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, certificate_does_not_cover_hostport::Names,
-    duplicate_hostport::host_name,
-};
-use crate::{
-    model::{diagnostics::check::parse_hostport, kind::tls_certificate::TlsCertificate},
-    syntax::text::printable,
-};
+use super::{certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name, prelude::*};
+use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "common-name-only",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBITCB1KADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhAD2UhpNp6HIB4/5fJ8O9U7PQlpgI
-    +C6JDYq6H1mERZCToz0wOzAaBgNVHREEEzARgg93d3cuZXhhbXBsZS5jb20wHQYD
-    VR0OBBYEFNBwFNEnoNOPezSXWztgDzDClJL3MAUGAytlcANBAHeMPxI6Nhe7D2Y9
-    Ytql2iWF/6mQ8h/4IHXz7+rqUev7FJGLaRoIP39bPNey5xYth4hRsshE3R1LTYcx
-    rGhHyAk=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIFiBei14ZhB0jvb+WYyUV8HbxzTdA+BJO7lP4zGcbJ/E
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/common_name_only.yaml"),
     cure: "Reissue the certificate with each host as a subject alternative name, or with another common name if the host is not served.",
     check: LintCheck::Edge(check),
 };

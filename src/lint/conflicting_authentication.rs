@@ -1,33 +1,16 @@
 //! `conflicting-authentication`: more than one login module on a route.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{
-    diagnostics::fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-    module::Slot,
-    resource::AnyResource,
-};
+use super::prelude::*;
+use crate::model::{module::Slot, resource::AnyResource};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "conflicting-authentication",
-    needs_whole: false,
     default: Level::Deny,
     summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
     why: "A route can have only one login. The gateway either rejects the route or uses one of the logins, so users of the other are locked out or admitted unchecked.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth: {provider: {google: {}}}
-      oidc: {issuer: "https://id.example.com", client_id: shop, client_secret: example}
-"#,
+    example: route_example!("account", "/account" => r#"oauth: {provider: {google: {}}}
+      oidc: {issuer: "https://id.example.com", client_id: shop, client_secret: example}"#),
     cure: "Keep one of the modules, and remove the others or set `enabled: false` on them. Modules from a module set count too.",
     check: LintCheck::Edge(check),
 };
@@ -47,6 +30,6 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         };
         let finding = findings.report(key, [other], message);
         finding.aim = Aim::Key;
-        finding.related = Some((Subject::Resource(key.clone()), Path::root().join(first), "the other login"));
+        finding.relate(key, [first], "the other login");
     }
 }

@@ -1,40 +1,25 @@
 //! `cors-credentials`: CORS headers that browsers reject together.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "cors-credentials",
-    needs_whole: false,
     default: Level::Warn,
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \
           check), so scripts of other sites cannot read it.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      response_headers:
+    example: route_example!("all", "/" => "response_headers:
         add:
           Access-Control-Allow-Origin: '*'
-          Access-Control-Allow-Credentials: 'true'
-",
+          Access-Control-Allow-Credentials: 'true'"),
     cure: "Set `Access-Control-Allow-Origin` to one origin, such as `https://shop.example.com`, or remove \
            `Access-Control-Allow-Credentials`.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(headers) = &route.response_headers else { continue };
+    for (key, headers) in view.route_modules(|route| route.response_headers.as_deref()) {
         let find = |wanted: &str, value: &str| {
             let mut added = headers.add.iter();
             added.find(|(name, it)| name.eq_ignore_ascii_case(wanted) && it.trim() == value).map(|(name, _)| name)
@@ -44,8 +29,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         if let (Some(origin), Some(credentials)) = (origin, credentials) {
             let list = Path::root().join("response_headers").join("add");
             let message = "browsers reject the origin `*` for responses with credentials";
-            findings.report(key, list.join(origin.as_str()), message).related =
-                Some((Subject::Resource(key.clone()), list.join(credentials.as_str()), "allows credentials"));
+            let finding = findings.report(key, list.join(origin.as_str()), message);
+            finding.relate(key, list.join(credentials.as_str()), "allows credentials");
         }
     }
 }

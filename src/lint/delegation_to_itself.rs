@@ -1,27 +1,16 @@
 //! `delegation-to-itself`: an edge that delegates routes to the source that owns it.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{diagnostics::fault::Path, kind::https_edge::HttpsEdge},
-    syntax::text::printable,
-};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "delegation-to-itself",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An edge's `delegates_to` names the source of the edge itself.",
     why: "The source that owns an edge needs no consent for its own routes. Probably another source is meant, whose \
           routes are refused.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  delegates_to: [{source: default, path_prefix: /docs/}]
-",
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
+  delegates_to: [{source: default, path_prefix: /docs/}]"),
     cure: "Name the other source, or remove the entry. If another source owns the edge, set `--source`.",
     check: LintCheck::Edge(check),
 };

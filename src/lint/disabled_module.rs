@@ -1,26 +1,14 @@
 //! `disabled-module`: a module with `enabled: false`.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "disabled-module",
-    needs_whole: false,
     default: Level::Allow,
     summary: "A module is configured but disabled.",
     why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth: {enabled: false, provider: {google: {}}}
-"#,
+    example: route_example!("account", "/account" => "oauth: {enabled: false, provider: {google: {}}}"),
     cure: "Remove `enabled: false`, or the module; version control keeps the old configuration.",
     check: LintCheck::Edge(check),
 };

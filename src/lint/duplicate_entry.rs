@@ -9,36 +9,19 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, ManifestsView, Subject, duplicate_hostport::host_port,
-    empty_policy::placed_policies, expired_certificate::chains, faultless::FaultlessModules,
+    clean_modules::CleanModules, duplicate_hostport::host_port, empty_policy::placed_policies,
+    expired_certificate::chains, prelude::*,
 };
-use crate::{
-    model::{
-        Kind,
-        diagnostics::fault::Path,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction},
-        module::Slot,
-        secrets::secret::Secrets,
-    },
-    syntax::text::printable,
-};
+use crate::model::{module::Slot, secrets::secret::Secrets};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-entry",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A list has one entry twice: a hostport, ID, scope, group, team, organization, user agent pattern, policy, condition, module set or certificate.",
     why: "The second entry has no effect. Often it was meant to be another one, such as a copied line that was not \
           edited. Hostports, teams and organizations are the same in any spelling that means the same.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443', 'Shop.Example.com:443']
-",
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443', 'Shop.Example.com:443']"),
     cure: "Remove one of the two entries, or correct it.",
     check: LintCheck::EdgeAndManifests(check, check_module_sets),
 };
@@ -63,10 +46,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, edge) in view.all::<HttpsEdge>() {
         repeated(findings, key, &Path::root(), "hostports", &edge.hostports, spelled_alike);
     }
-    let mut faultless = FaultlessModules::new();
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(filter) = route.user_agent_filter.as_deref() else { continue };
-        faultless.judge(filter, findings, |findings| {
+    let mut clean_modules = CleanModules::new();
+    for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
+        clean_modules.judge(filter, findings, |findings| {
             let module = Path::root().join("user_agent_filter");
             repeated(findings, key, &module, "allow", &filter.allow, exact);
             repeated(findings, key, &module, "deny", &filter.deny, exact);
@@ -75,11 +57,11 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, restriction) in view.all::<IpRestriction>() {
         repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
     }
-    let mut faultless = FaultlessModules::new();
+    let mut clean_modules = CleanModules::new();
     for (key, spec) in view.resources() {
         for slot in SLOTS_WITH_SETS.get(&key.kind).into_iter().flatten() {
             let Some(module) = spec.module(slot) else { continue };
-            faultless.judge(module, findings, |findings| {
+            clean_modules.judge(module, findings, |findings| {
                 // A module that cannot be written is reported when it is planned.
                 if let Ok(module) = module.to_json(Secrets::Planned) {
                     visit(view, findings, key, &Path::root().join(slot.name), &module);
@@ -114,10 +96,9 @@ fn check_policies(view: &EdgeView<'_>, findings: &mut Findings) {
         }
         let name = placed.policy.name.as_str();
         let at = placed.path.join("name");
-        let subject = || Subject::Resource(placed.key.clone());
         if let Some(first) = names.get(name) {
             let message = format!("another policy in the list has the name `{}`", printable(name));
-            findings.report(placed.key, at, message).related = Some((subject(), first.clone(), "first policy"));
+            findings.report(placed.key, at, message).relate(placed.key, first.clone(), "first policy");
         } else if !name.is_empty() {
             names.insert(name, at);
         }
@@ -128,7 +109,7 @@ fn check_policies(view: &EdgeView<'_>, findings: &mut Findings) {
                 let list = placed.path.join("expressions");
                 // The condition is not quoted, because it may contain a secret.
                 let finding = findings.report(placed.key, list.join(index), "duplicate entry in `expressions`");
-                finding.related = Some((subject(), list.join(earlier), "first entry"));
+                finding.relate(placed.key, list.join(earlier), "first entry");
             }
         }
     }
@@ -172,8 +153,7 @@ fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entrie
         if earlier < index {
             let list = path.join(field);
             let message = format!("duplicate entry `{}` in `{field}`", printable(text));
-            let finding = findings.report(key, list.join(index), message);
-            finding.related = Some((Subject::Resource(key.clone()), list.join(earlier), "first entry"));
+            findings.report(key, list.join(index), message).relate(key, list.join(earlier), "first entry");
         }
     }
 }

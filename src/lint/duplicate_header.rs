@@ -2,42 +2,22 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::{
-    model::{
-        diagnostics::fault::{Aim, Path},
-        kind::https_edge_route::HttpsEdgeRoute,
-        module::{
-            Module,
-            headers::{RequestHeaders, ResponseHeaders},
-        },
-    },
-    syntax::text::printable,
+use super::prelude::*;
+use crate::model::module::{
+    Module,
+    headers::{RequestHeaders, ResponseHeaders},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-header",
-    needs_whole: false,
     default: Level::Deny,
     summary: "A header is listed twice in `add` or `remove` of an enabled module, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
           wins.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      response_headers:
+    example: route_example!("all", "/" => "response_headers:
         add: {X-Frame-Options: DENY}
-        remove: [x-frame-options]
-",
+        remove: [x-frame-options]"),
     cure: "Keep one of the two entries.",
     check: LintCheck::Edge(check),
 };
@@ -63,10 +43,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                             _ => "both added and removed",
                         };
                         let message = format!("header `{}` is {how} by `{module}`", printable(name));
-                        let related = (Subject::Resource(key.clone()), first.path(module), "first entry");
                         let finding = findings.report(key, place.path(module), message);
                         finding.aim = place.aim();
-                        finding.related = Some(related);
+                        finding.relate(key, first.path(module), "first entry");
                     }
                 }
             }

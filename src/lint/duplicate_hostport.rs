@@ -1,35 +1,20 @@
 //! `duplicate-hostport`: the same hostport on two edges.
 
-use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
-use crate::{
-    model::{diagnostics::fault::Path, key::Key, kind::https_edge::HttpsEdge},
-    syntax::text::printable,
-};
 use std::{collections::hash_map::Entry, net::IpAddr};
 
 use foldhash::HashMap;
+
+use super::prelude::*;
 
 pub(super) use crate::model::traffic::{host_name, host_port};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",
-    needs_whole: false,
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
----
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: campaign}
-spec:
-  hostports: ["Shop.Example.com:443"]
-"#,
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']", "campaign" => "hostports: ['Shop.Example.com:443']"),
     cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge: `delegates_to` names the sources that may own an `HttpsEdgeRoute` of it.",
     check: LintCheck::Host(check),
 };
@@ -48,8 +33,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
                     let (other, other_index) = *place.get();
                     if other != key {
                         let message = format!("another edge already serves `{}`", printable(text));
-                        let related = (Subject::Resource(other.clone()), path(other_index), "the other edge");
-                        findings.report(key, path(index), message).related = Some(related);
+                        findings.report(key, path(index), message).relate(other, path(other_index), "the other edge");
                     }
                 }
             }

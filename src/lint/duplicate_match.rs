@@ -4,33 +4,20 @@
 //! count if it is the only one of the edge. A host alone matches every path, as the prefix `/` does, with either type.
 //! Everything else compares literally.
 
-use super::{Findings, HostView, Level, Lint, LintCheck, Subject};
-use crate::{
-    model::{
-        diagnostics::fault::Path,
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    },
-    routing::selector::Selector,
-    syntax::text::printable,
-};
 use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::prelude::*;
+use crate::routing::selector::Selector;
+
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-match",
-    needs_whole: false,
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: checkout
       match_type: path_prefix
@@ -39,8 +26,7 @@ spec:
     - name: payment
       match_type: path_prefix
       match: /checkout
-      backend: {backend_id: bkd_payment}
-"#,
+      backend: {backend_id: bkd_payment}"),
     cure: "Remove one of the two routes, or change its match. Teams that share an edge can agree on one path prefix per team.",
     check: LintCheck::Host(check),
 };
@@ -72,21 +58,19 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     let routes = view.in_order::<HttpsEdgeRoute>();
     let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::with_capacity(routes.len());
     for (key, route) in routes {
-        let Some(selector) = Selector::of(route) else { continue };
+        let Some(selector) = Selector::from_route(route) else { continue };
         match first.entry((&key.parent, requests(&selector, port_of(key, &selector)))) {
             Entry::Vacant(place) => {
                 place.insert(key);
             }
             Entry::Occupied(place) => {
-                let other = Subject::Resource((*place.get()).clone());
                 let message = format!("another route of this edge already matches `{}`", printable(&route.r#match));
-                let finding = findings.report(key, ["match"], message);
-                finding.related = Some((other, Path::root().join("match"), "the other route"));
+                findings.report(key, ["match"], message).relate(place.get(), ["match"], "the other route");
             }
         }
     }
     for (other, route, source) in view.of_others::<HttpsEdgeRoute>() {
-        let own = Selector::of(route)
+        let own = Selector::from_route(route)
             .and_then(|selector| first.get(&(&other.parent, requests(&selector, port_of(other, &selector)))).copied());
         if let Some(key) = own {
             let text = printable(&route.r#match);

@@ -2,17 +2,12 @@
 //!
 //! A restriction that is not enforced only warns, which is how a new one is tried beside the one in force.
 
-use super::{EstateView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{
-    diagnostics::fault::Path,
-    key::Key,
-    kind::ip_restriction::{IpRestriction, Traffic},
-};
+use super::prelude::*;
+use crate::model::kind::ip_restriction::Traffic;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-restriction",
-    needs_whole: false,
     default: Level::Warn,
     summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
@@ -34,15 +29,13 @@ spec: {type: api, enforced: true, ip_policy_ids: [ipp_clusters]}
 
 fn check(view: &EstateView<'_>, findings: &mut Findings) {
     let mut first: Vec<(Traffic, bool, &Key)> = Vec::new();
-    let path = || Path::root().join("type");
     for (key, restriction) in view.in_order::<IpRestriction>() {
         let Some(traffic) = restriction.r#type else { continue };
         match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
             None => first.push((traffic, restriction.enforced, key)),
             Some((_, _, other)) => {
                 let message = format!("another IpRestriction already restricts `{}`", name(traffic));
-                let related = (Subject::Resource((*other).clone()), path(), "the other restriction");
-                findings.report(key, path(), message).related = Some(related);
+                findings.report(key, ["type"], message).relate(other, ["type"], "the other restriction");
             }
         }
     }
@@ -52,7 +45,7 @@ fn check(view: &EstateView<'_>, findings: &mut Findings) {
         };
         if let Some((traffic, _, key)) = first.iter().find(same) {
             let message = format!("{other} of source `{source}` already restricts `{}`", name(*traffic));
-            findings.report(key, path(), message);
+            findings.report(key, ["type"], message);
         }
     }
 }

@@ -2,38 +2,19 @@
 //!
 //! Upper case, white space and empty values are the subject of `email-not-lowercase`.
 
-use std::collections::HashSet;
-
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute},
-    syntax::text::printable,
-};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-format",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
     why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \
           comparison has no wildcards: `*.example.com` matches nobody, and neither does an address without `@`.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth:
+    example: route_example!("account", "/account" => "oauth:
         provider:
           google:
-            email_domains: ['@example.com']
-",
+            email_domains: ['@example.com']"),
     cure: "Write a domain as `example.com`, and an address as `jo@example.com`. List each subdomain.",
     check: LintCheck::Edge(check),
 };
@@ -42,25 +23,17 @@ spec:
 type HasForm = fn(&str) -> bool;
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(oauth) = &route.oauth else { continue };
-        let provider = Path::root().join("oauth").join("provider");
-        for app in oauth.provider.apps() {
-            let lists: [(&str, &[String], HasForm, &str); 2] = [
-                ("email_addresses", app.email_addresses, is_address, "an email address"),
-                ("email_domains", app.email_domains, is_domain, "an email domain"),
-            ];
-            for (field, texts, is_good, what) in lists {
-                let list = provider.join(app.provider).join(field);
-                // `email-not-lowercase` reports duplicates.
-                let mut told = HashSet::new();
-                for (index, text) in texts.iter().enumerate() {
-                    let judged_elsewhere = text.is_empty() || text.contains(char::is_whitespace);
-                    if !judged_elsewhere && !is_good(text) && told.insert(text.as_str()) {
-                        findings.report(key, list.join(index), format!("`{}` is not {what}", printable(text)));
-                    }
-                }
-            }
+    for (key, app) in view.oauth_apps() {
+        let lists: [(&str, &[String], HasForm, &str); 2] = [
+            ("email_addresses", app.email_addresses, is_address, "an email address"),
+            ("email_domains", app.email_domains, is_domain, "an email domain"),
+        ];
+        for (field, texts, is_good, what) in lists {
+            findings.report_entries(key, &["oauth", "provider", app.provider, field], texts, |text| {
+                let judged_elsewhere = text.is_empty() || text.contains(char::is_whitespace);
+                let message = || format!("`{}` is not {what}", printable(text));
+                (!judged_elsewhere && !is_good(text)).then(message)
+            });
         }
     }
 }

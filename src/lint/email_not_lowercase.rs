@@ -1,61 +1,41 @@
 //! `email-not-lowercase`: an email address or domain that matches no user.
 
-use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, Subject,
-    email_format::{is_address, is_domain},
-};
-use crate::{
-    model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute},
-    syntax::text::printable,
-};
 use std::collections::HashMap;
+
+use super::{
+    email_format::{is_address, is_domain},
+    prelude::*,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "email-not-lowercase",
-    needs_whole: false,
     default: Level::Warn,
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
           entry in any other form may match nobody.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth:
+    example: route_example!("account", "/account" => "oauth:
         provider:
           google:
-            email_addresses: [Jo@Example.com]
-",
+            email_addresses: [Jo@Example.com]"),
     cure: "Write each email address or domain once, in lower case and without spaces.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(oauth) = &route.oauth else { continue };
-        let provider = Path::root().join("oauth").join("provider");
-        for app in oauth.provider.apps() {
-            for (field, texts) in [("email_addresses", app.email_addresses), ("email_domains", app.email_domains)] {
-                let list = provider.join(app.provider).join(field);
-                let mut first = HashMap::new();
-                for (index, text) in texts.iter().enumerate() {
-                    let earlier = *first.entry(text.to_lowercase()).or_insert(index);
-                    // `email-format` reports the others.
-                    let has_form = if field == "email_domains" { is_domain(text) } else { is_address(text) };
-                    let Some(reason) = fault(text, earlier < index, has_form) else { continue };
-                    let message = format!("entry `{}` of `{field}` {reason}", printable(text));
-                    let finding = findings.report(key, list.join(index), message);
-                    if earlier < index {
-                        finding.related = Some((Subject::Resource(key.clone()), list.join(earlier), "first entry"));
-                    }
+    for (key, app) in view.oauth_apps() {
+        for (field, texts) in [("email_addresses", app.email_addresses), ("email_domains", app.email_domains)] {
+            let list = Path::root().join("oauth").join("provider").join(app.provider).join(field);
+            let mut first = HashMap::new();
+            for (index, text) in texts.iter().enumerate() {
+                let earlier = *first.entry(text.to_lowercase()).or_insert(index);
+                // `email-format` reports the others.
+                let has_form = if field == "email_domains" { is_domain(text) } else { is_address(text) };
+                let Some(reason) = fault(text, earlier < index, has_form) else { continue };
+                let message = format!("entry `{}` of `{field}` {reason}", printable(text));
+                let finding = findings.report(key, list.join(index), message);
+                if earlier < index {
+                    finding.relate(key, list.join(earlier), "first entry");
                 }
             }
         }

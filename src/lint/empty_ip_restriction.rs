@@ -1,12 +1,10 @@
 //! `empty-ip-restriction`: an IP restriction without IP policies.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-ip-restriction",
-    needs_whole: false,
     default: Level::Deny,
     summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
     why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",

@@ -1,24 +1,16 @@
 //! `empty-mutual-tls`: client certificates that no authority can have issued.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{diagnostics::fault::Path, kind::https_edge::HttpsEdge};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-mutual-tls",
-    needs_whole: false,
     default: Level::Deny,
     summary: "An enabled `mutual_tls` module has no certificate authorities.",
     why: "A client certificate is valid if one of the authorities issued it. Without authorities, the edge admits \
           either everybody or nobody, and neither is intended.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: backoffice}
-spec:
-  hostports: ['admin.example.com:443']
-  mutual_tls: {}
-",
+    example: edge_example!("backoffice" => "hostports: ['admin.example.com:443']
+  mutual_tls: {}"),
     cure: "Add at least one authority to `certificate_authority_ids`, or remove or disable `mutual_tls`.",
     check: LintCheck::Edge(check),
 };

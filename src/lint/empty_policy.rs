@@ -1,41 +1,20 @@
 //! `empty-policy`: a policy without actions.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{
-        diagnostics::fault::Path,
-        key::Key,
-        kind::{https_edge_route::HttpsEdgeRoute, tls_edge::TlsEdge},
-        module::policies::{EndpointPolicy, Policies},
-    },
-    syntax::text::printable,
-};
+use super::prelude::*;
+use crate::model::module::policies::{EndpointPolicy, Policies};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "empty-policy",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A policy has no actions.",
     why: "The expressions of a policy only select traffic; its actions do something with it. A policy that is called \
           `block-scanners` but has no actions blocks nobody.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      policies:
+    example: route_example!("all", "/" => "policies:
         inbound:
           - name: block-scanners
             expressions: [\"req.URL.contains('/wp-admin')\"]
-            actions: []
-",
+            actions: []"),
     cure: "Add an action, such as `{type: deny}`, or remove the policy.",
     check: LintCheck::Edge(check),
 };
@@ -66,12 +45,24 @@ fn is_blocking(name: &str) -> bool {
 pub(super) struct PlacedPolicy<'w> {
     /// The route or TLS edge.
     pub(super) key: &'w Key,
-    /// Whether it applies to responses.
+    /// Whether the policy applies to responses.
     pub(super) is_outbound: bool,
     /// The path of the policy.
     pub(super) path: Path,
     /// The policy.
     pub(super) policy: &'w EndpointPolicy,
+}
+
+impl PlacedPolicy<'_> {
+    /// The path of an action's type.
+    pub(super) fn action_type(&self, index: usize) -> Path {
+        self.path.join("actions").join(index).join("type")
+    }
+
+    /// The path of an expression.
+    pub(super) fn expression(&self, index: usize) -> Path {
+        self.path.join("expressions").join(index)
+    }
 }
 
 /// Returns every policy of every `policies` module, in order.

@@ -6,40 +6,16 @@
 
 use jiff::{civil::DateTime, tz::Offset};
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{
-        key::Key,
-        kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate},
-    },
-    syntax::x509::Link,
-};
+use super::prelude::*;
+use crate::syntax::x509::Link;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expired-certificate",
-    needs_whole: false,
     default: Level::Deny,
     summary: "A certificate has expired.",
     why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTAxMDEwMTAwMDAwMFoXDTAyMDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhAK/CRzLF6GOKp4X+1ibjBrHmoTig
-    DHrDq3nuH2I7uG5Fox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
-    AytlcANBAMxn3e2G4krbh4HOw7uXM59biuVbaKQS14cDaB73F1U+pWn8hXDOOuOF
-    HB5mFwlzaxufZ2dA/G521h3M8kgFKQ0=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIK46Me6+1uOQZkERVwVvKekPaZ9Xbc3uT1/smsqfL9af
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/expired_certificate.yaml"),
     cure: "Renew the certificate and use the new one. The resource is replaced, because its PEM cannot change after creation.",
     check: LintCheck::Edge(check),
 };

@@ -1,30 +1,18 @@
 //! `expired-saml-metadata`: SAML metadata whose validity has ended.
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck,
+    prelude::*,
     saml_metadata::{METADATA, declared},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expired-saml-metadata",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
           fail. The identity provider may also have replaced its keys since then.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      saml:
+    example: route_example!("account", "/account" => "saml:
         idp_metadata: |
           <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\"
               entityID=\"https://id.example.com\" validUntil=\"2020-01-01T00:00:00Z\">
@@ -32,8 +20,7 @@ spec:
               <KeyDescriptor/>
               <SingleSignOnService Location=\"https://id.example.com/sso\"/>
             </IDPSSODescriptor>
-          </EntityDescriptor>
-",
+          </EntityDescriptor>"),
     cure: "Download the metadata of the identity provider again.",
     check: LintCheck::Edge(check),
 };

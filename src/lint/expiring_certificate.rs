@@ -1,39 +1,21 @@
 //! `expiring-certificate`: a certificate that expires soon.
 //!
-//! The same certificates of a chain count as for `expired-certificate`.
+//! `expired-certificate` explains which certificates of a chain count.
 
 use jiff::SignedDuration;
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck,
     expired_certificate::{chains, now},
+    prelude::*,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "expiring-certificate",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
     why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBAzCBtqADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTI5MDEwMTAwMDAwMFoXDTMwMDExNTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhADzhlzyIGFT7rQhiQHUIHLhQykzZ
-    yGPU6Lul5AEVk03zox8wHTAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMAUG
-    AytlcANBAMX2jkJdx/cDyPzVTARWrv8ftBdqLOE0vL/fE7f0p/IUOBTkESUOaGtr
-    D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIA/T9oIHmHJMk5NR2CbTtbeeY9ofM3k1sHmoQBPPHQc9
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/expiring_certificate.yaml"),
     cure: "Renew the certificate, and replace it before it expires.",
     check: LintCheck::Edge(check),
 };

@@ -1,47 +1,26 @@
 //! `hop-by-hop-header`: a header that the gateway controls.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_header::headers};
-use crate::model::{diagnostics::fault::Aim, kind::https_edge_route::HttpsEdgeRoute};
+use super::{duplicate_header::headers, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "hop-by-hop-header",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A route adds or removes a header that the gateway controls, such as `Connection`, `Transfer-Encoding` or `Host`.",
     why: "These headers describe one connection or the framing of one message, and the gateway sets them for each (RFC \
           9110, section 7.6.1). Changing them has no effect, or breaks requests.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      request_headers:
-        add: {Connection: close}
-",
+    example: route_example!("all", "/" => "request_headers:
+        add: {Connection: close}"),
     cure: "Remove the entry; to forward the host, use a header such as `X-Forwarded-Host`.",
     check: LintCheck::Edge(check),
 };
 
 /// Hop-by-hop headers (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), and two that the gateway computes for
 /// each message.
+#[rustfmt::skip]
 const HEADERS: &[&str] = &[
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "host",
-    "content-length",
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
+    "upgrade", "host", "content-length",
 ];
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {

@@ -3,41 +3,16 @@
 //! A missing issuer of the last certificate is not detectable: it may be a root in the clients' trust stores. Where a
 //! signature algorithm cannot be verified, matching issuer and subject names are enough.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{model::kind::tls_certificate::TlsCertificate, syntax::x509};
+use super::prelude::*;
+use crate::syntax::x509;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "incomplete-chain",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",
     why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIH5MIGsoAMCAQICAQEwBQYDK2VwMBExDzANBgNVBAMMBk9sZCBDQTAeFw0yNjAx
-    MDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMBsxGTAXBgNVBAMMEHNob3AuZXhhbXBs
-    ZS5jb20wKjAFBgMrZXADIQAd0ycdCqhEWIxXCF08QgNdSr04L7aRJ5ZZ+w00JYPD
-    eaMfMB0wGwYDVR0RBBQwEoIQc2hvcC5leGFtcGxlLmNvbTAFBgMrZXADQQBd382G
-    EFmnq1vR6dWE+vWMMjWnnTZ9HYH/yoh50i0gBF3IzkyLvZsNE9CiNIUyobxBdlov
-    eAVu54Wvck1LaukH
-    -----END CERTIFICATE-----
-    -----BEGIN CERTIFICATE-----
-    MIHjMIGWoAMCAQICAQEwBQYDK2VwMBExDzANBgNVBAMMBk5ldyBDQTAeFw0yNjAx
-    MDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMBExDzANBgNVBAMMBk5ldyBDQTAqMAUG
-    AytlcAMhACkiCKgXMxKpI4D75VG1NyQz0yxJ6ur19ibkMfyDDMVPoxMwETAPBgNV
-    HRMBAf8EBTADAQH/MAUGAytlcANBAB3/BbsZwJuuIZi1yFUGmJAAtZvs7J47hDSO
-    m/IgwHfMdupvqLkp71CafEv5My6v3S5JfyRX9U/sMb8yH7G11gw=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIPA6KOKof1VuRiN14nBTacg34GpTTsCk8+To1PA/AjIL
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/incomplete_chain.yaml"),
     cure: "Put the leaf first, then the certificate that signed it, and so on; remove unrelated certificates. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints the subject and issuer of each.",
     check: LintCheck::Edge(check),
 };

@@ -1,57 +1,30 @@
 //! `invalid-user-agent-pattern`: a pattern that is not a valid regular expression.
 
-use foldhash::{HashMap, HashSet, HashSetExt as _};
+use foldhash::HashMap;
 use regex_syntax::ast::{self, Ast, ClassSetItem, Span, Visitor, parse::Parser};
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{
-        diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute, module::user_agent_filter::LONGEST_PATTERN,
-    },
-    syntax::text::printable,
-};
+use super::prelude::*;
+use crate::model::module::user_agent_filter::LONGEST_PATTERN;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "invalid-user-agent-pattern",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
     why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      user_agent_filter:
-        deny: ['(bot|crawler']
-",
+    example: route_example!("all", "/" => "user_agent_filter:
+        deny: ['(bot|crawler']"),
     cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut patterns = Patterns::default();
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(filter) = &route.user_agent_filter else { continue };
+    for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
         for (field, list) in [("allow", &filter.allow), ("deny", &filter.deny)] {
-            // `duplicate-entry` reports duplicates.
-            let mut told = HashSet::new();
-            for (index, pattern) in list.iter().enumerate() {
-                if let Some(fault) = patterns.fault(pattern)
-                    && told.insert(pattern.as_str())
-                {
-                    let message = format!("`{}` {fault}", printable(pattern));
-                    let list = Path::root().join("user_agent_filter").join(field);
-                    findings.report(key, list.join(index), message);
-                }
-            }
+            findings.report_entries(key, &["user_agent_filter", field], list, |pattern| {
+                Some(format!("`{}` {}", printable(pattern), patterns.fault(pattern)?))
+            });
         }
     }
 }

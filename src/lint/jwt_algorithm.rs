@@ -2,40 +2,21 @@
 
 use std::collections::HashSet;
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::{
-    model::{
-        diagnostics::{fault::Path, suggestions::Suggestions},
-        kind::https_edge_route::HttpsEdgeRoute,
-    },
-    syntax::text::printable,
-};
+use super::prelude::*;
+use crate::model::diagnostics::suggestions::Suggestions;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-algorithm",
-    needs_whole: false,
     default: Level::Warn,
     summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
     why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
           sign tokens with a key from a public key set. No token has an unknown algorithm; names are case-sensitive.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: api
-      match_type: path_prefix
-      match: /api
-      backend: {backend_id: bkd_shop}
-      jwt_validation:
+    example: route_example!("api", "/api" => "jwt_validation:
         issuer: {allow_list: [{value: 'https://id.example.com'}]}
         jws:
           allowed_algorithms: [RS256, HS256]
-          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
-",
+          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}"),
     cure: "Allow only algorithms with a public key, such as `RS256` or `ES256`.",
     check: LintCheck::Edge(check),
 };
@@ -47,8 +28,7 @@ const ALGORITHMS: &[&str] = &[
 ];
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(jwt) = &route.jwt_validation else { continue };
+    for (key, jwt) in view.route_modules(|route| route.jwt_validation.as_deref()) {
         let jws = Path::root().join("jwt_validation").join("jws");
         let has_key_set = !jwt.jws.keys.sources.additional_jkus.is_empty();
         // `jwt-list-entry` reports duplicates.
@@ -66,7 +46,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 let message = format!("`{name}` requires a shared secret, but the keys are public");
                 let finding = findings.report(key, at, message);
                 let key_set = jws.join("keys").join("sources").join("additional_jkus");
-                finding.related = Some((Subject::Resource(key.clone()), key_set, "the public keys"));
+                finding.relate(key, key_set, "the public keys");
             } else if let Some(message) = unknown(algorithm, &findings.suggestions) {
                 findings.report(key, at, message);
             }

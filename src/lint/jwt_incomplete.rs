@@ -1,46 +1,28 @@
 //! `jwt-incomplete`: a `jwt_validation` module that lacks what a token is checked against.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{
-    diagnostics::fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-incomplete",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A `jwt_validation` module has no issuer, audience, token, algorithm or key URL.",
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
           algorithm and a key from a known URL. With one of these lists empty, the module either does not check it, \
           for example accepting tokens for other applications, or rejects every request.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: api
-      match_type: path_prefix
-      match: /api
-      backend: {backend_id: bkd_shop}
-      jwt_validation:
+    example: route_example!("api", "/api" => "jwt_validation:
         issuer: {allow_list: [{value: 'https://id.example.com'}]}
         http: {tokens: [{type: jwt, method: header, name: Authorization, prefix: 'Bearer '}]}
         jws:
           allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
-",
+          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}"),
     cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
            `jws.keys.sources.additional_jkus`, or remove the module.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(jwt) = &route.jwt_validation else { continue };
+    for (key, jwt) in view.route_modules(|route| route.jwt_validation.as_deref()) {
         let parts: [(&str, &[&str], bool); 5] = [
             ("issuer", &["issuer", "allow_list"], jwt.issuer.allow_list.is_empty()),
             ("audience", &["audience", "allow_list"], jwt.audience.allow_list.is_empty()),

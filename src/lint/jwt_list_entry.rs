@@ -4,53 +4,35 @@
 
 use std::collections::HashMap;
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject, faultless::FaultlessModules};
-use crate::{
-    model::{
-        diagnostics::{check::is_token, fault::Path},
-        key::Key,
-        kind::https_edge_route::HttpsEdgeRoute,
-        module::jwt_validation::{JwtValidation, Token, TokenMethod},
-    },
-    syntax::text::printable,
+use super::{clean_modules::CleanModules, prelude::*};
+use crate::model::{
+    diagnostics::check::is_token,
+    module::jwt_validation::{JwtValidation, Token, TokenMethod},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "jwt-list-entry",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An entry of a `jwt_validation` list is empty, contains white space, is not a header name, or is a duplicate.",
     why: "Issuers, audiences and token names are compared exactly, so an entry with a stray space matches no token. A \
           duplicate was often meant to be another value.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: api
-      match_type: path_prefix
-      match: /api
-      backend: {backend_id: bkd_shop}
-      jwt_validation:
+    example: route_example!("api", "/api" => "jwt_validation:
         issuer: {allow_list: [{value: 'https://id.example.com'}]}
         audience: {allow_list: [{value: shop-web}, {value: shop-web}]}
         http: {tokens: [{type: jwt, method: header, name: Authorization, prefix: 'Bearer '}]}
         jws:
           allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}
-",
+          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}"),
     cure: "Write each value once, without white space, and remove empty entries.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut faultless = FaultlessModules::new();
+    let mut clean_modules = CleanModules::new();
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(jwt) = route.jwt_validation.as_deref() {
-            faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
+            clean_modules.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }
     }
 }
@@ -85,8 +67,7 @@ fn check_texts<'t>(
         let earlier = *first.entry(text).or_insert(index);
         if earlier < index {
             let message = format!("duplicate {name} `{}`", printable(text));
-            findings.report(key, place(index), message).related =
-                Some((Subject::Resource(key.clone()), place(earlier), "first entry"));
+            findings.report(key, place(index), message).relate(key, place(earlier), "first entry");
         } else if let Some(reason) = fault(text) {
             findings.report(key, place(index), format!("the {name} {reason}"));
         }
@@ -104,8 +85,7 @@ fn check_tokens(key: &Key, tokens: &[Token], path: &Path, findings: &mut Finding
             findings.report(key, place.join("name"), message);
         } else if let Some((_, earlier)) = seen.iter().find(|(other, _)| is_same(other, token)) {
             let message = format!("duplicate token `{}`", printable(&token.name));
-            findings.report(key, place, message).related =
-                Some((Subject::Resource(key.clone()), path.join(*earlier), "first entry"));
+            findings.report(key, place, message).relate(key, path.join(*earlier), "first entry");
         } else if seen.len() < MOST_TOKENS {
             seen.push((token, index));
         }

@@ -4,50 +4,35 @@
 
 use std::collections::HashSet;
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, faultless::FaultlessModules};
-use crate::model::{
-    diagnostics::fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
-};
+use super::{clean_modules::CleanModules, prelude::*};
+use crate::model::module::jwt_validation::JwtValidation;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "malformed-provider-url",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An issuer or key set URL of `oidc` or `jwt_validation` has a placeholder, a second scheme or user information.",
     why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \
           was meant to be replaced, and `https://https://…` has the host `https`. Tokens never have an issuer with \
           user information.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oidc:
+    example: route_example!("account", "/account" => "oidc:
         issuer: 'https://id.example.com/{tenant}'
         client_id: shop
-        client_secret: example-client-secret
-",
+        client_secret: example-client-secret"),
     cure: "Copy the URL from the provider's configuration, with your own tenant or realm in place of the placeholder.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut faultless = FaultlessModules::new();
+    let mut clean_modules = CleanModules::new();
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(oidc) = route.oidc.as_deref() {
-            faultless.judge(oidc, findings, |findings| {
+            clean_modules.judge(oidc, findings, |findings| {
                 check_urls(key, [(Path::root().join("oidc").join("issuer"), oidc.issuer.as_str())], findings);
             });
         }
         if let Some(jwt) = route.jwt_validation.as_deref() {
-            faultless.judge(jwt, findings, |findings| check_urls(key, urls_of(jwt), findings));
+            clean_modules.judge(jwt, findings, |findings| check_urls(key, urls_of(jwt), findings));
         }
     }
 }
@@ -65,10 +50,10 @@ fn urls_of(jwt: &JwtValidation) -> Vec<(Path, &str)> {
 
 fn check_urls<'u>(key: &Key, urls: impl IntoIterator<Item = (Path, &'u str)>, findings: &mut Findings) {
     // `jwt-list-entry` reports duplicates. The length of the path tells the lists apart.
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for (path, url) in urls {
         if let Some(flaw) = flaw(url)
-            && told.insert((path.0.len(), url))
+            && reported.insert((path.0.len(), url))
         {
             findings.report(key, path, format!("the URL has {}", flaw.describe())).help = flaw.help();
         }

@@ -7,7 +7,7 @@
 //!
 //! # The idea
 //!
-//! As in a build system, the stage is a pure function, here of each part of a source (`parts.rs`), and the memo keeps
+//! As in a build system, the stage is a pure function, here of each part of a source (`partition.rs`), and the memo keeps
 //! outputs by inputs:
 //!
 //! ```text
@@ -24,7 +24,7 @@
 //! | Edges and routes of other sources beside them | they are the same allocations |
 //! | Which lints run, and their settings | they are equal ([`SharedInputs`]) |
 //! | The names of certificate authorities | they are equal ([`SharedInputs`]) |
-//! | The time | it is before the next change of a validity (`horizon.rs`), and after the part was judged |
+//! | The time | it is before the next change of a validity (`validity.rs`), and after the part was judged |
 //!
 //! Levels are an input, too, through the lints that run: one that is allowed everywhere does not.
 //!
@@ -52,8 +52,8 @@ use jiff::Timestamp;
 
 use super::{
     Finding, World,
-    hosts::NamedHosts,
-    parts::{LintPart, PartLints, PartName, of_kind},
+    host_groups::NamedHosts,
+    partition::{LintPart, PartLints, PartName, of_kind},
 };
 use crate::model::{Kind, desired::Desired, id::Id, key::Key, resource::AnyResource, snapshot::Entry};
 
@@ -103,7 +103,7 @@ impl LintMemo {
     }
 
     /// The time from which a lint may report something else about the same resources, or none.
-    pub(crate) fn hold_until(&self) -> Option<Timestamp> {
+    pub(crate) fn valid_until(&self) -> Option<Timestamp> {
         let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         memo.parts.values().filter_map(|part| part.until).min()
     }
@@ -142,7 +142,7 @@ impl KnownPart {
         Self { inputs, hosts, findings, since, until }
     }
 
-    /// Whether it has the same resources, in the same order of files and lines. Others before and between them may have come
+    /// Whether the resources are the same, in the same order of files and lines. Others before and between them may have come
     /// and gone.
     pub(super) fn has(&self, resources: &[&Desired]) -> bool {
         let PartInputs { resources: known, order, .. } = &self.inputs;

@@ -1,9 +1,33 @@
-//! Lints flag configuration that the API accepts but that is probably a mistake (D2). One file per lint, and the table
-//! of all lints.
+//! Lints flag configuration that the API accepts but that is probably a mistake.
 //!
-//! The type of a lint's check says what it looks at ([`LintCheck`]), and its view shows nothing else (`view.rs`). So the stage is
-//! a pure function of each part of a source (`parts.rs`), and a server judges only parts that differ from those of its last
-//! run (`memo.rs`, D74).
+//! # The problem
+//!
+//! A rule of the API must hold for everybody, so it accepts a route that no request can reach, or a login that admits
+//! the whole world. Whoever wrote it wants to know before users do.
+//!
+//! # The idea
+//!
+//! A lint is a condition and its words: one file each, with a [`Lint`] and a `check`, and a line in [`LINTS`]. The type
+//! of the check says what it looks at ([`LintCheck`]), and its view shows nothing else (`view.rs`). So the stage is a
+//! pure function of each part of a source (`partition.rs`), and a server judges only parts that differ from those of
+//! its last run (`memo.rs`).
+//!
+//! # An example
+//!
+//! `open-login` iterates over the apps of all `oauth` modules, and reports each without an allow list:
+//!
+//! ```text
+//! for (key, app) in view.oauth_apps() → findings.report(key, path, "everyone with an account at `google` has access")
+//! ```
+//!
+//! The engine adds the name of the lint, its level, the file and line, and `explain` shows the rest of the [`Lint`].
+//!
+//! # What it never does
+//!
+//! A lint rejects nothing that the API accepts: levels decide what a finding does. It reads no file and no clock, and
+//! never quotes a secret. What is missing because of an error in the manifests is no finding (`is_whole`).
+//!
+//! See D2 and D74.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -25,13 +49,14 @@ use crate::{
 };
 pub(crate) use memo::LintMemo;
 use memo::{Numbered, SharedInputs};
-use parts::LintPart;
+use partition::LintPart;
 use view::{EdgeView, EstateView, HostView, ManifestsView};
 
 pub(crate) mod bypassed_protection;
 pub(crate) mod certificate_does_not_cover_hostport;
 pub(crate) mod circuit_breaker_threshold;
 pub(crate) mod circuit_breaker_zero;
+mod clean_modules;
 pub(crate) mod common_name_only;
 pub(crate) mod conflicting_authentication;
 pub(crate) mod cors_credentials;
@@ -53,11 +78,9 @@ pub(crate) mod empty_policy;
 pub(crate) mod expired_certificate;
 pub(crate) mod expired_saml_metadata;
 pub(crate) mod expiring_certificate;
-mod faultless;
 pub(crate) mod group_format;
 pub(crate) mod hop_by_hop_header;
-pub(crate) mod horizon;
-mod hosts;
+mod host_groups;
 pub(crate) mod incomplete_chain;
 pub(crate) mod invalid_user_agent_pattern;
 pub(crate) mod jwt_algorithm;
@@ -73,7 +96,7 @@ pub(crate) mod old_tls_version;
 pub(crate) mod open_login;
 pub(crate) mod open_user_agent_filter;
 pub(crate) mod partial_segment_prefix;
-mod parts;
+mod partition;
 pub(crate) mod plain_http_hostport;
 pub(crate) mod plain_http_jwks;
 pub(crate) mod plain_http_saml;
@@ -82,6 +105,7 @@ pub(crate) mod policy_condition;
 pub(crate) mod policy_direction;
 pub(crate) mod policy_expression;
 pub(crate) mod policy_header_name;
+mod prelude;
 pub(crate) mod public_email_domain;
 pub(crate) mod route_without_backend;
 pub(crate) mod saml_metadata;
@@ -101,6 +125,7 @@ pub(crate) mod unusable_certificate_name;
 pub(crate) mod unused_certificate_authority;
 pub(crate) mod unused_client_secret;
 pub(crate) mod unused_module_set;
+pub(crate) mod validity;
 mod view;
 pub(crate) mod weak_key;
 pub(crate) mod webhook_secret;
@@ -122,12 +147,7 @@ pub enum Level {
 impl Level {
     /// Finds a level by name.
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "allow" => Some(Level::Allow),
-            "warn" => Some(Level::Warn),
-            "deny" => Some(Level::Deny),
-            _ => None,
-        }
+        [Level::Allow, Level::Warn, Level::Deny].into_iter().find(|level| level.as_str() == name)
     }
 
     /// The level's name.
@@ -144,9 +164,6 @@ impl Level {
 pub struct Lint {
     /// The name, in kebab case.
     pub name: &'static str,
-    /// Whether it judges what is missing. Such a lint is skipped while manifests have errors: what it looks for may be in
-    /// the part that could not be read.
-    pub needs_whole: bool,
     /// The level unless a configuration file or manifest sets another.
     pub default: Level,
     /// What the lint finds, in one sentence.
@@ -166,7 +183,7 @@ pub struct Lint {
 pub(crate) enum LintCheck {
     /// A resource, its edge, the routes of that edge, and the names of what they reference.
     Edge(fn(&EdgeView<'_>, &mut Findings)),
-    /// The same, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
+    /// What [`LintCheck::Edge`] has, and all edges with the same hosts, with their routes. Edges and routes of other sources count, too.
     Host(fn(&HostView<'_>, &mut Findings)),
     /// All resources and other sources. It runs each time, so it must be cheap for 10,000 edges.
     Estate(fn(&EstateView<'_>, &mut Findings)),
@@ -264,6 +281,13 @@ pub(crate) struct Finding {
     pub yields_to: Option<&'static str>,
 }
 
+impl Finding {
+    /// Adds a related location in a resource.
+    pub(crate) fn relate(&mut self, key: &Key, path: impl IntoPath, label: &'static str) {
+        self.related = Some((Subject::Resource(key.clone()), path.into_path(), label));
+    }
+}
+
 /// Collects findings.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -277,6 +301,26 @@ impl Findings {
     /// Reports a finding about a field's value; [`run`] fills in the lint's name.
     pub(crate) fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
         self.about(Subject::Resource(key.clone()), path, message)
+    }
+
+    /// Reports every entry of a list that has a fault. Of equal entries, it is the first one: the others are duplicates, which
+    /// other lints report.
+    pub(crate) fn report_entries<'t>(
+        &mut self,
+        key: &Key,
+        list: &[&str],
+        entries: &'t [String],
+        mut fault: impl FnMut(&'t str) -> Option<String>,
+    ) {
+        let mut reported = HashSet::default();
+        for (index, entry) in entries.iter().enumerate() {
+            if let Some(message) = fault(entry)
+                && reported.insert(entry)
+            {
+                let path = list.iter().fold(Path::root(), |path, step| path.join(*step));
+                self.report(key, path.join(index), message);
+            }
+        }
     }
 
     /// Reports a finding about any subject.
@@ -340,11 +384,10 @@ impl AllFindings {
 /// A lint with its position in the table.
 type NumberedLint = (usize, &'static Lint);
 
-/// Runs every lint, except those that the errors in the manifests would mislead, and those in `skipped`. With the memo of
-/// the last run on the same source, only parts that differ are judged; without one, all are, as with an empty one.
+/// Runs every lint, except those in `skipped`. With the memo of the last run on the same source, only parts that differ are judged; without one, all are, as with an empty one.
 pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&LintMemo>) -> AllFindings {
-    let runs = |lint: &Lint| (world.is_whole || !lint.needs_whole) && !skipped.contains(&lint.name);
-    let lints: Vec<NumberedLint> = LINTS.iter().copied().enumerate().filter(|(_, lint)| runs(lint)).collect();
+    let runs = |(_, lint): &NumberedLint| !skipped.contains(&lint.name);
+    let lints: Vec<NumberedLint> = LINTS.iter().copied().enumerate().filter(runs).collect();
     let (of_whole, of_parts) = rayon::join(|| judge_whole(world, &lints), || judge_parts(world, &lints, memo));
     AllFindings(of_whole.into_iter().map(Arc::new).chain(of_parts).collect())
 }
@@ -376,7 +419,7 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
     let findings: Vec<Arc<Numbered>> = findings.collect();
     if let Some(memo) = memo {
         let judged = parts.into_par_iter().zip(findings.par_iter());
-        let kept = judged.filter_map(|(part, findings)| part.kept(Arc::clone(findings), world));
+        let kept = judged.filter_map(|(part, findings)| part.into_known(Arc::clone(findings), world));
         memo.keep(shared, kept.collect());
     }
     findings
@@ -384,7 +427,7 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
 
 /// The findings about one part.
 fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> Numbered {
-    let (view, has_edge, has_host) = (part.view(world), part.lints.have_edge(), part.lints.have_host());
+    let (view, has_edge, has_host) = (part.view(world), part.lints.has_edge_lints(), part.lints.has_host_lints());
     let findings = lints.iter().flat_map(|lint| match lint.1.check {
         LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if has_edge => {
             findings_of(*lint, |findings| check(&view, findings))
@@ -408,79 +451,24 @@ pub(crate) fn find(name: &str) -> Option<&'static Lint> {
     LINTS.iter().copied().find(|lint| lint.name == name)
 }
 
+/// The lints of some modules.
+macro_rules! lints {
+    ($($module:ident)*) => { &[$(&$module::LINT),*] };
+}
+
 /// Every lint.
-pub static LINTS: &[&Lint] = &[
-    &conflicting_authentication::LINT,
-    &duplicate_match::LINT,
-    &shadowed_route::LINT,
-    &partial_segment_prefix::LINT,
-    &unreachable_path::LINT,
-    &unserved_host::LINT,
-    &edge_without_hostports::LINT,
-    &duplicate_hostport::LINT,
-    &wildcard_hostport::LINT,
-    &route_without_backend::LINT,
-    &unprotected_route::LINT,
-    &bypassed_protection::LINT,
-    &plain_http_hostport::LINT,
-    &disabled_termination::LINT,
-    &old_tls_version::LINT,
-    &disabled_module::LINT,
-    &expired_certificate::LINT,
-    &expiring_certificate::LINT,
-    &not_yet_valid_certificate::LINT,
-    &certificate_does_not_cover_hostport::LINT,
-    &incomplete_chain::LINT,
-    &weak_key::LINT,
-    &not_a_certificate_authority::LINT,
-    &leaf_is_authority::LINT,
-    &common_name_only::LINT,
-    &duplicate_certificate::LINT,
-    &unusable_certificate_name::LINT,
-    &wrong_certificate_purpose::LINT,
-    &empty_ip_restriction::LINT,
-    &duplicate_restriction::LINT,
-    &empty_mutual_tls::LINT,
-    &empty_policy::LINT,
-    &oidc_incomplete::LINT,
-    &saml_metadata::LINT,
-    &expired_saml_metadata::LINT,
-    &plain_http_saml::LINT,
-    &jwt_incomplete::LINT,
-    &unused_client_secret::LINT,
-    &open_login::LINT,
-    &public_email_domain::LINT,
-    &circuit_breaker_zero::LINT,
-    &circuit_breaker_threshold::LINT,
-    &session_too_long::LINT,
-    &email_not_lowercase::LINT,
-    &email_format::LINT,
-    &team_format::LINT,
-    &group_format::LINT,
-    &scope_format::LINT,
-    &duplicate_entry::LINT,
-    &duplicate_header::LINT,
-    &hop_by_hop_header::LINT,
-    &cors_credentials::LINT,
-    &invalid_user_agent_pattern::LINT,
-    &open_user_agent_filter::LINT,
-    &jwt_algorithm::LINT,
-    &jwt_list_entry::LINT,
-    &plain_http_jwks::LINT,
-    &malformed_provider_url::LINT,
-    &policy_expression::LINT,
-    &policy_condition::LINT,
-    &policy_direction::LINT,
-    &unreadable_policy::LINT,
-    &policy_action_config::LINT,
-    &policy_header_name::LINT,
-    &unreachable_action::LINT,
-    &secret_in_manifest::LINT,
-    &secret_with_white_space::LINT,
-    &webhook_secret::LINT,
-    &wrong_id_prefix::LINT,
-    &unused_module_set::LINT,
-    &unused_certificate_authority::LINT,
-    &unknown_label::LINT,
-    &delegation_to_itself::LINT,
+pub static LINTS: &[&Lint] = lints![
+    conflicting_authentication duplicate_match shadowed_route partial_segment_prefix unreachable_path unserved_host
+    edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
+    bypassed_protection plain_http_hostport disabled_termination old_tls_version disabled_module expired_certificate
+    expiring_certificate not_yet_valid_certificate certificate_does_not_cover_hostport incomplete_chain weak_key
+    not_a_certificate_authority leaf_is_authority common_name_only duplicate_certificate unusable_certificate_name
+    wrong_certificate_purpose empty_ip_restriction duplicate_restriction empty_mutual_tls empty_policy oidc_incomplete
+    saml_metadata expired_saml_metadata plain_http_saml jwt_incomplete unused_client_secret open_login
+    public_email_domain circuit_breaker_zero circuit_breaker_threshold session_too_long email_not_lowercase
+    email_format team_format group_format scope_format duplicate_entry duplicate_header hop_by_hop_header
+    cors_credentials invalid_user_agent_pattern open_user_agent_filter jwt_algorithm jwt_list_entry plain_http_jwks
+    malformed_provider_url policy_expression policy_condition policy_direction unreadable_policy policy_action_config
+    policy_header_name unreachable_action secret_in_manifest secret_with_white_space webhook_secret wrong_id_prefix
+    unused_module_set unused_certificate_authority unknown_label delegation_to_itself
 ];

@@ -1,33 +1,16 @@
 //! `not-a-certificate-authority`: a certificate in `ca_pem`, or after the leaf in `certificate_pem`, that does not belong
 //! to a certificate authority.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, expired_certificate::chains};
-use crate::{
-    model::kind::tls_certificate::TlsCertificate,
-    syntax::x509::{self, Link},
-};
+use super::{expired_certificate::chains, prelude::*};
+use crate::syntax::x509::{self, Link};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "not-a-certificate-authority",
-    needs_whole: false,
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem`, or of one that signed another in `certificate_pem`, lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No certificate can be validated with it, so mutual TLS rejects everyone, and clients reject the chain of a server. Usually a server's or client's own certificate was used instead of its issuer's.",
-    example: r#"apiVersion: edgewright/v1
-kind: CertificateAuthority
-metadata: {name: partners}
-spec:
-  ca_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIH4MIGroAMCAQICAQEwBQYDK2VwMB0xGzAZBgNVBAMMEmNsaWVudC5leGFtcGxl
-    LmNvbTAeFw0yNjAxMDEwMDAwMDBaFw00NjAxMDEwMDAwMDBaMB0xGzAZBgNVBAMM
-    EmNsaWVudC5leGFtcGxlLmNvbTAqMAUGAytlcAMhACcwcMp2rHc+KrwbmxqJJXD5
-    PHPTzYm50ccLebzZrJPsoxAwDjAMBgNVHRMBAf8EAjAAMAUGAytlcANBAN4EJQjS
-    vEI/9k/DSM7QDup0JoMPXma0AtYcr7f+P5rj5Fx3V0RykezTupv+/t9SOe9RY/G9
-    +bn+GWfEYumcbwc=
-    -----END CERTIFICATE-----
-"#,
+    example: include_str!("examples/not_a_certificate_authority.yaml"),
     cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`, and `-ext keyUsage`, if it prints anything, `Certificate Sign`.",
     check: LintCheck::Edge(check),
 };

@@ -2,38 +2,19 @@
 
 use http::Uri;
 
-use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, jwt_incomplete::alternatives, malformed_provider_url::is_unfinished,
-};
-use crate::model::{
-    diagnostics::fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-};
+use super::{jwt_incomplete::alternatives, malformed_provider_url::is_unfinished, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "oidc-incomplete",
-    needs_whole: false,
     default: Level::Deny,
     summary: "An `oidc` module lacks `issuer`, `client_id` or `client_secret`, or its `issuer` is not the https URL of a provider.",
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \
           when one of them is missing. OpenID Connect requires an https issuer without a query and fragment: the edge \
           appends `/.well-known/openid-configuration` to it.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oidc:
+    example: route_example!("account", "/account" => "oidc:
         issuer: http://id.example.com
-        client_id: shop
-",
+        client_id: shop"),
     cure: "Set `issuer` to the provider's https URL, and `client_id` and `client_secret` to the values that the provider issued.",
     check: LintCheck::Edge(check),
 };

@@ -1,24 +1,17 @@
 //! `old-tls-version`: an edge that accepts a version of TLS that is no longer secure.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{kind::https_edge::HttpsEdge, module::tls_termination::TlsVersion};
+use super::prelude::*;
+use crate::model::module::tls_termination::TlsVersion;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "old-tls-version",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The `min_version` of `tls_termination` is `1.0` or `1.1`.",
     why: "TLS 1.0 and 1.1 are deprecated and must not be used (RFC 8996): they depend on SHA-1 and lack today's \
           ciphers. Every browser since 2013 supports TLS 1.2.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  tls_termination: {min_version: '1.0'}
-",
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
+  tls_termination: {min_version: '1.0'}"),
     cure: "Set `min_version` to `1.2` or `1.3`, or remove it: the default is `1.2`.",
     check: LintCheck::Edge(check),
 };

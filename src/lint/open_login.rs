@@ -1,25 +1,15 @@
 //! `open-login`: an `oauth` login that admits everyone with an account at the provider.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{
-    diagnostics::fault::{Aim, Path},
-    kind::https_edge_route::HttpsEdgeRoute,
-};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "open-login",
-    needs_whole: false,
     default: Level::Allow,
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
           provider has access. A customer login needs that; an internal service is open to the world.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: intranet}
-spec:
-  hostports: ['wiki.example.com:443']
+    example: edge_example!("intranet" => "hostports: ['wiki.example.com:443']
   routes:
     - name: wiki
       match_type: path_prefix
@@ -27,15 +17,13 @@ spec:
       backend: {backend_id: bkd_wiki}
       oauth:
         provider:
-          google: {}
-",
+          google: {}"),
     cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(oauth) = &route.oauth else { continue };
+    for (key, oauth) in view.route_modules(|route| route.oauth.as_deref()) {
         let github = oauth.provider.github.as_ref();
         let has_members = github.is_some_and(|app| !app.teams.is_empty() || !app.organizations.is_empty());
         for app in oauth.provider.apps() {

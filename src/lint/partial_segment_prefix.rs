@@ -7,33 +7,20 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
+use super::prelude::*;
 use crate::{
-    model::{
-        diagnostics::fault::Path,
-        id::Id,
-        key::Key,
-        kind::https_edge_route::{HttpsEdgeRoute, MatchType},
-        rules,
-    },
+    model::{kind::https_edge_route::MatchType, rules},
     routing::selector::Selector,
-    syntax::text::printable,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "partial-segment-prefix",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
           alike. The longer match wins only as long as its route exists and has the same host.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: check
       match_type: path_prefix
@@ -42,8 +29,7 @@ spec:
     - name: checkout
       match_type: path_prefix
       match: /checkout
-      backend: {backend_id: bkd_checkout}
-",
+      backend: {backend_id: bkd_checkout}"),
     cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
     check: LintCheck::Edge(check),
 };
@@ -54,7 +40,7 @@ type Paths<'w> = BTreeMap<&'w str, &'w Key>;
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut edges: HashMap<&Id, HashMap<(String, Option<u16>), Paths<'_>>> = HashMap::new();
     for (key, route) in view.in_order::<HttpsEdgeRoute>() {
-        if let (Some(edge), Some(selector)) = (&key.parent, Selector::of(route)) {
+        if let (Some(edge), Some(selector)) = (&key.parent, Selector::from_route(route)) {
             let paths = edges.entry(edge).or_default().entry((selector.host, selector.port)).or_default();
             paths.entry(selector.path).or_insert(key);
         }
@@ -71,7 +57,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         if passes_through {
             continue;
         }
-        let (Some(hosts), Some(selector)) = (edges.get(edge), Selector::of(route)) else { continue };
+        let (Some(hosts), Some(selector)) = (edges.get(edge), Selector::from_route(route)) else { continue };
         let path = selector.path;
         if path.ends_with('/') {
             continue;
@@ -82,7 +68,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         if let Some((longer, other)) = own.and_then(|paths| longer_word(paths, path)) {
             let message =
                 format!("`{}` ends inside a path segment, so it also matches `{}`", shown(), printable(longer));
-            findings.report(key, ["match"], message).related = Some(the_other(other));
+            findings.report(key, ["match"], message).relate(other, ["match"], "the other route");
             continue;
         }
         // A host in the match wins over a longer path without one. A route that could not be read may have both.
@@ -93,13 +79,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         {
             let message =
                 format!("`{}` takes the requests of the route for `{}` on this host", shown(), printable(longer));
-            findings.report(key, ["match"], message).related = Some(the_other(other));
+            findings.report(key, ["match"], message).relate(other, ["match"], "the other route");
         }
     }
-}
-
-fn the_other(key: &Key) -> (Subject, Path, &'static str) {
-    (Subject::Resource(key.clone()), Path::root().join("match"), "the other route")
 }
 
 /// Whether any path continues another. If so, the next one does.

@@ -4,34 +4,20 @@
 
 use std::collections::HashMap;
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, duplicate_hostport::host_port};
+use super::{duplicate_hostport::host_port, prelude::*};
 use crate::{
-    model::{
-        diagnostics::fault::Path,
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        resource::AnyResource,
-        rules,
-    },
-    routing::table::{KnownRoute, RouteTable},
-    syntax::text::printable,
+    model::{resource::AnyResource, rules},
+    routing::table::RouteTable,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-hostport",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \
           certificates.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: wiki}
-spec:
-  hostports: ['wiki.example.com:443', 'wiki.example.com:80']
+    example: edge_example!("wiki" => "hostports: ['wiki.example.com:443', 'wiki.example.com:80']
   routes:
     - name: wiki
       match_type: path_prefix
@@ -40,8 +26,7 @@ spec:
       oidc:
         issuer: https://id.example.com
         client_id: wiki
-        client_secret: example-client-secret
-",
+        client_secret: example-client-secret"),
     cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
     check: LintCheck::Edge(check),
 };
@@ -57,19 +42,9 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             addresses.filter(|(_, (_, port))| *port == PLAIN_HTTP).map(|(index, (host, _))| (key, edge, index, host)),
         );
     }
-    if plain.is_empty() {
-        return;
-    }
-    let mut routes: HashMap<&Id, Vec<KnownRoute<'_>>> = HashMap::new();
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        if let Some(edge) = &key.parent {
-            routes.entry(edge).or_default().push((key, route));
-        }
-    }
     let mut tables: HashMap<&Id, RouteTable<'_>> = HashMap::new();
     for (key, edge, index, host) in plain {
-        let table =
-            tables.entry(&key.id).or_insert_with(|| RouteTable::new(false, routes.remove(&key.id).unwrap_or_default()));
+        let table = tables.entry(&key.id).or_insert_with(|| RouteTable::new(false, view.routes_of(&key.id)));
         let of_routes = || table.receiving(&host, PLAIN_HTTP).find_map(|(_, route)| with_credentials(route));
         let module = with_credentials(edge).or_else(of_routes);
         if let (Some(module), Some(text)) = (module, edge.hostports.get(index)) {
@@ -80,7 +55,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 /// The first enabled module that needs credentials of clients.
-fn with_credentials(host: &dyn AnyResource) -> Option<&'static str> {
+pub(super) fn with_credentials(host: &dyn AnyResource) -> Option<&'static str> {
     let mut modules = host.modules();
     let (slot, _) = modules.find(|(slot, module)| {
         module.enabled() && (slot.is_login || matches!(slot.name, "jwt_validation" | "mutual_tls"))

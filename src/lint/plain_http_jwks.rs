@@ -3,68 +3,48 @@
 use std::collections::HashSet;
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, faultless::FaultlessModules, malformed_provider_url::is_unfinished,
-    oidc_incomplete::is_https_url,
+    clean_modules::CleanModules, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url, prelude::*,
 };
-use crate::model::{
-    diagnostics::fault::Path, key::Key, kind::https_edge_route::HttpsEdgeRoute, module::jwt_validation::JwtValidation,
-};
+use crate::model::module::jwt_validation::JwtValidation;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-jwks",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
           prevents that on the network.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: api
-      match_type: path_prefix
-      match: /api
-      backend: {backend_id: bkd_shop}
-      jwt_validation:
+    example: route_example!("api", "/api" => "jwt_validation:
         issuer: {allow_list: [{value: 'https://id.example.com'}]}
         jws:
           allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}
-",
+          keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}"),
     cure: "Use an `https://` URL.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut faultless = FaultlessModules::new();
+    let mut clean_modules = CleanModules::new();
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         if let Some(jwt) = route.jwt_validation.as_deref() {
-            faultless.judge(jwt, findings, |findings| check_module(key, jwt, findings));
+            clean_modules.judge(jwt, findings, |findings| check_module(key, jwt, findings));
         }
     }
 }
 
 fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {
-    let module = Path::root().join("jwt_validation");
-    let issuers = module.join("issuer").join("allow_list");
+    let issuers = Path::root().join("jwt_validation").join("issuer").join("allow_list");
     // `jwt-list-entry` reports duplicates.
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {
-        if is_plain(&issuer.value) && told.insert(issuer.value.as_str()) {
+        if is_plain(&issuer.value) && reported.insert(issuer.value.as_str()) {
             findings.report(key, issuers.join(index).join("value"), "the issuer must be an https URL");
         }
     }
-    let key_sets = module.join("jws").join("keys").join("sources").join("additional_jkus");
-    let mut told = HashSet::new();
-    for (index, address) in jwt.jws.keys.sources.additional_jkus.iter().enumerate() {
-        if is_plain(address) && told.insert(address.as_str()) {
-            findings.report(key, key_sets.join(index), "the key set URL must be an https URL");
-        }
-    }
+    let key_sets = ["jwt_validation", "jws", "keys", "sources", "additional_jkus"];
+    findings.report_entries(key, &key_sets, &jwt.jws.keys.sources.additional_jkus, |address| {
+        is_plain(address).then(|| "the key set URL must be an https URL".to_owned())
+    });
 }
 
 /// Whether a value is a URL without https. `jwt-list-entry` reports empty values and white space, and

@@ -1,38 +1,25 @@
 //! `plain-http-saml`: a SAML login at an address without encryption.
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck,
+    prelude::*,
     saml_metadata::{METADATA, declared},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "plain-http-saml",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \
           passwords or replace the login page.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      saml:
+    example: route_example!("account", "/account" => "saml:
         idp_metadata: |
           <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://id.example.com\">
             <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
               <KeyDescriptor/>
               <SingleSignOnService Location=\"http://id.example.com/sso\"/>
             </IDPSSODescriptor>
-          </EntityDescriptor>
-",
+          </EntityDescriptor>"),
     cure: "Configure an https address at the identity provider, and download its metadata again.",
     check: LintCheck::Edge(check),
 };

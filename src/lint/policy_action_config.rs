@@ -8,43 +8,23 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck,
     empty_policy::placed_policies,
     policy_condition::{cidr_fault, is_range, pattern_fault},
-};
-use crate::{
-    model::{
-        diagnostics::fault::{Aim, Path},
-        key::Key,
-    },
-    syntax::text::printable,
+    prelude::*,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-action-config",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
           rejects the whole policy.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      policies:
+    example: route_example!("all", "/" => "policies:
         outbound:
           - name: log-failures
             expressions: ['res.StatusCode >= 500']
-            actions: [{type: log, config: {Metdata: {area: shop}}}]
-",
+            actions: [{type: log, config: {Metdata: {area: shop}}}]"),
     cure: "Correct the key or value.",
     check: LintCheck::Edge(check),
 };

@@ -14,35 +14,22 @@ use std::{
 
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
+use super::{empty_policy::placed_policies, prelude::*};
 use crate::{model::module::user_agent_filter::LONGEST_PATTERN, syntax::cel};
 use infer::{ConditionFault, ConditionJudge};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-condition",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A policy expression is never true or not a boolean, or has a misspelt variable or function, an operand of the wrong type, an invalid regular expression or an impossible CIDR range.",
     why: "The gateway evaluates the expression for each request. If it fails or is never true, the policy never \
           applies: a `deny` lets everything pass.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      policies:
+    example: route_example!("all", "/" => "policies:
         inbound:
           - name: refuse-trace
             expressions: [\"rec.Method == 'TRACE'\"]
-            actions: [{type: deny}]
-",
+            actions: [{type: deny}]"),
     cure: "Correct the expression so that it is true for the traffic that the policy is for.",
     check: LintCheck::Edge(check),
 };
@@ -52,10 +39,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut judged: HashMap<&str, Vec<ConditionFault>> = HashMap::new();
     for placed in placed_policies(view) {
         for (index, text) in placed.policy.expressions.iter().enumerate() {
-            let faults = judged.entry(text.as_str()).or_insert_with(|| faults(text));
-            for fault in faults.iter() {
-                let path = placed.path.join("expressions").join(index);
-                findings.report(placed.key, path, fault.message.clone()).help = fault.help;
+            for fault in judged.entry(text.as_str()).or_insert_with(|| faults(text)).iter() {
+                findings.report(placed.key, placed.expression(index), fault.message.clone()).help = fault.help;
             }
         }
     }

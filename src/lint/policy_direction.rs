@@ -1,53 +1,28 @@
 //! `policy-direction`: an action for requests in a policy for responses or the other way round, or an expression that
 //! uses a response before there is one.
 
-use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies, policy_condition::uses_variable,
-};
-use crate::syntax::text::printable;
+use super::{empty_policy::placed_policies, policy_condition::uses_variable, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-direction",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An outbound policy has an action for requests, or an inbound policy has an action for responses or uses the response.",
     why: "Outbound policies run after the backend has handled the request, so a login or limit there protects nothing. \
           Inbound policies run before there is a response.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      policies:
+    example: route_example!("all", "/" => "policies:
         outbound:
           - name: limit
-            actions: [{type: rate-limit}]
-",
+            actions: [{type: rate-limit}]"),
     cure: "Move the policy to `inbound` if it decides about requests, or to `outbound` if it looks at the response.",
     check: LintCheck::Edge(check),
 };
 
 /// Action types that decide whether and how a request reaches the backend.
+#[rustfmt::skip]
 const OF_REQUESTS: &[&str] = &[
-    "basic-auth",
-    "circuit-breaker",
-    "forward-internal",
-    "jwt-validation",
-    "oauth",
-    "openid-connect",
-    "rate-limit",
-    "restrict-ips",
-    "saml",
-    "terminate-tls",
-    "url-rewrite",
-    "verify-webhook",
+    "basic-auth", "circuit-breaker", "forward-internal", "jwt-validation", "oauth", "openid-connect", "rate-limit",
+    "restrict-ips", "saml", "terminate-tls", "url-rewrite", "verify-webhook",
 ];
 /// Action types that change a response.
 const OF_RESPONSES: &[&str] = &["compress-response"];
@@ -58,7 +33,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             if is_misplaced(&action.r#type, placed.is_outbound) {
                 let when = if placed.is_outbound { "after" } else { "before" };
                 let message = format!("`{}` has no effect {when} the response", printable(&action.r#type));
-                findings.report(placed.key, placed.path.join("actions").join(index).join("type"), message);
+                findings.report(placed.key, placed.action_type(index), message);
             }
         }
         if placed.is_outbound {
@@ -66,8 +41,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         }
         for (index, expression) in placed.policy.expressions.iter().enumerate() {
             if uses_variable(expression, "res") {
-                let path = placed.path.join("expressions").join(index);
-                findings.report(placed.key, path, "`res` is not available before the response");
+                findings.report(placed.key, placed.expression(index), "`res` is not available before the response");
             }
         }
     }

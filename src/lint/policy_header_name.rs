@@ -2,36 +2,20 @@
 
 use serde_json::Value;
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies};
-use crate::{
-    model::diagnostics::{check::is_token, fault::Aim},
-    syntax::text::printable,
-};
+use super::{empty_policy::placed_policies, prelude::*};
+use crate::model::diagnostics::check::is_token;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "policy-header-name",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
     why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \
           rejects the policy or sends a malformed message.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: all
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_shop}
-      policies:
+    example: route_example!("all", "/" => "policies:
         inbound:
           - name: mark
-            actions: [{type: add-headers, config: {headers: {'X Shop': 'yes'}}}]
-",
+            actions: [{type: add-headers, config: {headers: {'X Shop': 'yes'}}}]"),
     cure: "Write the name without spaces, colons and other separators, such as `X-Shop`.",
     check: LintCheck::Edge(check),
 };

@@ -3,27 +3,20 @@
 //! Routes of an edge without hostports are skipped: the edge serves no traffic, and its routes may be unfinished. So
 //! are routes with an inbound policy whose action is not `log`, because any other action may respond by itself.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{model::kind::https_edge_route::HttpsEdgeRoute, syntax::text::printable};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "route-without-backend",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: checkout
       match_type: path_prefix
       match: /checkout
-      compression: {}
-"#,
+      compression: {}"),
     cure: "Add or enable a `backend`, or remove the route. To reject requests on purpose, add an inbound policy with a `deny` action.",
     check: LintCheck::Edge(check),
 };

@@ -1,29 +1,22 @@
 //! `secret-in-manifest`: a secret that everybody with access to the repository can read.
 
-use super::{Findings, Level, Lint, LintCheck, ManifestsView};
-use crate::model::diagnostics::fault::{Path, Segment};
+use super::prelude::*;
+use crate::model::diagnostics::fault::Segment;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-in-manifest",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
           that was committed once must be replaced.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: hooks
       match_type: exact_path
       match: /hooks/github
       backend: {backend_id: bkd_shop}
-      webhook_verification: {provider: github, secret: correct-horse}
-",
+      webhook_verification: {provider: github, secret: correct-horse}"),
     cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
     check: LintCheck::Manifests(check),
 };

@@ -2,29 +2,21 @@
 //!
 //! Final line breaks of a file do not count: they are removed when the file is read (D28).
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::{diagnostics::fault::Path, kind::https_edge_route::HttpsEdgeRoute};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "secret-with-white-space",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: hooks
       match_type: exact_path
       match: /hooks/github
       backend: {backend_id: bkd_shop}
-      webhook_verification: {provider: github, secret: 'correct-horse '}
-",
+      webhook_verification: {provider: github, secret: 'correct-horse '}"),
     cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
     check: LintCheck::Edge(check),
 };

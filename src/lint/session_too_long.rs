@@ -1,36 +1,19 @@
 //! `session-too-long`: a session over a year, or with an interval that is longer than the session.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, Subject};
-use crate::model::{
-    diagnostics::fault::Path,
-    kind::https_edge_route::HttpsEdgeRoute,
-    module::{Module, oauth::Oauth, oidc::Oidc, saml::Saml},
-};
+use super::prelude::*;
+use crate::model::module::{Module, oauth::Oauth, oidc::Oidc, saml::Saml};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "session-too-long",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A duration of `oauth`, `saml` or `oidc` is over a year, or `inactivity_timeout` or `auth_check_interval` is longer than `maximum_duration`.",
     why: "Durations are in seconds, so a very large one is usually in milliseconds by mistake. A timeout or interval \
           longer than the session never takes effect.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth:
+    example: route_example!("account", "/account" => "oauth:
         provider: {google: {email_domains: [example.com]}}
         inactivity_timeout: 86400
-        maximum_duration: 3600
-",
+        maximum_duration: 3600"),
     cure: "Set all durations in seconds, and `inactivity_timeout` and `auth_check_interval` shorter than \
            `maximum_duration`.",
     check: LintCheck::Edge(check),
@@ -64,8 +47,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                     let message =
                         format!("`{field}` ({seconds} seconds) is longer than `maximum_duration` ({most} seconds)");
                     let finding = findings.report(key, at.join(field), message);
-                    let end = at.join("maximum_duration");
-                    finding.related = Some((Subject::Resource(key.clone()), end, "the session's maximum duration"));
+                    finding.relate(key, at.join("maximum_duration"), "the session's maximum duration");
                 }
             }
         }

@@ -10,38 +10,24 @@ use std::collections::BTreeSet;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, Subject,
     duplicate_hostport::host_port,
     duplicate_match::{only_port, requests},
     partial_segment_prefix,
+    prelude::*,
 };
-use crate::{
-    model::{
-        diagnostics::fault::Path,
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    },
-    routing::{
-        is_blind, rank_host,
-        selector::Selector,
-        table::{KnownRoute, RouteTable},
-    },
-    syntax::text::printable,
+use crate::routing::{
+    is_blind, rank_host,
+    selector::Selector,
+    table::{KnownRoute, RouteTable},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "shadowed-route",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: checkout
       match_type: path_prefix
@@ -50,8 +36,7 @@ spec:
     - name: shop-checkout
       match_type: path_prefix
       match: shop.example.com/checkout
-      backend: {backend_id: bkd_new_shop}
-"#,
+      backend: {backend_id: bkd_new_shop}"),
     cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, match only a host.",
     check: LintCheck::Edge(check),
 };
@@ -69,19 +54,18 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         }
     }
     for (key, edge) in view.all::<HttpsEdge>() {
-        for ((key, route), why) in dead_routes(edge, routes.remove(&key.id).unwrap_or_default()) {
+        for ((key, route), why) in shadowed_routes(edge, routes.remove(&key.id).unwrap_or_default()) {
             let text = printable(&route.r#match);
             match why {
-                Death::PathUnread => {
+                ShadowCause::PathUnread => {
                     let message =
                         format!("this edge passes TLS through and cannot see paths, so no request matches `{text}`");
                     findings.report(key, ["match"], message);
                 }
-                Death::Taken(other) => {
+                ShadowCause::Taken(other) => {
                     let message = format!("other routes of this edge take every request for `{text}`");
-                    let other = Subject::Resource(other.clone());
                     let finding = findings.report(key, ["match"], message);
-                    finding.related = Some((other, Path::root().join("match"), "the other route"));
+                    finding.relate(other, ["match"], "the other route");
                     finding.yields_to = Some(partial_segment_prefix::LINT.name);
                 }
             }
@@ -90,7 +74,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 /// Why a route receives no requests.
-enum Death<'w> {
+enum ShadowCause<'w> {
     /// The edge cannot see its path.
     PathUnread,
     /// Other routes win, such as this one.
@@ -98,23 +82,23 @@ enum Death<'w> {
 }
 
 /// Returns the routes of an edge that receive no requests, except duplicates of others.
-fn dead_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, Death<'w>)> {
+fn shadowed_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownRoute<'w>, ShadowCause<'w>)> {
     let (blind, port) = (is_blind(edge), only_port(edge));
     let mut known = HashSet::with_capacity(routes.len());
     let first = routes.into_iter().filter_map(|route| {
-        let selector = Selector::of(route.1)?;
+        let selector = Selector::from_route(route.1)?;
         known.insert(requests(&selector, port)).then_some((route, selector))
     });
-    let table = RouteTable::of(blind, first);
+    let table = RouteTable::build(blind, first);
     let served: BTreeSet<(String, u16)> = edge.hostports.iter().filter_map(|text| host_port(text)).collect();
-    let addresses = Addresses::of(&table, &served);
+    let addresses = Addresses::new(&table, &served);
     let mut probes = MOST_PROBES;
     let mut dead = Vec::new();
     for (route, selector) in table.routes() {
         if blind && !selector.takes_every_path() {
-            dead.push((*route, Death::PathUnread));
+            dead.push((*route, ShadowCause::PathUnread));
         } else if let Some(other) = addresses.never_taken(&table, route.0, selector, &mut probes) {
-            dead.push((*route, Death::Taken(other)));
+            dead.push((*route, ShadowCause::Taken(other)));
         }
     }
     dead
@@ -123,12 +107,12 @@ fn dead_routes<'w>(edge: &HttpsEdge, routes: Vec<KnownRoute<'w>>) -> Vec<(KnownR
 /// The hosts and ports of an edge.
 struct Addresses<'s> {
     served: &'s BTreeSet<(String, u16)>,
-    /// Those without a route of their own for all paths: only they leave requests for routes without a host.
+    /// The addresses without a route of their own for all paths: only they leave requests for routes without a host.
     open: Vec<(&'s str, u16)>,
 }
 
 impl<'s> Addresses<'s> {
-    fn of(table: &RouteTable<'_>, served: &'s BTreeSet<(String, u16)>) -> Self {
+    fn new(table: &RouteTable<'_>, served: &'s BTreeSet<(String, u16)>) -> Self {
         let has_own = |host: &str, port| {
             let winner = table.winner(host, port, "/\0");
             winner.is_some_and(|(_, selector)| !selector.host.is_empty() && selector.takes_every_path())
@@ -197,7 +181,7 @@ mod tests {
         };
         let routes: Vec<(Key, HttpsEdgeRoute)> = routes.iter().enumerate().map(route).collect();
         let known: Vec<KnownRoute<'_>> = routes.iter().map(|(key, route)| (key, route)).collect();
-        let dead = dead_routes(&edge, known);
+        let dead = shadowed_routes(&edge, known);
         let place = |it: &Key| routes.iter().position(|(key, _)| key == it);
         dead.iter().filter_map(|((key, _), _)| place(key)).collect()
     }

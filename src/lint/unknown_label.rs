@@ -1,15 +1,10 @@
 //! `unknown-label`: a label key that the configuration file does not allow.
 
-use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
-use crate::{
-    model::diagnostics::fault::{Aim, Path},
-    syntax::text::printable,
-};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unknown-label",
-    needs_whole: false,
     default: Level::Allow,
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \

@@ -2,30 +2,21 @@
 //!
 //! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{diagnostics::fault::Aim, kind::https_edge_route::HttpsEdgeRoute, resource::AnyResource},
-    syntax::text::printable,
-};
+use super::prelude::*;
+use crate::model::resource::AnyResource;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unprotected-route",
-    needs_whole: false,
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
     why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: intranet}
-spec:
-  hostports: ["wiki.example.com:443"]
+    example: edge_example!("intranet" => "hostports: ['wiki.example.com:443']
   routes:
     - name: wiki
       match_type: path_prefix
       match: /
-      backend: {backend_id: bkd_wiki}
-"#,
+      backend: {backend_id: bkd_wiki}"),
     cure: "Add `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies` to the route, or `mutual_tls` to the edge. For public routes, allow this lint with an annotation.",
     check: LintCheck::Edge(check),
 };

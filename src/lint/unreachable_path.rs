@@ -1,31 +1,21 @@
 //! `unreachable-path`: a match with a path that no request has.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck, unserved_host::is_regex};
-use crate::{
-    model::kind::https_edge_route::{HttpsEdgeRoute, MatchType},
-    syntax::text::printable,
-};
+use super::{prelude::*, unserved_host::is_regex};
+use crate::model::kind::https_edge_route::MatchType;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreachable-path",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The path of a match contains a query, a wildcard, a placeholder, a regular expression, a character that is percent-encoded in a URL, or a broken percent-encoding.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \
           `/api/*` matches only a path with an asterisk, so the route receives no requests.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: api
       match_type: path_prefix
       match: /api/*
-      backend: {backend_id: bkd_shop}
-",
+      backend: {backend_id: bkd_shop}"),
     cure: "Write the path as it is in the URL, without a query. To match everything below a path, use `path_prefix` and \
            end the match with `/`.",
     check: LintCheck::Edge(check),

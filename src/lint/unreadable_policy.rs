@@ -5,28 +5,17 @@
 
 use std::collections::HashSet;
 
-use super::{
-    EdgeView, Findings, Level, Lint, LintCheck, empty_policy::placed_policies, policy_condition::uses_variable,
-};
-use crate::{
-    model::{Kind, key::Key, rules},
-    syntax::text::printable,
-};
+use super::{empty_policy::placed_policies, policy_condition::uses_variable, prelude::*};
+use crate::model::rules;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unreadable-policy",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A policy needs the request or response, but the edge passes TLS through.",
     why: "A TLS edge, or an edge with `terminate_at: upstream`, sees only connections. A condition on `req` or `res` never \
           holds and an action on headers has no effect, so the policy looks like protection without being any.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: pay}
-spec:
-  hostports: ['pay.example.com:443']
+    example: edge_example!("pay" => "hostports: ['pay.example.com:443']
   tls_termination: {terminate_at: upstream}
   routes:
     - name: all
@@ -37,8 +26,7 @@ spec:
         inbound:
           - name: refuse-trace
             expressions: [\"req.Method == 'TRACE'\"]
-            actions: [{type: deny}]
-",
+            actions: [{type: deny}]"),
     cure: "Use only `conn` and actions on connections, such as `deny`, or terminate TLS at the edge.",
     check: LintCheck::Edge(check),
 };
@@ -46,19 +34,10 @@ spec:
 /// The action that makes traffic readable.
 const DECRYPTING: &str = "terminate-tls";
 /// Action types that read or change a request or response.
+#[rustfmt::skip]
 const OF_HTTP: &[&str] = &[
-    "add-headers",
-    "basic-auth",
-    "compress-response",
-    "custom-response",
-    "jwt-validation",
-    "oauth",
-    "openid-connect",
-    "redirect",
-    "remove-headers",
-    "saml",
-    "url-rewrite",
-    "verify-webhook",
+    "add-headers", "basic-auth", "compress-response", "custom-response", "jwt-validation", "oauth", "openid-connect",
+    "redirect", "remove-headers", "saml", "url-rewrite", "verify-webhook",
 ];
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
@@ -74,19 +53,15 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         let variables: &[&str] = if placed.is_outbound { &["req", "res"] } else { &["req"] };
         for (index, expression) in placed.policy.expressions.iter().enumerate() {
             if let Some(name) = variables.iter().find(|name| uses_variable(expression, name)) {
-                let path = placed.path.join("expressions").join(index);
-                findings.report(
-                    placed.key,
-                    path,
-                    format!("`{name}` is not available on an edge that passes TLS through"),
-                );
+                let message = format!("`{name}` is not available on an edge that passes TLS through");
+                findings.report(placed.key, placed.expression(index), message);
             }
         }
         for (index, action) in placed.policy.actions.iter().enumerate() {
             if OF_HTTP.contains(&action.r#type.as_str()) {
                 let message =
                     format!("`{}` has no effect on an edge that passes TLS through", printable(&action.r#type));
-                findings.report(placed.key, placed.path.join("actions").join(index).join("type"), message);
+                findings.report(placed.key, placed.action_type(index), message);
             }
         }
     }

@@ -7,40 +7,25 @@ use std::cell::LazyCell;
 use foldhash::{HashMap, HashSet};
 
 use super::{
-    Findings, HostView, Level, Lint, LintCheck, Subject,
     duplicate_hostport::{host_name, host_port},
+    prelude::*,
     unreachable_path,
 };
-use crate::{
-    model::{
-        diagnostics::{check::parse_hostport, fault::Path},
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    },
-    syntax::text::printable,
-};
+use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unserved-host",
-    needs_whole: false,
     default: Level::Warn,
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
           that host. So `checkout` matches the host `checkout`, not the path `/checkout`.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: checkout
       match_type: path_prefix
       match: checkout
-      backend: {backend_id: bkd_shop}
-",
+      backend: {backend_id: bkd_shop}"),
     cure: "Start a path with `/`. If the match is for a host, add the host to the edge's `hostports`, or move the route \
            to the edge that serves it.",
     check: LintCheck::Host(check),
@@ -56,7 +41,7 @@ struct ServedHosts {
 }
 
 impl ServedHosts {
-    fn of(edge: &HttpsEdge) -> Self {
+    fn from_edge(edge: &HttpsEdge) -> Self {
         let mut hosts = Self::default();
         for (name, port) in edge.hostports.iter().filter_map(|hostport| host_port(hostport)) {
             hosts.suffixes.extend(suffixes(&name).map(str::to_owned));
@@ -116,7 +101,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         let Some(parent) = &key.parent else { continue };
         let served = edges.entry(parent).or_insert_with(|| {
             let edge = view.edge_of(key).or_else(|| others.get(parent).copied());
-            edge.map(ServedHosts::of).unwrap_or_default()
+            edge.map(ServedHosts::from_edge).unwrap_or_default()
         });
         let is_host = parse_hostport(&if port.is_some() { host.to_owned() } else { format!("{host}:443") }).is_ok();
         // The hostports of an edge without any, or of an unknown one, may follow.
@@ -150,8 +135,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         let finding = findings.report(key, ["match"], message);
         (finding.help, finding.yields_to) = (help, yields_to);
         if let Some((other, index)) = elsewhere {
-            let path = Path::root().join("hostports").join(*index);
-            finding.related = Some((Subject::Resource((*other).clone()), path, "the host"));
+            finding.relate(other, Path::root().join("hostports").join(*index), "the host");
         }
     }
 }
@@ -169,7 +153,7 @@ mod tests {
     fn an_edge_covers_its_names_and_wildcards() {
         let hostports =
             ["Shop.example.com:443", "*.eu.example.com:443", "[2001:db8::1]:443"].map(String::from).to_vec();
-        let hosts = ServedHosts::of(&HttpsEdge { hostports, ..HttpsEdge::default() });
+        let hosts = ServedHosts::from_edge(&HttpsEdge { hostports, ..HttpsEdge::default() });
         for host in ["shop.example.com", "a.eu.example.com", "a.b.eu.example.com", "*.eu.example.com", "*.example.com"]
         {
             assert!(hosts.cover(&host_name(host)), "{host}");

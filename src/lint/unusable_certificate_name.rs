@@ -1,35 +1,15 @@
 //! `unusable-certificate-name`: a wildcard name in a certificate that no client accepts.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{model::kind::tls_certificate::TlsCertificate, syntax::text::printable};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unusable-certificate-name",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A subject alternative name of a certificate has a wildcard that is not its whole first label.",
     why: "Clients accept a wildcard only as the whole first label of a name, and it stands for one label (RFC 9525, \
           section 6.3). Names such as `*` and `*.*.example.com` match no host.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBJjCB2aADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhACkT2GbF/8vlYE+GfJT9Rv77vfLi
-    uMW2x5UlwkUdSsbJo0IwQDA+BgNVHREENzA1ggEqgg8qLiouZXhhbXBsZS5jb22C
-    EHNob3AuZXhhbXBsZS5jb22CDSouZXhhbXBsZS5jb20wBQYDK2VwA0EArO0Wd3PX
-    h0grd1Rz6T5YdMSH3gyit/q+kUjTxU1Mw0uuTLknQJllHsu0tYPQ9wqf+kDlGno3
-    HquslA7+2fjgAA==
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIPqVEwBbmZ4ivy0iPleIRc60KGCTyceunOY6xJqkRcBG
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/unusable_certificate_name.yaml"),
     cure: "Reissue the certificate with one name for each level, such as `*.example.com` and `*.shop.example.com`.",
     check: LintCheck::Edge(check),
 };

@@ -1,12 +1,10 @@
 //! `unused-module-set`: a module set that no route uses.
 
-use super::{Findings, Level, Lint, LintCheck, ManifestsView, Subject};
-use crate::model::diagnostics::fault::{Aim, Path};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "unused-module-set",
-    needs_whole: true,
     default: Level::Warn,
     summary: "No route lists a ModuleSet in `modules_from`.",
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \
@@ -32,7 +30,7 @@ spec:
 };
 
 fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for name in view.unused_module_sets() {
+    for name in view.unused_module_sets().iter().filter(|_| view.is_whole()) {
         let message = format!("no route uses the module set `{name}`");
         findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).aim = Aim::Key;
     }

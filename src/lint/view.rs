@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{
     Subject, World,
-    parts::{entries_of_kind, of_kind},
+    partition::{entries_of_kind, of_kind},
 };
 use crate::model::{
     Kind,
@@ -19,6 +19,7 @@ use crate::model::{
     id::Id,
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+    module::oauth::CommonApp,
     resource::{AnyResource, Resource},
     snapshot::Entry,
 };
@@ -59,6 +60,20 @@ impl<'a> EdgeView<'a> {
         of_kind(self.resources, R::INFO.kind).iter().filter_map(|desired| Some((&desired.key, typed::<R>(desired)?)))
     }
 
+    /// Returns a module of every route that has it, in the order of the routes' keys.
+    pub(super) fn route_modules<'v, M: 'v>(
+        &'v self,
+        module: impl Fn(&'v HttpsEdgeRoute) -> Option<&'v M>,
+    ) -> impl Iterator<Item = (&'v Key, &'v M)> {
+        self.all::<HttpsEdgeRoute>().filter_map(move |(key, route)| Some((key, module(route)?)))
+    }
+
+    /// Returns the app of each provider of every `oauth` module, in the order of the routes' keys.
+    pub(super) fn oauth_apps(&self) -> impl Iterator<Item = (&Key, CommonApp<'_>)> {
+        let modules = self.route_modules(|route| route.oauth.as_deref());
+        modules.flat_map(|(key, oauth)| oauth.provider.apps().into_iter().map(move |app| (key, app)))
+    }
+
     /// Like [`all`](Self::all), with the source that owns each.
     pub(super) fn with_source<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
         let all = of_kind(self.resources, R::INFO.kind).iter();
@@ -97,12 +112,12 @@ impl<'a> EdgeView<'a> {
         Some(all.get(found)?.claim.name.as_str())
     }
 
-    /// Whether nothing is left out or missing because of an error.
+    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
     pub(super) fn is_whole(&self) -> bool {
         self.world.is_whole
     }
 
-    /// The current time, to judge whether something is valid. `horizon.rs` must know when that changes.
+    /// The current time, to judge whether something is valid. `validity.rs` must know when that changes.
     pub(super) fn now(&self) -> Timestamp {
         self.world.now
     }
@@ -121,10 +136,9 @@ impl<'a> HostView<'a> {
 
     /// Returns every resource of a kind that another source owns, typed, with the source's name.
     pub(super) fn of_others<R: Resource>(&self) -> impl Iterator<Item = (&Key, &R, &str)> {
-        entries_of_kind(self.others, R::INFO.kind).iter().filter_map(|entry| {
-            let source = entry.claim.as_deref().map(|claim| claim.source.as_str())?;
-            Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, source))
-        })
+        entries_of_kind(self.others, R::INFO.kind)
+            .iter()
+            .filter_map(|entry| Some((&entry.key, entry.spec().as_any().downcast_ref::<R>()?, entry.source()?)))
     }
 }
 
@@ -155,6 +169,11 @@ impl<'a> ManifestsView<'a> {
     /// A view of the manifests alone.
     pub(super) fn new(world: &'a World<'a>) -> Self {
         Self(world)
+    }
+
+    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
+    pub(super) fn is_whole(&self) -> bool {
+        self.0.is_whole
     }
 
     /// The resources that list a module set twice, with their `modules_from`.

@@ -2,43 +2,32 @@
 //!
 //! Only what the providers document is judged: most of them accept any text as a shared secret.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
+use super::prelude::*;
 use crate::{
-    model::{
-        kind::https_edge_route::HttpsEdgeRoute,
-        module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET},
-    },
+    model::module::webhook_verification::{WITH_PUBLIC_KEY, WITHOUT_SECRET},
     syntax::x509::is_ecdsa_public_key,
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "webhook-secret",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A webhook secret is set for `sns`, or the one for `sendgrid` is not an ECDSA public key.",
     why: "`sns` signs with a certificate that it publishes, so a secret has no effect. `sendgrid` signs with an ECDSA \
           key, and the secret must be its public part; no webhook passes with anything else, such as an API key.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ['shop.example.com:443']
+    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
   routes:
     - name: bounces
       match_type: exact_path
       match: /hooks/sendgrid
       backend: {backend_id: bkd_shop}
-      webhook_verification: {provider: sendgrid, secret: SG.correct-horse}
-",
+      webhook_verification: {provider: sendgrid, secret: SG.correct-horse}"),
     cure: "Remove the secret for `sns`. For `sendgrid`, use the verification key from the settings of its event webhook.",
     check: LintCheck::Edge(check),
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        let Some(webhook) = &route.webhook_verification else { continue };
+    for (key, webhook) in view.route_modules(|route| route.webhook_verification.as_deref()) {
         if webhook.secret.is_empty() {
             continue;
         }

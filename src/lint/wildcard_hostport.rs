@@ -1,34 +1,19 @@
 //! `wildcard-hostport`: a hostport that another edge's wildcard covers.
 
-use super::{
-    Findings, HostView, Level, Lint, LintCheck, Subject,
-    duplicate_hostport::{host_port, wildcard_over},
-};
-use crate::{
-    model::{diagnostics::fault::Path, key::Key, kind::https_edge::HttpsEdge},
-    syntax::text::printable,
-};
 use foldhash::HashMap;
+
+use super::{
+    duplicate_hostport::{host_port, wildcard_over},
+    prelude::*,
+};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wildcard-hostport",
-    needs_whole: false,
     default: Level::Warn,
     summary: "A wildcard hostport of another edge covers a hostport of this edge.",
     why: "Only precedence decides which edge gets the traffic. A login on the wildcard edge seems to protect every name under it, but does not protect this one.",
-    example: r#"apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: tenants}
-spec:
-  hostports: ["*.example.com:443"]
----
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata: {name: shop}
-spec:
-  hostports: ["shop.example.com:443"]
-"#,
+    example: edge_example!("tenants" => "hostports: ['*.example.com:443']", "shop" => "hostports: ['shop.example.com:443']"),
     cure: "If the exception is intended, allow this lint for the edge with an annotation. Otherwise serve the name from only one of the two edges.",
     check: LintCheck::Host(check),
 };
@@ -57,9 +42,8 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
             let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
             let message = format!("`{}` is covered by `{}` of another edge", printable(text), printable(wildcard));
-            let related = Path::root().join("hostports").join(*place);
-            findings.report(key, Path::root().join("hostports").join(index), message).related =
-                Some((Subject::Resource((*other).clone()), related, "the wildcard"));
+            let finding = findings.report(key, Path::root().join("hostports").join(index), message);
+            finding.relate(other, Path::root().join("hostports").join(*place), "the wildcard");
         }
     }
 }

@@ -1,35 +1,16 @@
 //! `wrong-certificate-purpose`: a certificate whose extended key usage excludes what it is used for.
 
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::model::kind::{certificate_authority::CertificateAuthority, tls_certificate::TlsCertificate};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-certificate-purpose",
-    needs_whole: false,
     default: Level::Warn,
     summary: "The extended key usage of a `certificate_pem` excludes servers, or that of a `ca_pem` excludes clients.",
     why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \
           4.2.1.12). Clients reject a server certificate without `serverAuth`, and many TLS libraries reject client \
           certificates from an authority without `clientAuth`.",
-    example: r#"apiVersion: edgewright/v1
-kind: TlsCertificate
-metadata: {name: shop}
-spec:
-  certificate_pem: |
-    -----BEGIN CERTIFICATE-----
-    MIIBGDCBy6ADAgECAgEBMAUGAytlcDAbMRkwFwYDVQQDDBBzaG9wLmV4YW1wbGUu
-    Y29tMB4XDTI2MDEwMTAwMDAwMFoXDTQ2MDEwMTAwMDAwMFowGzEZMBcGA1UEAwwQ
-    c2hvcC5leGFtcGxlLmNvbTAqMAUGAytlcAMhACkT2GbF/8vlYE+GfJT9Rv77vfLi
-    uMW2x5UlwkUdSsbJozQwMjAbBgNVHREEFDASghBzaG9wLmV4YW1wbGUuY29tMBMG
-    A1UdJQQMMAoGCCsGAQUFBwMCMAUGAytlcANBAIdqYj9kqx1rL2tLS7lnWGT81XHG
-    jWQl6QotCfZKk0Ecl0gjSG+5UiR3WH/Nt5ge/5aAK1rPgTGF54ZE3UKVXg0=
-    -----END CERTIFICATE-----
-  private_key_pem: |
-    -----BEGIN PRIVATE KEY-----
-    MC4CAQAwBQYDK2VwBCIEIPqVEwBbmZ4ivy0iPleIRc60KGCTyceunOY6xJqkRcBG
-    -----END PRIVATE KEY-----
-"#,
+    example: include_str!("examples/wrong_certificate_purpose.yaml"),
     cure: "Reissue the certificate with the purpose. `openssl x509 -in FILE -noout -ext extendedKeyUsage` prints its \
            purposes.",
     check: LintCheck::Edge(check),

@@ -2,26 +2,15 @@
 //!
 //! IDs of other systems are opaque (D20), so only prefixes that are known are judged. Those of this service are errors.
 
-use std::collections::HashSet;
-
-use super::{EdgeView, Findings, Level, Lint, LintCheck};
-use crate::{
-    model::{
-        Kind,
-        diagnostics::fault::Path,
-        external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
-        id::Id,
-        key::Key,
-        kind::{https_edge_route::HttpsEdgeRoute, ip_restriction::IpRestriction, tls_edge::TlsEdge},
-        module::{backend::Backend, ip_restriction::EndpointIpRestriction},
-    },
-    syntax::text::printable,
+use super::prelude::*;
+use crate::model::{
+    external_id::{BACKEND, ExternalKind, IP_POLICY, SUBSCRIPTION, TLS_EDGE},
+    module::{backend::Backend, ip_restriction::EndpointIpRestriction},
 };
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "wrong-id-prefix",
-    needs_whole: false,
     default: Level::Warn,
     summary: "An ID has the prefix of a backend or an IP policy in the place of another kind, or its prefix in upper case.",
     why: "IDs of backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API accepts any \
@@ -64,9 +53,8 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restriction: Option<&EndpointIpRestriction>) {
-    if let Some(backend) = backend {
-        let place = || Path::root().join("backend").join("backend_id");
-        judge(findings, key, place, &backend.backend_id, &BACKEND);
+    if let Some(message) = backend.and_then(|backend| fault(&backend.backend_id, &BACKEND)) {
+        findings.report(key, ["backend", "backend_id"], message);
     }
     if let Some(restriction) = restriction {
         policies(findings, key, &["ip_restriction", "ip_policy_ids"], &restriction.ip_policy_ids);
@@ -74,21 +62,7 @@ fn modules(findings: &mut Findings, key: &Key, backend: Option<&Backend>, restri
 }
 
 fn policies(findings: &mut Findings, key: &Key, list: &[&str], ids: &[String]) {
-    // `duplicate-entry` reports duplicates.
-    let mut told = HashSet::new();
-    for (index, id) in ids.iter().enumerate() {
-        if fault(id, &IP_POLICY).is_some() && !told.insert(id.as_str()) {
-            continue;
-        }
-        let place = || list.iter().fold(Path::root(), |path, field| path.join(*field)).join(index);
-        judge(findings, key, place, id, &IP_POLICY);
-    }
-}
-
-fn judge(findings: &mut Findings, key: &Key, place: impl FnOnce() -> Path, id: &str, expected: &ExternalKind) {
-    if let Some(message) = fault(id, expected) {
-        findings.report(key, place(), message);
-    }
+    findings.report_entries(key, list, ids, |id| fault(id, &IP_POLICY));
 }
 
 /// Judges the ID that a document adopts.

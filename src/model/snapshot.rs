@@ -83,6 +83,11 @@ impl PartialEq for Entry {
 }
 
 impl Entry {
+    /// The source that owns it, if any.
+    pub fn source(&self) -> Option<&str> {
+        self.claim.as_deref().map(|claim| claim.source.as_str())
+    }
+
     /// Whether a manifest source owns it.
     pub fn is_owned_by(&self, source: &str) -> bool {
         self.claim.as_deref().is_some_and(|claim| claim.source == source)

@@ -45,16 +45,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
         let operations = deletion(entry);
         // An implicit resource without modules goes with its last child (D34).
         if !operations.is_empty() {
-            plan.changes.push(Change {
-                key: key.clone(),
-                name,
-                effect: Effect::Delete,
-                notes: Vec::new(),
-                before: Some(Arc::clone(entry.spec())),
-                operations,
-                token_file: None,
-                drift: None,
-            });
+            plan.changes.push(Change::new(key.clone(), name, Effect::Delete, Some(entry), operations));
         }
     }
     if budget != Budget::Normal {

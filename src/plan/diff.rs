@@ -16,7 +16,7 @@ use rayon::{
 use super::{
     Change, Effect, Plan,
     calls::{changes, deletion},
-    kept::{KeptResource, used_by_others},
+    retention::{KeptResource, used_by_others},
     safety::{Budget, OF_MANIFESTS, over_budget},
 };
 use crate::{
@@ -61,30 +61,8 @@ pub(crate) fn diff(
         Some(keys) => keys.iter().filter_map(|key| desired.get(key)).collect(),
         None => desired.values().collect(),
     };
-    // What is there instead, of those that are not the same as a whole.
-    let difference = |wanted: &&'_ Desired| {
-        give_way();
-        let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
-        match entry.lazy_spec.same(&wanted.spec) {
-            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(Found::SameSpec),
-            false => Some(Found::OtherSpec),
-        }
-    };
-    let differences: Vec<Option<Found>> =
-        all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
-    let wanted: Vec<(&Desired, Found)> =
-        all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
+    let mut wanted = differing(snapshot, desired, all);
     planner.plan.unchanged = desired.len() - wanted.len();
-    let named = |(wanted, _): &(&Desired, Found)| {
-        give_way();
-        full_name(snapshot, desired, &wanted.key, &wanted.claim)
-    };
-    let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
-    let mut wanted: Vec<((&Desired, Found), String)> = wanted.into_iter().zip(names).collect();
-    // Sorted by name within a kind, because ids mean nothing to a reader.
-    wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
-        one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
-    });
     let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|((wanted, _), _)| wanted.replaces.as_ref()).collect();
     planner.plan.changes.reserve(wanted.len());
     // Most of a large plan creates, and what only creates depends on nothing else in the plan.
@@ -123,11 +101,42 @@ pub(crate) fn diff(
     planner.plan
 }
 
+/// The resources that are not the same as a whole in the store, each with what is there instead and its name.
+fn differing<'d>(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    all: Vec<&'d Desired>,
+) -> Vec<((&'d Desired, Found), String)> {
+    let difference = |wanted: &&'_ Desired| {
+        give_way();
+        let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
+        match entry.lazy_spec.same(&wanted.spec) {
+            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(Found::SameSpec),
+            false => Some(Found::OtherSpec),
+        }
+    };
+    let differences: Vec<Option<Found>> =
+        all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
+    let wanted: Vec<(&Desired, Found)> =
+        all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
+    let named = |(wanted, _): &(&Desired, Found)| {
+        give_way();
+        full_name(snapshot, desired, &wanted.key, &wanted.claim)
+    };
+    let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
+    let mut wanted: Vec<((&Desired, Found), String)> = wanted.into_iter().zip(names).collect();
+    // Sorted by name within a kind, because ids mean nothing to a reader.
+    wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
+        one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
+    });
+    wanted
+}
+
 /// What the store has of a resource that a plan changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// The same Spec, with another claim.
+    /// An equal Spec with another claim.
     SameSpec,
     OtherSpec,
 }
@@ -141,8 +150,8 @@ fn is_plain(wanted: &Desired) -> bool {
 fn creation(wanted: &Desired, name: String) -> Change {
     let (key, claim) = (wanted.key.clone(), Some(wanted.claim.clone()));
     let create = Operation::Create { key: key.clone(), spec: Arc::clone(&wanted.spec), claim, token: None };
-    let (effect, notes, before, operations) = (Effect::Create, Vec::new(), None, vec![create]);
-    Change { key, name, effect, notes, before, operations, token_file: wanted.token_file.clone(), drift: None }
+    let token_file = wanted.token_file.clone();
+    Change { token_file, ..Change::new(key, name, Effect::Create, None, vec![create]) }
 }
 
 struct Planner<'a> {
@@ -190,8 +199,7 @@ impl Planner<'_> {
             self.refuse_if_full(entry, &name);
             effect = Effect::Delete;
         }
-        let before = Some(Arc::clone(entry.spec()));
-        self.push(wanted, name, effect, before, operations);
+        self.push(wanted, name, effect, Some(entry), operations);
         if let (Some(old), Some(change)) = (&entry.claim, self.plan.changes.last_mut()) {
             if old.name != wanted.claim.name {
                 change.notes.push(format!("renamed from `{}`", old.name));
@@ -240,13 +248,12 @@ impl Planner<'_> {
         wanted: &Desired,
         name: String,
         effect: Effect,
-        before: Option<Arc<dyn AnyResource>>,
+        before: Option<&Entry>,
         operations: Vec<Operation>,
     ) {
         let token_file = wanted.token_file.clone();
-        let (key, notes) = (wanted.key.clone(), Vec::new());
-        let drift = None;
-        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+        let change = Change::new(wanted.key.clone(), name, effect, before, operations);
+        self.plan.changes.push(Change { token_file, ..change });
     }
 
     /// Sets the owner of an API key if the manifest names none (D27), and returns the operation that
@@ -311,12 +318,9 @@ impl Planner<'_> {
                 continue;
             }
             self.refuse_if_full(entry, &name);
-            let operations = deletion(entry);
-            let before = Some(Arc::clone(entry.spec()));
             let hint = (may_move && key.parent.is_none()).then(|| MOVE_INSTEAD.to_owned());
-            let (key, notes) = (key.clone(), hint.into_iter().collect());
-            let (effect, token_file, drift) = (Effect::Delete, None, None);
-            self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+            let change = Change::new(key.clone(), name, Effect::Delete, Some(entry), deletion(entry));
+            self.plan.changes.push(Change { notes: hint.into_iter().collect(), ..change });
         }
     }
 
@@ -331,7 +335,6 @@ impl Planner<'_> {
                 continue;
             }
             let (key, name) = (entry.key.clone(), self.full_name(&entry.key, old));
-            let (before, token_file, drift) = (Some(Arc::clone(entry.spec())), None, None);
             if prune {
                 self.refuse_if_protected(entry, old, &name);
             }
@@ -342,14 +345,13 @@ impl Planner<'_> {
             }
             let change = if prune && users.is_none() {
                 self.refuse_if_full(entry, &name);
-                let (effect, notes, operations) = (Effect::Delete, Vec::new(), deletion(entry));
-                Change { key, name, effect, notes, before, operations, token_file, drift }
+                Change::new(key, name, Effect::Delete, Some(entry), deletion(entry))
             } else {
                 let claim = Claim { source: self.source.to_owned(), transfer_to: None, returned: false, ..old.clone() };
                 let effect = if old.source == self.source { Effect::Protect } else { Effect::Adopt };
                 let notes = transfer_notes(old, &claim);
                 let operations = vec![Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) }];
-                Change { key, name, effect, notes, before, operations, token_file, drift }
+                Change { notes, ..Change::new(key, name, effect, Some(entry), operations) }
             };
             self.plan.changes.push(change);
         }

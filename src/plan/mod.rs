@@ -1,14 +1,36 @@
-//! Planning: the operations that turn a snapshot into the desired state. Pure: the same input gives the same plan.
+//! Planning: the operations that turn a snapshot into the desired state.
+//!
+//! # The problem
+//!
+//! A reviewer must see what a run will do before it does it, and the run must do exactly that.
+//!
+//! # The idea
+//!
+//! A [`Plan`] is a list of [`Change`]s, one for each resource, with the operations that a REST request would make.
+//! Whoever shows a plan and whoever applies it read the same operations. There is one planner for each reason: `diff`
+//! (manifests), `revert` (a rollback), `transfer` and `destroy`. An [`Outline`](outline::Outline) is the plan without
+//! secrets, from which `format/` makes every output.
+//!
+//! # An example
+//!
+//! A manifest adds `/cart` to the edge `shop`, and another one is deleted. The plan creates `HttpsEdgeRoute shop/cart`,
+//! then deletes `HttpsEdgeRoute shop/old`: creations go forward through the kinds and deletions backward, so that
+//! references resolve after each operation.
+//!
+//! # What it never does
+//!
+//! It does no IO, and reads no clock and no random number: the same input gives the same plan. It never deletes what
+//! another source uses (`retention.rs`), nor more than the limit allows (`safety.rs`).
 
 mod calls;
 mod destroy;
 mod diff;
 pub(crate) mod format;
-mod kept;
 mod openings;
 pub(crate) mod outline;
 pub(crate) mod render;
 pub(crate) mod report;
+mod retention;
 mod revert;
 pub(crate) mod safety;
 pub(crate) mod saved;
@@ -25,8 +47,8 @@ use std::{
 
 pub(crate) use destroy::destroy;
 pub(crate) use diff::{diff, full_name};
-pub use kept::KeptResource;
 pub use openings::Opening;
+pub use retention::KeptResource;
 pub(crate) use revert::revert;
 
 use schemars::JsonSchema;
@@ -42,7 +64,7 @@ use crate::{
         kind::api_key::ApiKey,
         operation::Operation,
         resource::AnyResource,
-        snapshot::Snapshot,
+        snapshot::{Entry, Snapshot},
     },
     tenancy::certificates::{LostCertificate, lost_certificates},
 };
@@ -200,11 +222,17 @@ impl Plan {
     /// The number of some of the changes by effect.
     pub(crate) fn summary_of(&self, is_counted: impl Fn(&Change) -> bool) -> Summary {
         let changes = self.changes.iter().filter(|change| is_counted(change));
-        Summary::of(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
+        Summary::count(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
     }
 }
 
 impl Change {
+    /// A change without notes.
+    fn new(key: Key, name: String, effect: Effect, before: Option<&Entry>, operations: Vec<Operation>) -> Self {
+        let before = before.map(|entry| Arc::clone(entry.spec()));
+        Self { key, name, effect, notes: Vec::new(), before, operations, token_file: None, drift: None }
+    }
+
     fn only_reverts_drift(&self) -> bool {
         let is_drift = |drift: &Drift| drift.fields.iter().all(|field| field.state == DriftState::Drift);
         let is_claim = |operation: &Operation| matches!(operation, Operation::Claim { .. });
@@ -217,7 +245,7 @@ impl Change {
 }
 
 impl Summary {
-    fn of<'d>(changes: impl Iterator<Item = (Effect, Option<&'d Drift>)>, unchanged: usize) -> Self {
+    fn count<'d>(changes: impl Iterator<Item = (Effect, Option<&'d Drift>)>, unchanged: usize) -> Self {
         let mut summary = Self { unchanged, ..Self::default() };
         for (effect, drift) in changes {
             match drift.map(|drift| drift.state) {

@@ -1,7 +1,7 @@
 //! What a plan opens: resources that lose what restricts access to them, and routes that take requests from others with less
 //! that restricts access. Nobody must have to find that among other changes.
 
-mod taken_over;
+mod takeover;
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ pub struct Opening {
     taker: Option<String>,
     /// The modules that no longer restrict access; none if the resource itself did.
     lost: Vec<&'static str>,
-    /// Those that still do.
+    /// The modules that still do.
     left: Vec<&'static str>,
 }
 
@@ -46,7 +46,7 @@ impl Plan {
 
     /// Notes what the plan opens because other routes take requests, from the states before and after it.
     pub(super) fn note_taken_over(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.taken_over = taken_over::taken_over(self, before, after);
+        self.taken_over = takeover::takeovers(self, before, after);
     }
 }
 

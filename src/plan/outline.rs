@@ -98,12 +98,12 @@ pub struct Call {
 
 impl Outline {
     /// Returns a plan without its secrets.
-    pub fn of(plan: &Plan) -> Result<Self, JsonError> {
-        Self::with(plan, Detail::Bodies)
+    pub fn from_plan(plan: &Plan) -> Result<Self, JsonError> {
+        Self::new(plan, Detail::Bodies)
     }
 
-    /// Like [`Outline::of`], with less detail.
-    pub(crate) fn with(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
+    /// Like [`Outline::from_plan`], with less detail.
+    pub(crate) fn new(plan: &Plan, detail: Detail) -> Result<Self, JsonError> {
         let changes: Vec<OutlinedChange> = match detail {
             // Without calls nothing can fail, so that each change is made where it stays.
             Detail::Effects => plan.changes.par_iter().map(Outliner::head).collect(),
@@ -127,7 +127,7 @@ impl Outline {
     /// The number of changes by effect.
     pub fn summary(&self) -> Summary {
         let changes = self.changes.iter();
-        Summary::of(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
+        Summary::count(changes.map(|change| (change.effect, change.drift.as_ref())), self.unchanged)
     }
 }
 

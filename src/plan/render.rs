@@ -52,11 +52,11 @@ pub(crate) fn stream<E: From<JsonError>>(
     colour: Colour,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    let summary = match content {
+    let (summary, is_empty, untold) = match content {
         Content::Plan(plan) => {
             let outliner = Outliner::new(plan, Detail::Lines);
             pieces(&plan.changes, |change, out| write_planned(out, &outliner, change, colour), write)?;
-            plan.summary()
+            (plan.summary(), plan.is_empty(), plan.untold)
         }
         Content::Outline(outline) => {
             let outlined = |change: &OutlinedChange, out: &mut String| {
@@ -64,16 +64,8 @@ pub(crate) fn stream<E: From<JsonError>>(
                 Ok(())
             };
             pieces(&outline.changes, outlined, write)?;
-            outline.summary()
+            (outline.summary(), outline.is_empty(), outline.untold)
         }
-    };
-    let is_empty = match content {
-        Content::Plan(plan) => plan.is_empty(),
-        Content::Outline(outline) => outline.is_empty(),
-    };
-    let untold = match content {
-        Content::Plan(plan) => plan.untold,
-        Content::Outline(outline) => outline.untold,
     };
     let mut last = String::new();
     if untold > 0 {
@@ -248,7 +240,7 @@ mod tests {
             Ok(())
         });
         assert!(streamed.is_ok() && longest < whole.len() / 10, "{longest} of {}", whole.len());
-        assert_eq!(whole, text(&Outline::of(&plan).unwrap()));
+        assert_eq!(whole, text(&Outline::from_plan(&plan).unwrap()));
         let mut plain = String::new();
         let streamed = stream::<JsonError>(Content::Plan(&plan), Colour::No, &mut |piece| {
             plain.push_str(piece);

@@ -26,7 +26,7 @@ const OF_STORE: CountedResources = CountedResources { of: "the store", check: "c
 /// Like any plan, it creates and changes forward through the kinds, and deletes backward.
 pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>, budget: Budget) -> Plan {
     let plan = Plan { base: current.revision, ..Plan::default() };
-    let owners = FormerOwners::of(current, target, source);
+    let owners = FormerOwners::new(current, target, source);
     let mut planner = RevertPlanner { current, target, source, owners, plan };
     let mut wanted: Vec<&Arc<Entry>> = target.iter().filter(|entry| planner.concerns(&entry.key)).collect();
     let before = wanted.len();
@@ -205,24 +205,15 @@ impl RevertPlanner<'_> {
         if operations.is_empty() {
             return;
         }
-        let (key, name) = (entry.key.clone(), self.name(entry));
-        let before = before.map(|before| Arc::clone(before.spec()));
-        let (token_file, drift) = (None, None);
-        self.plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+        let before = before.map(AsRef::as_ref);
+        let change = Change::new(entry.key.clone(), self.name(entry), effect, before, operations);
+        self.plan.changes.push(Change { notes, ..change });
     }
 
-    /// The name in the manifests or the id, prefixed with that of the parent.
+    /// The name in the manifests or the ID, prefixed with that of the parent.
     fn name(&self, entry: &Entry) -> String {
-        let Some(parent) = entry.key.parent_key() else { return own_name(entry) };
-        let known = self.target.get(&parent).or_else(|| self.current.get(&parent));
-        format!("{}/{}", known.map_or_else(|| parent.id.to_string(), |parent| own_name(parent)), own_name(entry))
-    }
-}
-
-fn own_name(entry: &Entry) -> String {
-    match &entry.claim {
-        Some(claim) => claim.name.clone(),
-        None => entry.key.id.to_string(),
+        let has_parent = |state: &Snapshot| entry.key.parent_key().is_some_and(|parent| state.get(&parent).is_some());
+        if has_parent(self.target) { self.target.full_name(entry) } else { self.current.full_name(entry) }
     }
 }
 

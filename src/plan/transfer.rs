@@ -44,7 +44,7 @@ impl Transfer {
         let mut moving: Vec<(&Entry, &Claim, String)> = Vec::new();
         for entry in chosen {
             match &entry.claim {
-                Some(claim) if claim.source == self.from => moving.push((entry, claim, full_name(current, entry))),
+                Some(claim) if claim.source == self.from => moving.push((entry, claim, current.full_name(entry))),
                 Some(_) if entry.is_owned_by(&self.to) => plan.unchanged += 1,
                 _ => {}
             }
@@ -71,9 +71,7 @@ impl Transfer {
             let notes = transfer_notes(old, &claim);
             let key = entry.key.clone();
             let operations = vec![Operation::Claim { key: key.clone(), claim: Some(Arc::new(claim)) }];
-            let (effect, before) = (Effect::Adopt, Some(Arc::clone(entry.spec())));
-            let (token_file, drift) = (None, None);
-            plan.changes.push(Change { key, name, effect, notes, before, operations, token_file, drift });
+            plan.changes.push(Change { notes, ..Change::new(key, name, Effect::Adopt, Some(entry), operations) });
         }
         plan
     }
@@ -122,7 +120,7 @@ impl Transfer {
         let error = Diagnostic::error(Code::NotFound, format!("source `{from}` has no resource `{wanted}`"));
         let owned = current.iter().filter(|entry| entry.is_owned_by(&self.from));
         let names: Vec<String> =
-            owned.map(|entry| format!("{}/{}", entry.key.kind, full_name(current, entry))).collect();
+            owned.map(|entry| format!("{}/{}", entry.key.kind, current.full_name(entry))).collect();
         error.help(match suggested(&wanted, &names) {
             Some(near) => format!("did you mean `{}`?", printable(near)),
             None => "name a resource as KIND/NAME, a route as HttpsEdgeRoute/EDGE/NAME, or by its ID".to_owned(),
@@ -171,7 +169,7 @@ fn last_part(name: &str) -> &str {
 fn is_called(current: &Snapshot, entry: &Entry, wanted: &str) -> bool {
     let Some((kind, name)) = wanted.split_once('/') else { return entry.key.id.as_str() == wanted };
     entry.key.kind.info().name.eq_ignore_ascii_case(kind)
-        && (entry.key.id.as_str() == name || full_name(current, entry) == name || is_subscription(entry, name))
+        && (entry.key.id.as_str() == name || current.full_name(entry) == name || is_subscription(entry, name))
 }
 
 /// Whether an entry is the event subscription that manifests call so. No source owns it, so its ID is all there is of the
@@ -180,17 +178,6 @@ fn is_subscription(entry: &Entry, name: &str) -> bool {
     let info = entry.key.kind.info();
     let id = || Id::derived(info.prefix, [info.name, "", name].map(str::as_bytes));
     entry.key.kind == Kind::EventSubscription && entry.key.id == id()
-}
-
-/// The name in the manifests or the ID, prefixed with that of the parent.
-fn full_name(current: &Snapshot, entry: &Entry) -> String {
-    let own = |entry: &Entry| match &entry.claim {
-        Some(claim) => claim.name.clone(),
-        None => entry.key.id.to_string(),
-    };
-    let Some(parent) = entry.key.parent_key() else { return own(entry) };
-    let parent_name = current.get(&parent).map_or_else(|| parent.id.to_string(), |parent| own(parent));
-    format!("{parent_name}/{}", own(entry))
 }
 
 #[cfg(test)]

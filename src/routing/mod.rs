@@ -1,5 +1,27 @@
-//! Request routing: which edge and route handle a request, and the modules it passes through (D42). `docs/routing.md`
-//! has the rules.
+//! Request routing: which edge and route handle a request, and the modules that it passes through.
+//!
+//! # The problem
+//!
+//! Many routes can match one request. `edgewright trace`, lints and warnings about plans must choose the one that the
+//! gateway chooses.
+//!
+//! # The idea
+//!
+//! Host and port select the edge, the most specific hostport first. Among the edge's routes, a closer host wins over
+//! any path, an exact path over a prefix, and a longer prefix over a shorter one (`selector.rs`). A
+//! [`RouteTable`](table::RouteTable) answers many such questions about one edge. The modules of edge and route then act
+//! in a fixed order (`order.rs`, `passage.rs`).
+//!
+//! # An example
+//!
+//! `GET https://shop.example.com/cart/1` selects the edge with `shop.example.com:443` before the one with
+//! `*.example.com:443`, and its route for `/cart` before the one for `/`.
+//!
+//! # What it never does
+//!
+//! It handles no traffic and evaluates no policy: a step whose effect is unknown is shown as such.
+//!
+//! See `docs/routing.md` and D42.
 
 pub(crate) mod order;
 mod passage;
@@ -130,7 +152,7 @@ impl Trace {
 
 /// Traces a request through a revision.
 pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
-    let edges = of::<HttpsEdge>(snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
+    let edges = resources::<HttpsEdge>(snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX));
     let serving = edges.flat_map(|(key, name, edge)| {
         let hostports =
             edge.hostports.iter().filter_map(move |hostport| Some((hostport, rank_hostport(request, hostport)?)));
@@ -141,7 +163,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     };
     let blind = is_blind(edge);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
-    let mut routes: Vec<_> = of::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
+    let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
         .collect();
     // Best match first, then the routes that do not match.
@@ -151,7 +173,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
         let verdict = match (rank, &winner) {
             (Err(verdict), _) => verdict.clone(),
             (Ok(_), Some((_, first, _))) if first == key => RouteDecision::Taken,
-            (Ok(rank), Some((best, _, taken))) => lost(rank, best, taken),
+            (Ok(rank), Some((best, _, taken))) => decide_loser(rank, best, taken),
             (Ok(_), None) => RouteDecision::NoMatch,
         };
         Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
@@ -162,7 +184,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
 }
 
 /// Resources with their names and typed Specs.
-fn of<'a, R: Resource>(
+fn resources<'a, R: Resource>(
     entries: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> impl Iterator<Item = (&'a Key, Option<&'a str>, &'a R)> {
     let name = |entry: &'a Entry| entry.claim.as_deref().map(|claim| claim.name.as_str());
@@ -201,11 +223,11 @@ fn rank_hostport(request: &TracedRequest, hostport: &str) -> Option<HostRank> {
 }
 
 fn rank_route(request: &TracedRequest, route: &HttpsEdgeRoute, blind: bool) -> Result<Rank, RouteDecision> {
-    let selector = Selector::of(route).ok_or(RouteDecision::NoMatch)?;
+    let selector = Selector::from_route(route).ok_or(RouteDecision::NoMatch)?;
     selector.rank(&request.host, request.port, &request.path, blind)
 }
 
-fn lost(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {
+fn decide_loser(rank: &Rank, best: &Rank, winner: &HttpsEdgeRoute) -> RouteDecision {
     if rank.0 < best.0 {
         RouteDecision::CloserHostWins
     } else if !rank.1 && best.1 {

@@ -14,7 +14,7 @@ pub(crate) fn in_match_order<'s>(
     blind: bool,
     routes: impl IntoIterator<Item = KnownRoute<'s>>,
 ) -> Vec<(KnownRoute<'s>, Selector<'s>)> {
-    let selected = routes.into_iter().filter_map(|known| Some((known, Selector::of(known.1)?)));
+    let selected = routes.into_iter().filter_map(|known| Some((known, Selector::from_route(known.1)?)));
     let mut ordered: Vec<(KnownRoute<'s>, Selector<'s>)> =
         selected.filter(|(_, selector)| !blind || selector.takes_every_path()).collect();
     ordered.sort_by(|one, other| other.1.precedence().cmp(&one.1.precedence()).then_with(|| one.0.0.cmp(other.0.0)));

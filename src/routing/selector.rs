@@ -27,7 +27,7 @@ pub(crate) struct Selector<'a> {
 
 impl<'a> Selector<'a> {
     /// Reads a route's match; `None` if it is empty or has no type, because the route then matches nothing.
-    pub(crate) fn of(route: &'a HttpsEdgeRoute) -> Option<Self> {
+    pub(crate) fn from_route(route: &'a HttpsEdgeRoute) -> Option<Self> {
         Self::new(route.match_type?, &route.r#match)
     }
 

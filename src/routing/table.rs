@@ -66,11 +66,11 @@ pub(crate) struct RouteTable<'w> {
 impl<'w> RouteTable<'w> {
     /// Creates the table of an edge; a blind edge cannot see paths. The routes are in the order of their keys.
     pub(crate) fn new(blind: bool, routes: impl IntoIterator<Item = KnownRoute<'w>>) -> Self {
-        Self::of(blind, routes.into_iter().filter_map(|known| Some((known, Selector::of(known.1)?))))
+        Self::build(blind, routes.into_iter().filter_map(|known| Some((known, Selector::from_route(known.1)?))))
     }
 
     /// Like [`new`](Self::new), with the selectors of the routes.
-    pub(crate) fn of(blind: bool, routes: impl IntoIterator<Item = (KnownRoute<'w>, Selector<'w>)>) -> Self {
+    pub(crate) fn build(blind: bool, routes: impl IntoIterator<Item = (KnownRoute<'w>, Selector<'w>)>) -> Self {
         let mut table = Self { blind, ..Self::default() };
         for (known, selector) in routes {
             let index = table.routes.len();
@@ -197,7 +197,7 @@ pub(super) mod tests {
                 for port in [443, 8443] {
                     for path in ["/", "/a", "/a/b", "/a/b/c", "/c", "/cd", "/x"] {
                         let ranked = routes.iter().filter_map(|(key, route)| {
-                            let rank = Selector::of(route)?.rank(host, port, path, blind).ok()?;
+                            let rank = Selector::from_route(route)?.rank(host, port, path, blind).ok()?;
                             Some((rank, Reverse(key)))
                         });
                         let best = ranked.max().map(|(_, Reverse(key))| key);

@@ -31,11 +31,11 @@ const PLAIN_HTTP: u16 = 80;
 /// Whether an edge presents a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presentation {
-    /// It is of the edge's source, or of one that the edge names.
+    /// The certificate is of the edge's source, or of one that the edge names.
     Chosen,
     /// No source owns it, so it counts for hosts without a chosen one.
     Fallback,
-    /// It is of a source that the edge does not name.
+    /// The certificate is of a source that the edge does not name.
     Never,
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn lost_certificates<'k>(
     let mut found = Vec::new();
     for edge in after.newest_first(Kind::HttpsEdge, None, u64::MAX) {
         let (Some(then), Some(spec)) = (before.get(&edge.key), edge.spec_as::<HttpsEdge>()) else { continue };
-        let is_of_other = |it: &Entry| source_of(it) != source_of(edge);
+        let is_of_other = |it: &Entry| it.source() != edge.source();
         let hosts: BTreeSet<String> = tls_hosts(spec).map(|(_, host)| host).collect();
         for host in hosts {
             let is_affected = affected.contains(&host) || wildcard_of(&host).is_some_and(|it| affected.contains(&it));
@@ -181,16 +181,12 @@ pub(crate) fn lost_certificates<'k>(
                 && let Some(certificate) = given_up.iter().find(|it| is_lost(it))
                 && !has_one()
             {
-                let (edge, source) = (after.full_name(edge), source_of(edge).map(str::to_owned));
+                let (edge, source) = (after.full_name(edge), edge.source().map(str::to_owned));
                 found.push(LostCertificate { certificate: certificate.key.clone(), edge, source, host });
             }
         }
     }
     found
-}
-
-fn source_of(entry: &Entry) -> Option<&str> {
-    entry.claim.as_deref().map(|claim| claim.source.as_str())
 }
 
 /// Whether a certificate has another source afterwards, or is not valid for all of its names any more.
@@ -199,7 +195,7 @@ fn is_given_up(before: &Entry, after: &Snapshot) -> bool {
         entry.spec_as::<TlsCertificate>().map(names).into_iter().flatten().collect()
     };
     let Some(now) = after.get(&before.key) else { return true };
-    source_of(now) != source_of(before) || !valid_for(now).is_superset(&valid_for(before))
+    now.source() != before.source() || !valid_for(now).is_superset(&valid_for(before))
 }
 
 /// Whether an edge can present a certificate for a host.

@@ -47,18 +47,18 @@ pub(super) struct HostEdge<'a> {
 
 impl<'a> HostEdge<'a> {
     /// The edge with an ID, unless any route can be on it.
-    fn of(id: &Id, desired: &'a BTreeMap<Key, Desired>, snapshot: &'a Snapshot, source: &str) -> Option<Self> {
+    fn find(id: &Id, desired: &'a BTreeMap<Key, Desired>, snapshot: &'a Snapshot, source: &str) -> Option<Self> {
         let key = Key::new(Kind::HttpsEdge, id.clone());
         if let Some(own) = desired.get(&key) {
             let edge = own.spec.as_any().downcast_ref::<HttpsEdge>()?;
             edge.required_modules.as_ref()?;
             return Some(Self { name: own.claim.name.as_str(), edge, owner: None });
         }
-        Self::stored(snapshot.get(&key)?, source)
+        Self::from_entry(snapshot.get(&key)?, source)
     }
 
     /// An edge in the store, as a source sees it.
-    pub(super) fn stored(entry: &'a Entry, source: &str) -> Option<Self> {
+    pub(super) fn from_entry(entry: &'a Entry, source: &str) -> Option<Self> {
         let claim = entry.claim.as_deref().filter(|claim| claim.source != source);
         let name = entry.claim.as_deref().map_or(entry.key.id.as_str(), |claim| claim.name.as_str());
         Some(Self { name, edge: entry.spec_as::<HttpsEdge>()?, owner: claim.map(|claim| claim.source.as_str()) })
@@ -85,7 +85,7 @@ impl<'a> HostEdge<'a> {
         let name = printable(self.name);
         let prefixes = prefixes_of(self.edge, source);
         let (prefix, instead) = wanted_prefix(route);
-        let is_odd = Selector::of(route).is_some_and(|selector| !is_normal(selector.path));
+        let is_odd = Selector::from_route(route).is_some_and(|selector| !is_normal(selector.path));
         // An odd path is below no other prefix.
         let wanted = consent_to_ask_for(self.edge, self.name, source, if is_odd { WHOLE } else { &prefix });
         let first = match instead {
@@ -139,7 +139,7 @@ pub(super) fn prefixes_of<'a>(edge: &'a HttpsEdge, source: &str) -> Vec<&'a str>
 fn consents(edge: &HttpsEdge, source: &str, route: &HttpsEdgeRoute) -> bool {
     let prefixes = prefixes_of(edge, source);
     // A match that is empty has a fault of its own.
-    let Some(selector) = Selector::of(route) else { return !prefixes.is_empty() };
+    let Some(selector) = Selector::from_route(route) else { return !prefixes.is_empty() };
     prefixes.into_iter().any(|prefix| is_within(&selector, prefix))
 }
 
@@ -164,7 +164,7 @@ fn is_normal(path: &str) -> bool {
 /// The prefix to ask for so that a route can be added. Also the match, if it has to end with `/` for that: otherwise it matches
 /// paths outside of the prefix.
 fn wanted_prefix(route: &HttpsEdgeRoute) -> (String, Option<&str>) {
-    let Some(Selector { path, is_exact, .. }) = Selector::of(route) else { return (WHOLE.to_owned(), None) };
+    let Some(Selector { path, is_exact, .. }) = Selector::from_route(route) else { return (WHOLE.to_owned(), None) };
     if path.ends_with('/') {
         return (path.to_owned(), None);
     }
@@ -242,7 +242,7 @@ pub(crate) fn check(delegations: &[Delegation]) -> Vec<Fault> {
 }
 
 /// The desired resources of a kind.
-fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item = &Desired> {
+pub(super) fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item = &Desired> {
     let first = Key::new(kind, Id::new(""));
     desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
 }
@@ -265,13 +265,13 @@ pub(crate) fn judge(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, sourc
     for wanted in of_kind(desired, Kind::HttpsEdgeRoute) {
         let Some(id) = &wanted.key.parent else { continue };
         if last.as_ref().is_none_or(|(known, _)| *known != id) {
-            last = Some((id, HostEdge::of(id, desired, snapshot, source)));
+            last = Some((id, HostEdge::find(id, desired, snapshot, source)));
         }
         let Some((_, Some(edge))) = &last else { continue };
         let Some(route) = wanted.spec.as_any().downcast_ref::<HttpsEdgeRoute>() else { continue };
         if let Some(fault) = edge.owner.and_then(|owner| edge.missing_consent(owner, source, route)) {
             match is_stored(snapshot, &wanted.key, route, source) {
-                true => found.warnings.push((wanted.key.clone(), kept(fault))),
+                true => found.warnings.push((wanted.key.clone(), tolerated(fault))),
                 false => found.errors.push((wanted.key.clone(), fault)),
             }
         }
@@ -291,7 +291,7 @@ pub(crate) fn not_admitted<'k>(
     let mut found = Vec::new();
     for key in keys.filter(|key| key.kind == Kind::HttpsEdgeRoute) {
         let Some(parent) = &key.parent else { continue };
-        let Some(edge) = HostEdge::of(parent, &declared, state, source) else { continue };
+        let Some(edge) = HostEdge::find(parent, &declared, state, source) else { continue };
         let Some(route) = state.get(key).and_then(|entry| entry.spec_as::<HttpsEdgeRoute>()) else { continue };
         let Some(owner) = edge.owner else { continue };
         let faults = edge.missing_consent(owner, source, route).into_iter().chain(edge.differing(route));
@@ -309,7 +309,7 @@ fn is_stored(snapshot: &Snapshot, key: &Key, route: &HttpsEdgeRoute, source: &st
 }
 
 /// The fault of a route that stays.
-fn kept(fault: Fault) -> Fault {
+fn tolerated(fault: Fault) -> Fault {
     let cure = fault.help.clone().unwrap_or_default();
     fault.help(format!("the route stays while its match does not change; {cure}"))
 }
@@ -333,32 +333,31 @@ pub(crate) fn has_routes_elsewhere(desired: &BTreeMap<Key, Desired>) -> bool {
 /// Returns a warning for each edge whose routes in the store are not as its manifest says: other sources have no consent
 /// any longer, or routes lack modules that the edge has required since.
 fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str) -> Vec<(Key, Fault)> {
-    let mut strangers: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
+    let mut foreign_routes: BTreeMap<&Id, Vec<&Arc<Entry>>> = BTreeMap::new();
     // A route that the source takes over is its own.
-    let is_stranger = |entry: &&Arc<Entry>| {
+    let is_foreign_route = |entry: &&Arc<Entry>| {
         entry.key.kind == Kind::HttpsEdgeRoute && !entry.is_owned_by(source) && !desired.contains_key(&entry.key)
     };
     // All cores wait for the memory of the claims, and most stores have no such routes.
     let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
-    let found: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_stranger).collect();
+    let found: Vec<&Arc<Entry>> = entries.into_par_iter().with_min_len(1024).filter(is_foreign_route).collect();
     for entry in found {
         if let Some(id) = &entry.key.parent {
-            strangers.entry(id).or_default().push(entry);
+            foreign_routes.entry(id).or_default().push(entry);
         }
     }
     let mut found = Vec::new();
-    for (id, routes) in strangers {
+    for (id, routes) in foreign_routes {
         let Some(wanted) = desired.get(&Key::new(Kind::HttpsEdge, id.clone())) else { continue };
         let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() else { continue };
         let (mut unwanted, mut open) = (Vec::new(), Vec::new());
         for entry in routes {
             let Some(route) = entry.spec_as::<HttpsEdgeRoute>() else { continue };
-            let owner = entry.claim.as_deref().map(|claim| claim.source.as_str());
             let named = match &entry.claim {
                 Some(claim) => format!("`{}` of source `{}`", printable(&claim.name), printable(&claim.source)),
                 None => format!("{} without a source", entry.key.id),
             };
-            if owner.is_some_and(|owner| !consents(edge, owner, route)) {
+            if entry.source().is_some_and(|owner| !consents(edge, owner, route)) {
                 unwanted.push(named.clone());
             }
             if !differing_modules(edge, route).is_empty() {

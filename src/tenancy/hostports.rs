@@ -45,13 +45,8 @@ struct HostOwners<'s> {
 }
 
 impl<'s> HostOwners<'s> {
-    /// Indexes the hosts of a state. `is_own` tells the edges of the source, or of none.
-    fn new(snapshot: &'s Snapshot, source: Option<&str>, is_own: &dyn Fn(&Entry) -> bool) -> Self {
-        Self::of_counted(snapshot, source, is_own, &|_, _| true)
-    }
-
-    /// Indexes the hosts of those hostports of a state that count.
-    fn of_counted(
+    /// Indexes the hosts of those hostports of a state that count. `is_own` tells the edges of the source, or of none.
+    fn new(
         snapshot: &'s Snapshot,
         source: Option<&str>,
         is_own: &dyn Fn(&Entry) -> bool,
@@ -198,7 +193,7 @@ pub(crate) fn hostport_faults<'a>(
             if held.get_or_insert_with(|| hostports_of(snapshot, source)).contains(&address) {
                 continue;
             }
-            let served = served.get_or_insert_with(|| HostOwners::new(snapshot, Some(source), &is_own));
+            let served = served.get_or_insert_with(|| HostOwners::new(snapshot, Some(source), &is_own, &|_, _| true));
             if let Some(rival) = served.rival(&address) {
                 found.push((wanted.key.clone(), fault(index, text, &rival, Some(source), &wanted.claim.name)));
             }
@@ -217,17 +212,17 @@ pub(crate) fn retaken_hostports<'k>(
 ) -> Vec<(Key, Fault)> {
     let mut served = None;
     let mut found = Vec::new();
-    let is_own = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.as_str()) == source;
+    let is_own = |entry: &Entry| entry.source() == source;
     // What the source gets back now is no reason to have it.
     let counts = |entry: &Entry, text: &str| {
         let gets =
-            |edge: &HttpsEdge| added(edge, former(before, &entry.key)).iter().any(|(_, gotten, _)| *gotten == text);
+            |edge: &HttpsEdge| added(edge, former(before, &entry.key)).iter().any(|(_, added, _)| *added == text);
         !is_own(entry) || !entry.spec_as::<HttpsEdge>().is_some_and(gets)
     };
     for key in keys.filter(|key| key.kind == Kind::HttpsEdge) {
         let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { continue };
         for (index, text, address) in added(edge, former(before, key)) {
-            let served = served.get_or_insert_with(|| HostOwners::of_counted(after, source, &is_own, &counts));
+            let served = served.get_or_insert_with(|| HostOwners::new(after, source, &is_own, &counts));
             if let Some(rival) = served.rival(&address) {
                 found.push((key.clone(), fault(index, text, &rival, source, "")));
             }
@@ -238,7 +233,7 @@ pub(crate) fn retaken_hostports<'k>(
 
 /// Returns a fault for the first hostport that a request adds to an edge of a source, or of none, and that overlaps with one
 /// of another source. Other edges are not read unless the request adds a hostport.
-pub(super) fn taken(
+pub(super) fn added_hostport_fault(
     current: &Snapshot,
     source: Option<&str>,
     edge: &HttpsEdge,
@@ -248,7 +243,7 @@ pub(super) fn taken(
     if added.is_empty() {
         return None;
     }
-    let is_own = |entry: &Entry| entry.claim.as_deref().map(|claim| claim.source.as_str()) == source;
-    let served = HostOwners::new(current, source, &is_own);
+    let is_own = |entry: &Entry| entry.source() == source;
+    let served = HostOwners::new(current, source, &is_own, &|_, _| true);
     added.into_iter().find_map(|(index, text, address)| Some(fault(index, text, &served.rival(&address)?, source, "")))
 }

@@ -1,18 +1,41 @@
-//! What keeps the sources of one gateway apart: every way in which a resource of one source can change what the requests of
-//! another one meet, and who decides about it (D112). `rules.rs` has the table; the files beside it decide.
+//! What keeps the sources of one gateway apart.
+//!
+//! # The problem
+//!
+//! Several teams apply manifests to one store. A resource of one source can change what the requests of another one
+//! meet: a route on its edge, a host of its own, a certificate for it.
+//!
+//! # The idea
+//!
+//! `rules.rs` has a table of all such ways, and who decides about each: nobody, the affected source by consent in its
+//! own manifests, or an admin. The files beside it decide: `delegation.rs` and `hostports.rs` compare a source with the
+//! edges of others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by
+//! the scope of their actor.
+//!
+//! # An example
+//!
+//! Source `docs` declares a route below `/docs/` on the edge `shop` of source `shop`. It is admitted if the manifest of
+//! `shop` has `delegates_to: [{source: docs, path_prefix: /docs/}]`, and refused otherwise, with that line as the help.
+//!
+//! # What it never does
+//!
+//! A decision does not depend on who asks, or through which command or endpoint. It is made from Specs and claims
+//! alone, so the state of the store is enough to repeat it.
+//!
+//! See D112; D101 and D103 have the parts.
 
 pub(crate) mod certificates;
 pub(crate) mod delegation;
+mod host_allowlist;
 mod hostports;
-mod listed_hosts;
 pub(crate) mod rights;
 mod rules;
 mod source_scope;
-mod writes;
+mod write_consent;
 
 pub(crate) use delegation::not_admitted;
 pub(crate) use hostports::{add_hostports, hostport_faults, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub(crate) use rules::table;
 pub use source_scope::{Adoption, SourceScope};
-pub(crate) use writes::refused_write;
+pub(crate) use write_consent::refused_write;

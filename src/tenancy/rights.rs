@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeSet, HashMap},
 };
 
-use super::listed_hosts::taken_host;
+use super::host_allowlist::unlisted_host;
 use crate::model::{
     Kind,
     id::Id,
@@ -75,19 +75,19 @@ impl Rights<'_> {
         current: &Snapshot,
         operations: &[O],
     ) -> Result<(), (Key, Denied)> {
-        let check = self.on(current, operations);
+        let check = self.begin(current, operations);
         let mut operations = operations.iter().map(Borrow::<Operation>::borrow);
         operations.find_map(|operation| check.denied(operation)).map_or(Ok(()), Err)
     }
 
     /// Returns everything that operations on a state do and these rights do not include, each with its resource.
     pub(crate) fn denied<O: Borrow<Operation>>(&self, current: &Snapshot, operations: &[O]) -> Vec<(Key, Denied)> {
-        let check = self.on(current, operations);
+        let check = self.begin(current, operations);
         let operations = operations.iter().map(Borrow::<Operation>::borrow);
         operations.filter_map(|operation| check.denied(operation)).collect()
     }
 
-    fn on<'c, O: Borrow<Operation>>(&'c self, current: &'c Snapshot, operations: &'c [O]) -> OperationCheck<'c> {
+    fn begin<'c, O: Borrow<Operation>>(&'c self, current: &'c Snapshot, operations: &'c [O]) -> OperationCheck<'c> {
         // An implicit resource is created by its first module, and claimed after it.
         let mut claims: HashMap<&Key, &Claim> = HashMap::new();
         for operation in operations {
@@ -112,47 +112,47 @@ struct OperationCheck<'a> {
 impl OperationCheck<'_> {
     /// What an operation does and the rights do not include, with its resource.
     fn denied(&self, operation: &Operation) -> Option<(Key, Denied)> {
-        let host = || taken_host(&self.scope.hosts, self.current, operation).map(Denied::Host);
-        let denied = self.one(operation).err().or_else(host)?;
+        let host = || unlisted_host(&self.scope.hosts, self.current, operation).map(Denied::Host);
+        let denied = self.check_operation(operation).err().or_else(host)?;
         Some((operation.key().clone(), denied))
     }
 
-    fn one(&self, operation: &Operation) -> Result<(), Denied> {
+    fn check_operation(&self, operation: &Operation) -> Result<(), Denied> {
         let key = operation.key();
         if key.kind == Kind::Owner {
             return Ok(());
         }
         let entry = match (operation, self.current.get(key)) {
-            (Operation::Create { .. }, _) | (_, None) => return self.new_one(operation),
+            (Operation::Create { .. }, _) | (_, None) => return self.check_creation(operation),
             (_, Some(entry)) => entry,
         };
         let action = match operation {
             Operation::Delete { .. } => WriteAction::Delete,
             _ => WriteAction::Update,
         };
-        self.writable(key.kind, self.owner(entry), action)?;
-        self.on_edge(entry)?;
+        self.check_write(key.kind, self.owner(entry), action)?;
+        self.check_edge(entry)?;
         if moves_route(operation) {
-            self.moves_on(entry)?;
+            self.check_move(entry)?;
         }
         match operation {
-            Operation::Claim { claim: Some(claim), .. } => self.claimable(entry, claim),
+            Operation::Claim { claim: Some(claim), .. } => self.check_claim(entry, claim),
             // What no source owns any longer is as if it had been created so.
             Operation::Claim { claim: None, .. } => {
-                self.writable(key.kind, None, WriteAction::Create)?;
-                self.unowned_certificate(key.kind)
+                self.check_write(key.kind, None, WriteAction::Create)?;
+                self.check_unowned_certificate(key.kind)
             }
             Operation::Delete { .. } => {
                 if entry.claim.is_none() {
-                    self.unowned_certificate(key.kind)?;
+                    self.check_unowned_certificate(key.kind)?;
                 }
                 // A deletion takes the children with it, whoever owns them.
                 let Some(kind) = key.kind.facts().children else { return Ok(()) };
                 let mut children = self.current.children(key, kind);
-                children.try_for_each(|child| match (source_of(child), &entry.claim) {
+                children.try_for_each(|child| match (child.source(), &entry.claim) {
                     // What no source owns belongs to its edge.
                     (None, Some(_)) => Ok(()),
-                    (source, _) => self.writable(kind, source, WriteAction::Delete),
+                    (source, _) => self.check_write(kind, source, WriteAction::Delete),
                 })
             }
             _ => Ok(()),
@@ -160,7 +160,7 @@ impl OperationCheck<'_> {
     }
 
     /// Checks the creation of a resource. Another operation on a resource that does not exist fails for that.
-    fn new_one(&self, operation: &Operation) -> Result<(), Denied> {
+    fn check_creation(&self, operation: &Operation) -> Result<(), Denied> {
         let key = operation.key();
         let claim = match operation {
             Operation::Create { claim, .. } => claim.as_deref().or_else(|| self.claims.get(key).copied()),
@@ -169,10 +169,10 @@ impl OperationCheck<'_> {
         };
         let source = claim.map(|claim| claim.source.as_str());
         let own = || {
-            self.writable(key.kind, source, WriteAction::Create)?;
+            self.check_write(key.kind, source, WriteAction::Create)?;
             match claim {
-                Some(claim) => self.stated_edge(key, claim),
-                None => self.unowned_certificate(key.kind),
+                Some(claim) => self.check_stated_edge(key, claim),
+                None => self.check_unowned_certificate(key.kind),
             }
         };
         // A subscription is in another system: it belongs to those who have its event sources.
@@ -182,7 +182,7 @@ impl OperationCheck<'_> {
             if others.peek().is_none() && self.stated.contains(key) && !self.scope.may_write(key.kind) {
                 return Err(Denied::Stated(subscription.clone()));
             }
-            others.try_for_each(|other| self.shared(key.kind, source_of(other), source))?;
+            others.try_for_each(|other| self.check_parent(key.kind, other.source(), source))?;
             return own();
         }
         let Some(parent) = key.parent_key().and_then(|parent| self.current.get(&parent)) else { return own() };
@@ -191,18 +191,18 @@ impl OperationCheck<'_> {
             return own();
         }
         // A route changes what its edge does. Its owner is named first: a single request has no source.
-        self.shared(parent.key.kind, source_of(parent), source)?;
+        self.check_parent(parent.key.kind, parent.source(), source)?;
         own()
     }
 
     /// Whether the actor may add something for a source to what `owner` has. Planning leaves this to the rights of a followed
     /// source.
-    fn shared(&self, kind: Kind, owner: Option<&str>, source: Option<&str>) -> Result<(), Denied> {
+    fn check_parent(&self, kind: Kind, owner: Option<&str>, source: Option<&str>) -> Result<(), Denied> {
         match owner {
             Some(owner) if source != Some(owner) && !self.scope.may_apply(owner) => {
                 Err(Denied::Source("update resources of".to_owned(), owner.to_owned()))
             }
-            _ => self.writable(kind, owner, WriteAction::Update),
+            _ => self.check_write(kind, owner, WriteAction::Update),
         }
     }
 
@@ -210,20 +210,20 @@ impl OperationCheck<'_> {
     fn owner<'e>(&self, entry: &'e Entry) -> Option<&'e str> {
         let receiver = entry.claim.as_deref().and_then(Claim::receiver);
         let taken_by = self.claims.get(&entry.key).map(|claim| claim.source.as_str());
-        receiver.filter(|receiver| taken_by == Some(receiver)).or_else(|| source_of(entry))
+        receiver.filter(|receiver| taken_by == Some(receiver)).or_else(|| entry.source())
     }
 
     /// Checks another match of a route on an edge that no source owns: as when it is created, it changes what the edge does.
-    fn moves_on(&self, route: &Entry) -> Result<(), Denied> {
+    fn check_move(&self, route: &Entry) -> Result<(), Denied> {
         let edge = route.key.parent_key().and_then(|parent| self.current.get(&parent));
         match edge.filter(|edge| edge.claim.is_none()) {
-            Some(edge) => self.writable(edge.key.kind, None, WriteAction::Update),
+            Some(edge) => self.check_write(edge.key.kind, None, WriteAction::Update),
             None => Ok(()),
         }
     }
 
     /// Checks a change of a route without a source: as when it is created, it changes what its edge does.
-    fn on_edge(&self, entry: &Entry) -> Result<(), Denied> {
+    fn check_edge(&self, entry: &Entry) -> Result<(), Denied> {
         let parent = entry.key.parent_key().filter(|_| entry.claim.is_none());
         let Some(edge) = parent.and_then(|parent| self.current.get(&parent)).filter(|edge| edge.claim.is_some()) else {
             return Ok(());
@@ -232,11 +232,11 @@ impl OperationCheck<'_> {
         if self.claims.get(&entry.key).is_some_and(|claim| delegates(edge, &claim.source)) {
             return Ok(());
         }
-        self.writable(edge.key.kind, source_of(edge), WriteAction::Update)
+        self.check_write(edge.key.kind, edge.source(), WriteAction::Update)
     }
 
     /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's.
-    fn stated_edge(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
+    fn check_stated_edge(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
         if key.kind != Kind::TlsEdge || self.scope.may_write(key.kind) {
             return Ok(());
         }
@@ -258,7 +258,7 @@ impl OperationCheck<'_> {
     }
 
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.
-    fn unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
+    fn check_unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
         // Which kinds a followed source may adopt says enough.
         let is_judged = kind == Kind::TlsCertificate && self.origin != ChangeOrigin::Followed;
         match is_judged && !self.scope.global {
@@ -268,7 +268,7 @@ impl OperationCheck<'_> {
     }
 
     /// Whether the actor may make such a change to a resource of a source, or of none.
-    fn writable(&self, kind: Kind, source: Option<&str>, action: WriteAction) -> Result<(), Denied> {
+    fn check_write(&self, kind: Kind, source: Option<&str>, action: WriteAction) -> Result<(), Denied> {
         let Self { scope, origin, .. } = self;
         let verb = action.as_str();
         match source {
@@ -288,7 +288,7 @@ impl OperationCheck<'_> {
     }
 
     /// Whether the actor may give a resource to a source. From then on it sees the secrets of the resource.
-    fn claimable(&self, entry: &Entry, claim: &Claim) -> Result<(), Denied> {
+    fn check_claim(&self, entry: &Entry, claim: &Claim) -> Result<(), Denied> {
         let Self { scope, origin, .. } = self;
         if !scope.may_apply(&claim.source) && *origin != ChangeOrigin::Followed {
             return Err(Denied::Source("give resources to".to_owned(), claim.source.clone()));
@@ -296,7 +296,7 @@ impl OperationCheck<'_> {
         if entry.claim.is_some() {
             return Ok(());
         }
-        self.unowned_certificate(entry.key.kind)?;
+        self.check_unowned_certificate(entry.key.kind)?;
         if !scope.secrets && has_secrets(entry) {
             return Err(Denied::Secrets(entry.key.clone()));
         }
@@ -313,10 +313,6 @@ fn moves_route(operation: &Operation) -> bool {
 /// Whether an edge admits routes of a source.
 fn delegates(edge: &Entry, source: &str) -> bool {
     edge.spec_as::<HttpsEdge>().is_some_and(|edge| edge.delegates_to.iter().any(|it| it.source == source))
-}
-
-fn source_of(entry: &Entry) -> Option<&str> {
-    entry.claim.as_deref().map(|claim| claim.source.as_str())
 }
 
 fn has_secrets(entry: &Entry) -> bool {

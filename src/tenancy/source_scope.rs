@@ -9,7 +9,8 @@ use std::{
 
 use super::{
     ChangeOrigin, Denied, Rights,
-    listed_hosts::{unlisted, unowned_edge},
+    delegation::of_kind,
+    host_allowlist::{unlisted, unowned_edge},
 };
 use crate::{
     model::{
@@ -19,7 +20,6 @@ use crate::{
             code::Code,
             fault::{Fault, Path},
         },
-        id::Id,
         key::Key,
         key_scope::KeyScope,
         kind::{api_key::ApiKey, https_edge::HttpsEdge, owner::Role},
@@ -56,14 +56,14 @@ pub enum Adoption {
     Any,
     /// All, as long as no other source owns anything.
     WhileAlone,
-    /// Those of these kinds.
+    /// Resources of these kinds.
     Of(BTreeSet<Kind>),
 }
 
 impl SourceScope {
     /// The scope of a repository for which nothing is configured: neither API keys nor what acts on every source, and beside
     /// other sources nothing that was made over the API.
-    pub fn of_repository() -> Self {
+    pub fn for_repository() -> Self {
         let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::ApiKey && !kind.facts().global);
         Self {
             kinds: Some(kinds.collect()),
@@ -82,7 +82,7 @@ impl SourceScope {
             }
         }
         for wanted in of_kind(desired, Kind::ApiKey) {
-            found.extend(self.of_key(wanted, snapshot).map(|fault| (wanted.key.clone(), fault)));
+            found.extend(self.api_key_fault(wanted, snapshot).map(|fault| (wanted.key.clone(), fault)));
         }
         if let Some(hosts) = &self.hosts {
             for wanted in of_kind(desired, Kind::HttpsEdge) {
@@ -140,7 +140,7 @@ impl SourceScope {
     }
 
     /// The fault of an API key of an owner with another role, with more rights than the source, or with its token elsewhere.
-    fn of_key(&self, wanted: &Desired, snapshot: &Snapshot) -> Option<Fault> {
+    fn api_key_fault(&self, wanted: &Desired, snapshot: &Snapshot) -> Option<Fault> {
         let key = wanted.spec.as_any().downcast_ref::<ApiKey>()?;
         let role = rules::role_of(snapshot, &key.owner_id).unwrap_or_default();
         if self.roles.as_ref().is_some_and(|roles| !roles.contains(&role)) {
@@ -217,13 +217,6 @@ fn exceeding(key: &ApiKey, source: &str, hosts: Option<&[String]>) -> Option<Fau
 fn in_yaml(hosts: &[String]) -> String {
     let quoted: Vec<String> = hosts.iter().map(|host| format!("\"{}\"", printable(host))).collect();
     format!("[{}]", quoted.join(", "))
-}
-
-/// The desired resources of a kind.
-fn of_kind(desired: &BTreeMap<Key, Desired>, kind: Kind) -> impl Iterator<Item = &Desired> {
-    // Children are sorted by their parents.
-    let first = Key { kind, parent: None, id: Id::new("") };
-    desired.range(first..).take_while(move |(key, _)| key.kind == kind).map(|(_, wanted)| wanted)
 }
 
 fn not_this_kind(kind: Kind) -> Fault {

@@ -9,7 +9,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::syntax::text::{escaped, has_token, steers};
+use crate::syntax::text::{alters_display, escaped, has_token};
 
 /// The commands of other tools, and how to do the same.
 static OTHER_WORDS: [(&[&str], &str); 13] = [
@@ -114,7 +114,7 @@ fn fit(text: &str) -> String {
 }
 
 fn is_unfit(value: &ContextValue) -> bool {
-    let is_unfit = |text: &String| text.contains(steers) || has_token(text);
+    let is_unfit = |text: &String| text.contains(alters_display) || has_token(text);
     match value {
         ContextValue::String(text) => is_unfit(text),
         ContextValue::Strings(texts) => texts.iter().any(is_unfit),

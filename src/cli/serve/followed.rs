@@ -236,7 +236,7 @@ impl SourceEntry {
     /// What the source may declare. A repository declares neither API keys nor what acts on every source unless its scope says
     /// so (D112).
     fn scope(&self, is_repository: bool) -> Result<SourceScope, Fault> {
-        let mut scope = if is_repository { SourceScope::of_repository() } else { SourceScope::default() };
+        let mut scope = if is_repository { SourceScope::for_repository() } else { SourceScope::default() };
         let Some(entry) = &self.scope else { return Ok(scope) };
         let at = |field: &str| FieldPath::root().join("scope").join(field);
         let kinds_in = |field: &str, names: &[String]| {

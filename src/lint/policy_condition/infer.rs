@@ -68,9 +68,9 @@ pub(super) struct Inference {
 }
 
 impl Inference {
-    const UNKNOWN: Self = Self::of(InferredType::Unknown);
+    const UNKNOWN: Self = Self::from_type(InferredType::Unknown);
 
-    const fn of(r#type: InferredType) -> Self {
+    const fn from_type(r#type: InferredType) -> Self {
         Self { r#type, truth: None }
     }
 
@@ -128,33 +128,29 @@ impl ConditionJudge {
 
     fn infer(&mut self, expr: &CelExpr) -> Inference {
         match &expr.node {
-            CelNode::Null => Inference::of(InferredType::Null),
+            CelNode::Null => Inference::from_type(InferredType::Null),
             CelNode::Bool(value) => Inference::condition(Some(*value)),
-            CelNode::Int(_) | CelNode::Double(_) => Inference::of(InferredType::Number),
+            CelNode::Int(_) | CelNode::Double(_) => Inference::from_type(InferredType::Number),
             CelNode::Text(text) => {
                 if let Some(message) = cidr_fault(text) {
                     self.report(message.to_owned());
                 }
-                Inference::of(InferredType::Text)
+                Inference::from_type(InferredType::Text)
             }
             CelNode::Name(name) => {
                 self.variable(name, names::variable_meant(name));
                 Inference::UNKNOWN
             }
             CelNode::Field(of, field) => self.field(of, field),
-            CelNode::Has(of, field) => {
-                self.field(of, field);
-                Inference::of(InferredType::Bool)
-            }
             CelNode::List(items) => {
                 self.all(items);
-                Inference::of(InferredType::List)
+                Inference::from_type(InferredType::List)
             }
             CelNode::Map(parts) => {
                 self.all(parts);
-                Inference::of(InferredType::Map)
+                Inference::from_type(InferredType::Map)
             }
-            CelNode::Call(_, parts) | CelNode::Opaque(parts) => {
+            CelNode::Opaque(parts) => {
                 self.all(parts);
                 Inference::UNKNOWN
             }
@@ -163,14 +159,8 @@ impl ConditionJudge {
                 self.infer(index);
                 Inference::UNKNOWN
             }
-            CelNode::Matches(of, _) => {
-                self.infer(of);
-                Inference::of(InferredType::Bool)
-            }
-            CelNode::Fold { list, .. } => {
-                self.infer(list);
-                Inference::UNKNOWN
-            }
+            // Only filters have these nodes: here, each of them is a call.
+            CelNode::Has(..) | CelNode::Call(..) | CelNode::Matches(..) | CelNode::Fold { .. } => Inference::UNKNOWN,
             CelNode::Not(of) => {
                 let inner = self.infer(of);
                 match inner.r#type.not_boolean() {
@@ -179,8 +169,8 @@ impl ConditionJudge {
                 }
             }
             CelNode::Negate(of) => match self.infer(of).r#type {
-                InferredType::Number => Inference::of(InferredType::Number),
-                _ => Inference::of(InferredType::Other),
+                InferredType::Number => Inference::from_type(InferredType::Number),
+                _ => Inference::from_type(InferredType::Other),
             },
             CelNode::Logic { any, parts } => self.logic(*any, parts),
             CelNode::Binary(operator, left, right) => self.binary(*operator, left, right),
@@ -254,12 +244,12 @@ impl ConditionJudge {
             | CelOperator::More
             | CelOperator::AtLeast => self.comparison(operator, (one, left), (other, right)),
             _ if one.r#type == InferredType::Number && other.r#type == InferredType::Number => {
-                Inference::of(InferredType::Number)
+                Inference::from_type(InferredType::Number)
             }
             CelOperator::Add if one.r#type == InferredType::Text && other.r#type == InferredType::Text => {
-                Inference::of(InferredType::Text)
+                Inference::from_type(InferredType::Text)
             }
-            _ => Inference::of(InferredType::Other),
+            _ => Inference::from_type(InferredType::Other),
         }
     }
 
@@ -297,7 +287,7 @@ impl ConditionJudge {
         if matches!(other.r#type, InferredType::Bool | InferredType::Number | InferredType::Text) {
             return self.refuse(format!("`in` requires a list or a map on the right, not {}", other.r#type.describe()));
         }
-        let CelNode::List(items) = &right.node else { return Inference::of(InferredType::Bool) };
+        let CelNode::List(items) = &right.node else { return Inference::from_type(InferredType::Bool) };
         let Some(first) = items.first() else { return Inference::condition(Some(false)) };
         if items.iter().all(|item| literal_type(item).differs(one.r#type)) {
             let (one, item) = (one.r#type.describe(), literal_type(first).describe());
@@ -314,7 +304,7 @@ impl ConditionJudge {
         if path.as_deref() == Some("conn.ClientIP") && has_range() {
             return self.refuse_range();
         }
-        Inference::of(InferredType::Bool)
+        Inference::from_type(InferredType::Bool)
     }
 
     fn call(&mut self, name: &str, has_receiver: bool, arguments: &[CelExpr]) -> Inference {
@@ -355,7 +345,7 @@ impl ConditionJudge {
         if of_text && matches!(receiver.r#type, InferredType::Bool | InferredType::Number) {
             return self.refuse(format!("`{name}` requires a string, not {}", receiver.r#type.describe()));
         }
-        Inference::of(match (name, has_receiver) {
+        Inference::from_type(match (name, has_receiver) {
             ("size", _) | ("double" | "int" | "uint", false) => InferredType::Number,
             ("string", false) => InferredType::Text,
             ("bytes" | "duration" | "timestamp" | "type", false) => InferredType::Other,
@@ -382,7 +372,7 @@ impl ConditionJudge {
         self.infer(of);
         let Some(parent) = self.path(of) else { return Inference::UNKNOWN };
         if let Some(r#type) = names::field_type(&parent, field) {
-            return Inference::of(r#type);
+            return Inference::from_type(r#type);
         }
         match names::field_meant(&parent, field) {
             Some(known) => {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::secrets::redact::{Fields, Redacted},
-    syntax::text::tamed,
+    syntax::text::without_display_changes,
 };
 
 /// The severity of a diagnostic.
@@ -91,7 +91,7 @@ impl SourceFile {
     pub(crate) fn redacted(&self, fields: &Fields) -> &Redacted {
         self.redacted.get_or_init(|| {
             let mut redacted = Redacted::new(&self.text, fields);
-            redacted.text = tamed(&redacted.text);
+            redacted.text = without_display_changes(&redacted.text);
             redacted
         })
     }

@@ -111,14 +111,14 @@ pub(crate) struct Spot {
 
 /// The report as one JSON object.
 pub(crate) fn render(report: &Report) -> Result<String, JsonError> {
-    json::text(&ReportDocument::of(report), Secrets::Masked)
+    json::text(&ReportDocument::from_report(report), Secrets::Masked)
 }
 
 impl ReportDocument {
     /// The document of a report.
-    pub(crate) fn of(report: &Report) -> Self {
+    pub(crate) fn from_report(report: &Report) -> Self {
         let summary = report.plan.as_ref().map(Outline::summary).unwrap_or_default();
-        let items = |diagnostics: &[Diagnostic]| diagnostics.iter().map(Item::of).collect();
+        let items = |diagnostics: &[Diagnostic]| diagnostics.iter().map(Item::from_diagnostic).collect();
         Self {
             format: VERSION.to_owned(),
             command: report.command.to_owned(),
@@ -146,15 +146,15 @@ impl ReportDocument {
 
 impl Item {
     /// The item of a diagnostic.
-    pub(crate) fn of(it: &Diagnostic) -> Self {
+    pub(crate) fn from_diagnostic(it: &Diagnostic) -> Self {
         let related =
-            it.related.iter().map(|(place, message)| Related { spot: Spot::of(place), message: message.clone() });
+            it.related.iter().map(|(place, message)| Related { spot: Spot::new(place), message: message.clone() });
         Self {
             code: it.code.to_string(),
             severity: it.severity,
             message: it.message.clone(),
             help: it.help.clone(),
-            spot: it.place.as_ref().map(Spot::of).unwrap_or_default(),
+            spot: it.place.as_ref().map(Spot::new).unwrap_or_default(),
             related: related.collect(),
         }
     }
@@ -180,7 +180,7 @@ impl Item {
 }
 
 impl Spot {
-    fn of(place: &Place) -> Self {
+    fn new(place: &Place) -> Self {
         let ((line, column), (end_line, end_column)) = (place.line_column(), place.end_line_column());
         Self {
             file: Some(place.file.name.clone()),

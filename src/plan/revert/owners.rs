@@ -22,7 +22,7 @@ pub(super) struct FormerOwners<'a> {
 
 impl<'a> FormerOwners<'a> {
     /// Compares the present state with the one that is brought back, of all sources or of one.
-    pub(super) fn of(current: &'a Snapshot, target: &'a Snapshot, source: Option<&str>) -> Self {
+    pub(super) fn new(current: &'a Snapshot, target: &'a Snapshot, source: Option<&str>) -> Self {
         let mut replaced = BTreeMap::new();
         // A rollback of one source leaves the resources of others alone.
         let gone = current.iter().filter(|entry| source.is_none() && target.get(&entry.key).is_none());

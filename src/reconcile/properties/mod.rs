@@ -216,7 +216,7 @@ fn recent(store: &Store, limit: usize) -> Vec<Record> {
 
 /// Returns the plan as text.
 fn shown(plan: &Plan) -> String {
-    render::text(&Outline::of(plan).unwrap())
+    render::text(&Outline::from_plan(plan).unwrap())
 }
 
 fn calls(plan: &Plan) -> Vec<String> {

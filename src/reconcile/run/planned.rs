@@ -237,7 +237,7 @@ impl Planned {
     pub(crate) fn report_with(&self, command: &'static str, detail: Detail) -> Report {
         let mut diagnostics = self.openings();
         diagnostics.extend_from_slice(&self.diagnostics);
-        let plan = self.plan.as_ref().map(|plan| Outline::with(plan, detail)).transpose().unwrap_or_else(|error| {
+        let plan = self.plan.as_ref().map(|plan| Outline::new(plan, detail)).transpose().unwrap_or_else(|error| {
             // A plan that cannot be shown must not be applied.
             diagnostics.push(error.into());
             None

@@ -179,7 +179,7 @@ impl Prepared {
     pub(crate) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> SettledRun<'a> {
         match &self.memo {
             // Each part knows it since it was judged.
-            Some(memo) => SettledRun { planned, revision, until: memo.findings.hold_until() },
+            Some(memo) => SettledRun { planned, revision, until: memo.findings.valid_until() },
             None => SettledRun::judged_now(planned, revision, &self.options),
         }
     }

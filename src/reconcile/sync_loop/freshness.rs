@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::clock::Clock;
 use crate::{
-    lint::{self, horizon::holds_until},
+    lint::{self, validity::findings_valid_until},
     reconcile::{Options, Planned},
     store::{Store, ids_and_clock},
 };
@@ -28,7 +28,7 @@ impl<'a> SettledRun<'a> {
     /// A run that judged the manifests just now.
     pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
         let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
-        Self { planned, revision, until: holds_until(&planned.desired, ids_and_clock::now(), days) }
+        Self { planned, revision, until: findings_valid_until(&planned.desired, ids_and_clock::now(), days) }
     }
 }
 

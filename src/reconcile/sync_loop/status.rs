@@ -125,7 +125,7 @@ impl RunFindings {
         let of = |severity: Severity| all.iter().copied().filter(move |it| it.severity == severity);
         let count = |severity: Severity| of(severity).map(|it| 1 + it.omitted as usize).sum::<usize>();
         let listed = of(Severity::Error).chain(of(Severity::Warning)).take(MOST_DIAGNOSTICS);
-        let diagnostics = listed.map(|it| (it.code, Item::of(it))).collect();
+        let diagnostics = listed.map(|it| (it.code, Item::from_diagnostic(it))).collect();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         let others = [Code::TransferPending, Code::RolledBack, Code::NotDelegated, Code::OwnerConflict, Code::InUse];
         let others = others.map(Name::Code);
@@ -234,7 +234,7 @@ impl StatusBoard {
     /// Records warnings about files that are still being written.
     pub(super) fn notice(&self, found: &[(&Path, Diagnostic)]) {
         let item = |(path, notice): &(&Path, Diagnostic)| {
-            let mut item = Item::of(notice);
+            let mut item = Item::from_diagnostic(notice);
             // The whole file is meant, so there is no line.
             item.spot.file = Some(path.display().to_string());
             item

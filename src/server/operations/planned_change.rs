@@ -166,7 +166,7 @@ pub(super) fn answer(
 ) -> Result<Response, ApiError> {
     let mut report = planned.report(command);
     report.applied = revision;
-    let run = ChangeRun { report: ReportDocument::of(&report), outcome };
+    let run = ChangeRun { report: ReportDocument::from_report(&report), outcome };
     let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json_response(status, &run)?)
 }

@@ -77,7 +77,7 @@ pub(super) async fn list(
     {
         return Err(not_found(&parent.to_string()));
     }
-    let given = filter::given(kind, query.unwrap_or_default());
+    let given = filter::read_parameters(kind, query.unwrap_or_default());
     let listing = Listing { app: Arc::clone(app), owner, sight, snapshot, collection, page, headers };
     if given.is_empty() {
         return listing.whole().await;

@@ -58,6 +58,7 @@ struct Evaluation<'v, 'm> {
 }
 
 impl<'v> Evaluation<'v, '_> {
+    /// The value of an expression. The function is long because it has one arm for each node, and nothing else.
     fn value(&mut self, expr: &'v CelExpr) -> Evaluated<CelValue<'v>> {
         self.meter.take(1)?;
         match &expr.node {
@@ -149,7 +150,7 @@ impl<'v> Evaluation<'v, '_> {
                 self.meter.take(value.weight())?;
                 Ok(value.clone())
             }
-            None if name == OBJ => Ok(CelValue::of(self.obj)),
+            None if name == OBJ => Ok(CelValue::from_json(self.obj)),
             // The check of names lets no other name pass.
             None => Err(Unevaluated::NoValue),
         }
@@ -157,7 +158,7 @@ impl<'v> Evaluation<'v, '_> {
 
     fn field(&self, at: usize, of: &CelValue<'v>, field: &str) -> Evaluated<CelValue<'v>> {
         match of {
-            CelValue::Fields(fields) => fields.get(field).map(CelValue::of).ok_or(Unevaluated::NoValue),
+            CelValue::Fields(fields) => fields.get(field).map(CelValue::from_json).ok_or(Unevaluated::NoValue),
             CelValue::Null => Err(Unevaluated::NoValue),
             other => mismatch(at, format!("{} has no fields", other.describe())),
         }
@@ -168,7 +169,7 @@ impl<'v> Evaluation<'v, '_> {
             (CelValue::Fields(_), CelValue::Text(field)) => self.field(at, of, field),
             (CelValue::Items(items), CelValue::Int(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
-                item.map(CelValue::of).ok_or(Unevaluated::NoValue)
+                item.map(CelValue::from_json).ok_or(Unevaluated::NoValue)
             }
             (CelValue::List(items), CelValue::Int(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
@@ -261,37 +262,31 @@ impl<'v> Evaluation<'v, '_> {
         }
         let int = |number: usize| i64::try_from(number).map(CelValue::Int).map_err(|_| Unevaluated::NoValue);
         let some = |value: Option<CelValue<'v>>| value.ok_or(Unevaluated::NoValue);
+        let truth = |holds: bool| Ok(CelValue::Bool(holds));
+        let text = |text: String| Ok(CelValue::Text(Cow::Owned(text)));
         match (function, values) {
             (CelFunction::Size, [CelValue::Text(text)]) => int(text.chars().count()),
             (CelFunction::Size, [CelValue::List(items)]) => int(items.len()),
             (CelFunction::Size, [CelValue::Items(items)]) => int(items.len()),
             (CelFunction::Size, [CelValue::Fields(fields)]) => int(fields.len()),
-            (CelFunction::StartsWith, [CelValue::Text(text), CelValue::Text(part)]) => {
-                Ok(CelValue::Bool(text.starts_with(&**part)))
+            (CelFunction::StartsWith, [CelValue::Text(whole), CelValue::Text(part)]) => {
+                truth(whole.starts_with(&**part))
             }
-            (CelFunction::EndsWith, [CelValue::Text(text), CelValue::Text(part)]) => {
-                Ok(CelValue::Bool(text.ends_with(&**part)))
-            }
-            (CelFunction::Contains, [CelValue::Text(text), CelValue::Text(part)]) => {
-                Ok(CelValue::Bool(text.contains(&**part)))
-            }
-            (CelFunction::LowerAscii, [CelValue::Text(text)]) => {
-                Ok(CelValue::Text(Cow::Owned(text.to_ascii_lowercase())))
-            }
-            (CelFunction::UpperAscii, [CelValue::Text(text)]) => {
-                Ok(CelValue::Text(Cow::Owned(text.to_ascii_uppercase())))
-            }
+            (CelFunction::EndsWith, [CelValue::Text(whole), CelValue::Text(part)]) => truth(whole.ends_with(&**part)),
+            (CelFunction::Contains, [CelValue::Text(whole), CelValue::Text(part)]) => truth(whole.contains(&**part)),
+            (CelFunction::LowerAscii, [CelValue::Text(whole)]) => text(whole.to_ascii_lowercase()),
+            (CelFunction::UpperAscii, [CelValue::Text(whole)]) => text(whole.to_ascii_uppercase()),
             (CelFunction::Timestamp, [CelValue::Text(text)]) => some(timestamp(text).map(CelValue::Time)),
             (CelFunction::Timestamp, [CelValue::Time(time)]) => Ok(CelValue::Time(*time)),
             (CelFunction::Duration, [CelValue::Text(text)]) => some(duration(text).map(CelValue::Span)),
             (CelFunction::Duration, [CelValue::Span(span)]) => Ok(CelValue::Span(*span)),
             (CelFunction::String, [value]) => match value {
                 CelValue::Text(_) => Ok(value.clone()),
-                CelValue::Bool(value) => Ok(CelValue::Text(Cow::Owned(value.to_string()))),
-                CelValue::Int(value) => Ok(CelValue::Text(Cow::Owned(value.to_string()))),
-                CelValue::Double(value) => Ok(CelValue::Text(Cow::Owned(value.to_string()))),
-                CelValue::Time(time) => Ok(CelValue::Text(Cow::Owned(time.to_string()))),
-                CelValue::Span(span) => Ok(CelValue::Text(Cow::Owned(format!("{}s", span.as_secs_f64())))),
+                CelValue::Bool(value) => text(value.to_string()),
+                CelValue::Int(value) => text(value.to_string()),
+                CelValue::Double(value) => text(value.to_string()),
+                CelValue::Time(time) => text(time.to_string()),
+                CelValue::Span(span) => text(format!("{}s", span.as_secs_f64())),
                 other => mismatch(at, format!("`string` does not apply to {}", other.describe())),
             },
             (CelFunction::Int, [CelValue::Int(value)]) => Ok(CelValue::Int(*value)),
@@ -374,7 +369,7 @@ impl<'v> Evaluation<'v, '_> {
             }
             for (key, value) in *left {
                 let Some(other) = right.get(key) else { return Ok(false) };
-                if !self.equal(&CelValue::of(value), &CelValue::of(other))? {
+                if !self.equal(&CelValue::from_json(value), &CelValue::from_json(other))? {
                     return Ok(false);
                 }
             }

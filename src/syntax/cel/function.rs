@@ -79,7 +79,7 @@ static FOLDS: [(&str, CelFold, &str); 5] = [
 pub(super) enum NoFunction {
     /// None has the name.
     Unknown,
-    /// It is called in another way.
+    /// The one with the name is called in another way.
     Usage(&'static str),
 }
 
@@ -119,7 +119,7 @@ impl CelFold {
         FOLDS.iter().find(|(_, fold, _)| *fold == self).map_or("", |(.., usage)| *usage)
     }
 
-    /// Whether it takes so many expressions for each item: `map` can have a condition before the value.
+    /// Whether the macro takes so many expressions for each item: `map` can have a condition before the value.
     pub(super) fn takes(self, expressions: usize) -> bool {
         expressions == 1 || (self == CelFold::Map && expressions == 2)
     }

@@ -1,5 +1,27 @@
-//! CEL, the Common Expression Language (<https://github.com/google/cel-spec>): the syntax of the whole language, and the
-//! evaluation of the part that filters use. Every step is counted, so that no expression runs for long (D66).
+//! CEL, the Common Expression Language (<https://github.com/google/cel-spec>).
+//!
+//! # The problem
+//!
+//! Policies have CEL expressions that the gateway evaluates, and lints should find mistakes in them. Filters of lists
+//! are CEL expressions that a server evaluates itself, for anybody with an API key.
+//!
+//! # The idea
+//!
+//! Both share the tokens (`token.rs`), the check of the syntax (`grammar.rs`) and the tree (`node.rs`). [`parse_whole`]
+//! accepts the whole language. A [`CelExpression`] accepts what filters support, is checked against the shape of `obj`
+//! before it runs (`shape.rs`), and counts every step while it runs (`meter.rs`).
+//!
+//! # An example
+//!
+//! `obj.hostports.exists(it, it.endsWith(':443'))` is a filter. `obj.hostprots` is an error with a suggestion before
+//! anything is evaluated. A field that is null makes the condition false, not an error.
+//!
+//! # What it never does
+//!
+//! It never runs for long, whatever the expression is, and recurses only as deep as the tree may be. It knows no
+//! resources.
+//!
+//! See D66.
 
 mod evaluate;
 mod function;

@@ -24,7 +24,7 @@ pub(super) enum CelValue<'v> {
 }
 
 impl<'v> CelValue<'v> {
-    pub(super) fn of(json: &'v Value) -> Self {
+    pub(super) fn from_json(json: &'v Value) -> Self {
         match json {
             Value::Null => CelValue::Null,
             Value::Bool(value) => CelValue::Bool(*value),
@@ -56,7 +56,7 @@ impl<'v> CelValue<'v> {
     pub(super) fn items(&self) -> Option<Vec<CelValue<'v>>> {
         match self {
             CelValue::List(items) => Some(items.iter().cloned().collect()),
-            CelValue::Items(items) => Some(items.iter().map(CelValue::of).collect()),
+            CelValue::Items(items) => Some(items.iter().map(CelValue::from_json).collect()),
             CelValue::Fields(fields) => Some(fields.keys().map(|key| CelValue::Text(Cow::Borrowed(key))).collect()),
             _ => None,
         }

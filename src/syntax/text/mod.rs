@@ -1,4 +1,23 @@
 //! Display of untrusted text, without characters that change what a terminal or review shows.
+//!
+//! # The problem
+//!
+//! Names, messages and paths come from manifests and requests. A direction mark or an escape sequence in them can make
+//! a review show something else than what is applied, and a token in the wrong field would end up in a log.
+//!
+//! # The idea
+//!
+//! Whoever writes such a text calls [`printable`] for a quoted value, which is short, or [`escaped`] for a whole line.
+//! Both hide API tokens. `yaml.rs` writes YAML that readers of YAML 1.1 and 1.2 understand in the same way.
+//!
+//! # An example
+//!
+//! `printable("shop\u{202e}")` is `shop\u{202e}` in visible characters, and `printable` of a certificate ends after 60
+//! characters with `…`.
+//!
+//! # What it never does
+//!
+//! It does not know what a text is about, and never fails.
 
 mod token;
 mod url;
@@ -20,12 +39,12 @@ const PATH_CHARS: usize = 255;
 /// Shortens a value for a message, and escapes control, line-break and bidirectional characters. Otherwise a manifest
 /// could change what a reviewer's terminal or log shows.
 pub(crate) fn printable(text: &str) -> String {
-    cut(text, QUOTED_CHARS)
+    truncate(text, QUOTED_CHARS)
 }
 
 /// Like [`printable`], for a file path: longer, because its end matters more than its start.
 pub(crate) fn printable_path(text: &str) -> String {
-    cut(text, PATH_CHARS)
+    truncate(text, PATH_CHARS)
 }
 
 /// Describes a number that is in the place of another value.
@@ -34,7 +53,7 @@ pub(crate) fn number(number: &dyn fmt::Display) -> String {
     if digits.len() > NUMBER_CHARS { "a number".to_owned() } else { format!("the number {digits}") }
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn truncate(text: &str, most: usize) -> String {
     // A part of a token would be no token, and still too much of it.
     let text = &*without_tokens(text);
     let mut printable: String = text.chars().take(most).flat_map(char::escape_debug).collect();
@@ -46,16 +65,16 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Whether a character changes how text is shown: control characters, line breaks, direction marks and invisible
 /// characters, except joiners, which scripts and emoji need.
-pub(crate) fn steers(c: char) -> bool {
+pub(crate) fn alters_display(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether a character has no shape of its own, so that two texts with and without it look the same. Unlike [`steers`], it
+/// Whether a character has no shape of its own, so that two texts with and without it look the same. Unlike [`alters_display`], it
 /// includes joiners, fillers and variation selectors.
 pub(crate) fn is_invisible(c: char) -> bool {
-    steers(c)
+    alters_display(c)
         || matches!(
             c,
             '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -64,7 +83,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Hides API tokens, and escapes the characters for which [`steers`] is true, so that the value is on one line.
+/// Hides API tokens, and escapes the characters for which [`alters_display`] is true, so that the value is on one line.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     match without_tokens(text) {
         Cow::Borrowed(text) => on_one_line(text),
@@ -73,13 +92,13 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
 }
 
 fn on_one_line(text: &str) -> Cow<'_, str> {
-    // Most texts have only printable ASCII characters, of which none steers.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(steers) {
+    // Most texts have only printable ASCII characters, of which none alters_display.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(alters_display) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if steers(c) {
+        if alters_display(c) {
             escaped.extend(c.escape_debug());
         } else {
             escaped.push(c);
@@ -88,10 +107,10 @@ fn on_one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Replaces each character for which [`steers`] is true, except line breaks, with a placeholder of the same length, so
+/// Replaces each character for which [`alters_display`] is true, except line breaks, with a placeholder of the same length, so
 /// that positions stay the same.
-pub(crate) fn tamed(text: &str) -> String {
-    let keeps = |c: char| matches!(c, '\n' | '\r' | '\t') || !steers(c);
+pub(crate) fn without_display_changes(text: &str) -> String {
+    let keeps = |c: char| matches!(c, '\n' | '\r' | '\t') || !alters_display(c);
     let tame = |c: char| match c.len_utf8() {
         _ if keeps(c) => c,
         1 => '?',
@@ -140,8 +159,8 @@ mod tests {
     #[test]
     fn a_tamed_text_keeps_its_lines_and_its_length() {
         let text = "a: \u{1b}[31m\n\u{85}b\t\u{202e}\r\n\u{e0041}ü";
-        let tamed = tamed(text);
-        assert_eq!(tamed, "a: ?[31m\n¿b\t\u{fffd}\r\n\u{1f6ab}ü");
-        assert_eq!(tamed.len(), text.len());
+        let without_display_changes = without_display_changes(text);
+        assert_eq!(without_display_changes, "a: ?[31m\n¿b\t\u{fffd}\r\n\u{1f6ab}ü");
+        assert_eq!(without_display_changes.len(), text.len());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::steers;
+use super::alters_display;
 
 /// The plain scalars that are no strings in YAML 1.1, in its type repository or its common readers. YAML 1.2 reads most
 /// of them as strings, so serde_yaml does not quote them.
@@ -25,12 +25,12 @@ const MARK: &str = "\u{e000}: ";
 /// is written as JSON, which is also YAML.
 pub(crate) fn to_yaml(document: &Value) -> String {
     let text = serde_yaml::to_string(&marked(document)).unwrap_or_default().replace(MARK, "");
-    let is_plain = !text.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t'));
+    let is_plain = !text.contains(|c: char| alters_display(c) && !matches!(c, '\n' | '\t'));
     if is_plain && serde_yaml::from_str::<Value>(&text).is_ok_and(|read| read == *document) {
         return text;
     }
     let escape = |c: char| match u32::from(c) {
-        _ if c == '\n' || !steers(c) => c.to_string(),
+        _ if c == '\n' || !alters_display(c) => c.to_string(),
         code @ ..=0xffff => format!("\\u{code:04x}"),
         // Unlike JSON, YAML has no surrogate pairs.
         code => format!("\\U{code:08x}"),
@@ -125,7 +125,7 @@ mod tests {
         ] {
             let document = json!({"text": text});
             let written = to_yaml(&document);
-            assert!(!written.contains(|c: char| steers(c) && !matches!(c, '\n' | '\t')), "{written:?}");
+            assert!(!written.contains(|c: char| alters_display(c) && !matches!(c, '\n' | '\t')), "{written:?}");
             assert_eq!(serde_yaml::from_str::<Value>(&written).ok(), Some(document), "{text:?}");
         }
     }

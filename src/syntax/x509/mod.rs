@@ -1,4 +1,25 @@
-//! PEM, certificates and keys: the facts in a certificate, and whether a private key matches it (D19).
+//! PEM, certificates and keys: the facts in a certificate, and whether a private key belongs to it.
+//!
+//! # The problem
+//!
+//! A certificate with the key of another one stops every connection of its hosts, and which names it is valid for
+//! decides which edge presents it. Both are known when it is declared.
+//!
+//! # The idea
+//!
+//! `pem.rs` reads the blocks of a text and says what is wrong with them, `chain.rs` what each certificate of a chain
+//! says and whether the next one signed it, and `key.rs` compares a private key with a public one.
+//!
+//! # An example
+//!
+//! A `certificate_pem` with the key of last year's certificate is a [`PemFault`]. A chain with the wrong issuer is
+//! accepted, and the lint `incomplete-chain` reports the gap.
+//!
+//! # What it never does
+//!
+//! It trusts nothing: no root store, no clock, no revocation. Errors never quote a key.
+//!
+//! See D19.
 
 mod chain;
 mod key;

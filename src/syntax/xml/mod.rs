@@ -1,7 +1,26 @@
-//! Checks that the SAML metadata of identity providers is well-formed XML within limits (D18, D46).
+//! Checks that the SAML metadata of identity providers is well-formed XML within limits.
 //!
-//! The reader only finds where markup starts and ends; names, attributes, references and namespaces are checked here.
-//! One pass, no recursion, and each step is linear in its text.
+//! # The problem
+//!
+//! Metadata comes from others and is parsed by whoever runs a login. A document with a DTD, with entities or with a
+//! million attributes must not reach it, nor harm the server that stores it.
+//!
+//! # The idea
+//!
+//! One pass over the text. The reader of `quick_xml` finds where markup starts and ends; names, attributes, references
+//! and namespaces are checked here, as `quick_xml` leaves them to its users. On the way, [`MetadataFacts`] notes what a
+//! login needs.
+//!
+//! # An example
+//!
+//! `<EntityDescriptor>` without a namespace is accepted, and its facts say that it is outside of the SAML namespace,
+//! which the lint `saml-metadata` reports. `<a b="1" b="2"/>` is refused with its line.
+//!
+//! # What it never does
+//!
+//! It builds no tree, does not recurse, resolves no external entity, and takes time in proportion to the text.
+//!
+//! See D18 and D46.
 
 mod facts;
 mod namespace;

@@ -205,7 +205,7 @@ fn a_new_subscription_that_is_stated_by_its_id_needs_its_kind() {
     let own = empty.apply(&[event_source("edge_deleted.v0", Some("shop"))], Timestamp::UNIX_EPOCH).unwrap().0;
     assert_eq!(judged(&shop(), &own, &stated), Ok(()), "one more type");
     let refused = |current: &Snapshot| {
-        SourceScope::of_repository().refused(current, std::slice::from_ref(&new), &stated, "shop").len() == 1
+        SourceScope::for_repository().refused(current, std::slice::from_ref(&new), &stated, "shop").len() == 1
     };
     assert_eq!((refused(&empty), refused(&world())), (false, true), "alone, and beside other sources");
 }

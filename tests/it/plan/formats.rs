@@ -39,7 +39,7 @@ fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
 }
 
 fn of_plan(plan: &Plan) -> Report {
-    let (plan, refusals) = (Some(Outline::of(plan).unwrap()), plan.refusals.clone());
+    let (plan, refusals) = (Some(Outline::from_plan(plan).unwrap()), plan.refusals.clone());
     Report { command: "plan", plan, refusals, files: 1, ..Report::default() }
 }
 

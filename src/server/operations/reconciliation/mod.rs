@@ -416,7 +416,7 @@ impl<'a> ReconciliationJob<'a> {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         let run = Run {
-            report: ReportDocument::of(&report),
+            report: ReportDocument::from_report(&report),
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,

@@ -7,9 +7,9 @@ use foldhash::{HashSet, HashSetExt as _};
 use super::Findings;
 
 /// Modules in which a lint found nothing, by their addresses. All of them must outlive it.
-pub(super) struct FaultlessModules(HashSet<*const ()>);
+pub(super) struct CleanModules(HashSet<*const ()>);
 
-impl FaultlessModules {
+impl CleanModules {
     pub(super) fn new() -> Self {
         Self(HashSet::new())
     }
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn only_a_module_without_a_finding_is_judged_once() {
         let (sound, faulty) = (Box::new(1_u32), Box::new(2_u32));
-        let (mut known, mut findings, mut judged) = (FaultlessModules::new(), Findings::default(), Vec::new());
+        let (mut known, mut findings, mut judged) = (CleanModules::new(), Findings::default(), Vec::new());
         let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
         for module in [&sound, &faulty, &sound, &faulty] {
             known.judge(&**module, &mut findings, |findings| {

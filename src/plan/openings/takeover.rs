@@ -28,13 +28,13 @@ use crate::{
 };
 
 /// Returns what other routes open because they take requests, from the states before and after a plan.
-pub(super) fn taken_over(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
+pub(super) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
     let routes = given_up(plan, before, after);
     if routes.is_empty() {
         return Vec::new();
     }
     let (mut then, mut now) = (ServedRoutes::new(before), ServedRoutes::new(after));
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut found = Vec::new();
     for entry in routes.into_values() {
         give_way();
@@ -54,12 +54,12 @@ pub(super) fn taken_over(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Ve
                 left: has.values().copied().collect(),
             })
         };
-        found.extend(opening(entry, taker.route, of(entry)));
+        found.extend(opening(entry, taker.route, protections_of(entry)));
         // Once for all routes of an edge. What the same edge loses is told at that edge.
-        if taker.edge.key != edge.key && !told.contains(&(&edge.key, &taker.edge.key)) {
-            let lost = opening(edge, taker.edge, of(edge));
+        if taker.edge.key != edge.key && !reported.contains(&(&edge.key, &taker.edge.key)) {
+            let lost = opening(edge, taker.edge, protections_of(edge));
             if lost.is_some() {
-                told.insert((&edge.key, &taker.edge.key));
+                reported.insert((&edge.key, &taker.edge.key));
             }
             found.extend(lost);
         }
@@ -104,12 +104,12 @@ fn loses_hostports(edge: &Entry, after: &Snapshot) -> bool {
 
 /// What restricts the requests of a route.
 fn both(edge: &Entry, route: &Entry) -> Protections {
-    let mut all = of(edge);
-    all.append(&mut of(route));
+    let mut all = protections_of(edge);
+    all.append(&mut protections_of(route));
     all
 }
 
-fn of(entry: &Entry) -> Protections {
+fn protections_of(entry: &Entry) -> Protections {
     let spec: &dyn AnyResource = entry.spec().as_ref();
     protections(spec.modules())
 }
@@ -127,7 +127,7 @@ fn taker<'s>(
     then: &mut ServedRoutes<'_>,
     now: &mut ServedRoutes<'s>,
 ) -> Option<Taker<'s>> {
-    let selector = Selector::of(route.spec_as::<HttpsEdgeRoute>()?)?;
+    let selector = Selector::from_route(route.spec_as::<HttpsEdgeRoute>()?)?;
     let path = selector.probe();
     let hostports = edge.spec_as::<HttpsEdge>()?.hostports.iter().filter_map(|text| host_port(text));
     let mut requests = hostports.filter_map(|(pattern, port)| Some((host_of(&selector, &pattern, port)?, port)));

@@ -24,7 +24,7 @@ pub(super) fn unowned_edge<'s>(current: &'s Snapshot, key: &Key) -> Option<&'s H
 
 /// Returns the first host that an operation takes and that is not listed: a new one of an edge, or one of an edge without a
 /// source that is adopted or gets a route. An empty list has all hosts.
-pub(super) fn taken_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
+pub(super) fn unlisted_host(hosts: &[String], current: &Snapshot, operation: &Operation) -> Option<String> {
     if hosts.is_empty() {
         return None;
     }
@@ -105,8 +105,8 @@ mod tests {
         ] {
             let shown = operation.to_string();
             let listed = ["docs.example.com".to_owned(), "*.docs.example.com".to_owned()];
-            assert_eq!(taken_host(&listed, &current, &operation).as_deref(), expected, "{shown}");
-            assert_eq!(taken_host(&[], &current, &operation), None);
+            assert_eq!(unlisted_host(&listed, &current, &operation).as_deref(), expected, "{shown}");
+            assert_eq!(unlisted_host(&[], &current, &operation), None);
         }
     }
 }

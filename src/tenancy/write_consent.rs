@@ -18,7 +18,7 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
     match operation {
         Operation::Create { spec, claim, .. } => {
             let source = claim.as_deref().map(|claim| claim.source.as_str());
-            hostports::taken(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
+            hostports::added_hostport_fault(current, source, spec.as_any().downcast_ref::<HttpsEdge>()?, None)
         }
         Operation::Patch { key, spec, fields } if key.kind == Kind::HttpsEdge => {
             if !fields.iter().any(|field| field == "hostports") {
@@ -26,22 +26,18 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
             }
             let entry = current.get(key)?;
             let edge = spec.as_any().downcast_ref::<HttpsEdge>()?;
-            hostports::taken(current, source_of(entry), edge, entry.spec_as::<HttpsEdge>())
+            hostports::added_hostport_fault(current, entry.source(), edge, entry.spec_as::<HttpsEdge>())
         }
         Operation::Patch { key, .. } => {
             let entry = current.get(key)?;
-            let source = source_of(entry)?;
+            let source = entry.source()?;
             let route = moved_route(entry, operation)?;
-            let edge = HostEdge::stored(current.get(&key.parent_key()?)?, source)?;
+            let edge = HostEdge::from_entry(current.get(&key.parent_key()?)?, source)?;
             let fault = edge.missing_consent(edge.owner?, source, &route)?;
             Some(fault.at(Path::root().join(MATCH)))
         }
         _ => None,
     }
-}
-
-fn source_of(entry: &Entry) -> Option<&str> {
-    entry.claim.as_deref().map(|claim| claim.source.as_str())
 }
 
 /// The new match of a route, if a request changes it. All other fields are empty.

@@ -8,7 +8,11 @@ use super::{EdgeView, ManifestFacts, World, expired_certificate::chains, saml_me
 use crate::model::{desired::Desired, key::Key};
 
 /// The time from which a lint may report something else about the same resources, or none.
-pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expiry_days: u32) -> Option<Timestamp> {
+pub(crate) fn findings_valid_until(
+    desired: &BTreeMap<Key, Desired>,
+    now: Timestamp,
+    expiry_days: u32,
+) -> Option<Timestamp> {
     let judged: Vec<&Desired> = desired.values().collect();
     let world = World {
         judged: &judged,
@@ -19,11 +23,11 @@ pub(crate) fn holds_until(desired: &BTreeMap<Key, Desired>, now: Timestamp, expi
         expiry_days,
         allowed_labels: None,
     };
-    next_turn(&EdgeView::new(&world, &judged))
+    next_change(&EdgeView::new(&world, &judged))
 }
 
-/// Like [`holds_until`], for the resources of a view.
-pub(super) fn next_turn(view: &EdgeView<'_>) -> Option<Timestamp> {
+/// Like [`findings_valid_until`], for the resources of a view.
+pub(super) fn next_change(view: &EdgeView<'_>) -> Option<Timestamp> {
     let here = Offset::UTC.to_datetime(view.now());
     let mut turns: Vec<DateTime> = Vec::new();
     for link in chains(view).flat_map(|chain| chain.links) {
@@ -70,7 +74,7 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
             Desired { key, spec, claim, position: 0, token_file: None, replaces: None },
         )]);
         let until = |now: &str| {
-            let until = holds_until(&desired, now.parse().unwrap(), 30);
+            let until = findings_valid_until(&desired, now.parse().unwrap(), 30);
             until.map(|until| until.to_string()).unwrap_or_default()
         };
         assert_eq!(until("2028-12-31T12:00:00Z"), "2029-01-01T00:00:00Z");
@@ -78,6 +82,6 @@ D9WvFEY515hxqjsxiLovIkMyHPQRtQo=
         assert_eq!(until("2030-01-14T07:00:00Z"), "2030-01-15T00:00:00Z");
         assert_eq!(until("2030-01-15T00:00:00Z"), "2030-01-15T00:00:00Z", "valid until the end of this second");
         assert_eq!(until("2030-01-15T07:00:00Z"), "");
-        assert_eq!(holds_until(&BTreeMap::new(), "2030-01-15T07:00:00Z".parse().unwrap(), 30), None);
+        assert_eq!(findings_valid_until(&BTreeMap::new(), "2030-01-15T07:00:00Z".parse().unwrap(), 30), None);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{duplicate_hostport::host_port, parts::entries_of_kind, unserved_host::matched_host};
+use super::{duplicate_hostport::host_port, partition::entries_of_kind, unserved_host::matched_host};
 use crate::model::{
     Kind,
     desired::Desired,
@@ -41,7 +41,7 @@ impl NamedHosts {
         for neighbours in part.chunk_by(same) {
             let Some(first) = neighbours.first() else { continue };
             let edge = edge_of(&first.key);
-            let hosts = all.entry(edge).or_insert_with(|| Self::of(edge));
+            let hosts = all.entry(edge).or_insert_with(|| Self::new(edge));
             for it in neighbours {
                 hosts.add(it.spec.as_ref());
             }
@@ -58,7 +58,7 @@ impl NamedHosts {
         sorted.collect()
     }
 
-    fn of(edge: &Id) -> Self {
+    fn new(edge: &Id) -> Self {
         Self { edge: edge.clone(), served: Vec::new(), matched: Vec::new() }
     }
 
@@ -88,7 +88,7 @@ impl HostGroups {
         let own: Vec<&NamedHosts> = own.collect();
         let (edges, routes) = (entries_of_kind(others, Kind::HttpsEdge), entries_of_kind(others, Kind::HttpsEdgeRoute));
         let foreign = edges.iter().map(|entry| {
-            let mut hosts = NamedHosts::of(&entry.key.id);
+            let mut hosts = NamedHosts::new(&entry.key.id);
             hosts.add(entry.spec().as_ref());
             hosts
         });

@@ -8,9 +8,9 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::{
     World,
-    horizon::next_turn,
-    hosts::{HostGroups, NamedHosts, edge_of},
+    host_groups::{HostGroups, NamedHosts, edge_of},
     memo::{KnownPart, Numbered},
+    validity::next_change,
     view::{EdgeView, HostView},
 };
 use crate::model::{Kind, desired::Desired, key::Key, snapshot::Entry};
@@ -24,9 +24,9 @@ const MOST_EDGES: usize = 4 * EDGES_OF_A_PART;
 /// The lints that judge a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartLints {
-    /// Those that look at one edge. The part has edges that share hosts, or resources of other kinds.
+    /// Lints that look at one edge. The part has edges that share hosts, or resources of other kinds.
     Edge,
-    /// Those that look at hosts. The part has edges that share hosts, or those that are left of a part without them.
+    /// Lints that look at hosts. The part has edges that share hosts, or those that are left of a part without them.
     Host,
     /// Both: no edge of the part shares a host with one outside of it.
     Both,
@@ -34,12 +34,12 @@ pub(super) enum PartLints {
 
 impl PartLints {
     /// Whether lints judge it that look at one edge.
-    pub(super) fn have_edge(self) -> bool {
+    pub(super) fn has_edge_lints(self) -> bool {
         self != Self::Host
     }
 
     /// Whether lints judge it that look at hosts.
-    pub(super) fn have_host(self) -> bool {
+    pub(super) fn has_host_lints(self) -> bool {
         self != Self::Edge
     }
 }
@@ -72,7 +72,7 @@ pub(super) struct LintPart<'a> {
     pub others: Vec<Arc<Entry>>,
     /// The hosts of each edge, unless the part is only judged for its hosts.
     pub hosts: Vec<NamedHosts>,
-    /// The same part of the last run.
+    /// This part in the last run.
     pub known: Option<KnownPart>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> LintPart<'a> {
     /// All parts of a world, each with what is known about it from the last run.
     pub(super) fn all(world: &World<'a>, mut earlier: HashMap<PartName, KnownPart>) -> Vec<Self> {
         let mut known = |lints: PartLints, resources: &[&Desired]| earlier.remove(&name(lints, resources)?);
-        let apart = (PartLints::Edge, apart_from_edges(world.judged));
+        let apart = (PartLints::Edge, other_than_edges(world.judged));
         let of_edges = edges_with_routes(world.judged).into_iter().map(|resources| (PartLints::Both, resources));
         let divided = std::iter::once(apart).filter(|(_, resources)| !resources.is_empty()).chain(of_edges);
         let divided: Vec<_> = divided.map(|(lints, resources)| (lints, known(lints, &resources), resources)).collect();
@@ -115,7 +115,7 @@ impl<'a> LintPart<'a> {
     }
 
     /// The part with its findings, to find it again in the next run.
-    pub(super) fn kept(mut self, findings: Arc<Numbered>, world: &World<'_>) -> Option<(PartName, KnownPart)> {
+    pub(super) fn into_known(mut self, findings: Arc<Numbered>, world: &World<'_>) -> Option<(PartName, KnownPart)> {
         let name = name(self.lints, &self.resources)?;
         let kept = match self.known.take() {
             Some(mut known) => {
@@ -123,7 +123,7 @@ impl<'a> LintPart<'a> {
                 known
             }
             None => {
-                let until = next_turn(&self.view(world));
+                let until = next_change(&self.view(world));
                 KnownPart::new(self, findings, world.now, until)
             }
         };
@@ -137,7 +137,7 @@ fn name(lints: PartLints, resources: &[&Desired]) -> Option<PartName> {
 }
 
 /// The resources that are neither edges nor routes.
-fn apart_from_edges<'a>(judged: &[&'a Desired]) -> Vec<&'a Desired> {
+fn other_than_edges<'a>(judged: &[&'a Desired]) -> Vec<&'a Desired> {
     let before = |kind: Kind| judged.partition_point(|it| it.key.kind < kind);
     let upto = |kind: Kind| judged.partition_point(|it| it.key.kind <= kind);
     let (edges, routes) = (Kind::HttpsEdge, Kind::HttpsEdgeRoute);
@@ -237,7 +237,7 @@ mod tests {
         let parts = LintPart::all(&world, memo.take(&shared));
         let name_of = |part: &LintPart<'_>| Some((part.resources.first()?.key.id.to_string(), part.known.is_some()));
         let names = parts.iter().filter_map(name_of).collect();
-        let kept = parts.into_iter().filter_map(|part| part.kept(Arc::default(), &world));
+        let kept = parts.into_iter().filter_map(|part| part.into_known(Arc::default(), &world));
         memo.keep(shared, kept.collect());
         names
     }
