@@ -129,7 +129,7 @@
 //! ## Layers
 //!
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
-//! {background, cache, files}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
+//! {background, cache, files, subprocess}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
 //! enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
 //!
 //! | Module | Purpose | Never |
@@ -138,6 +138,7 @@
 //! | `cache` | Caches within bounds, and of what can become invalid | knows what it keeps |
 //! | `files` | Files that are complete or missing, and the fail points of the disk | knows what it writes |
 //! | `background` | The priority of long work beside the requests of a server | has an effect on what a run finds |
+//! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
 //! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
 //! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
@@ -236,6 +237,7 @@ mod reconcile;
 mod routing;
 pub mod server;
 mod store;
+mod subprocess;
 mod syntax;
 mod tenancy;
 

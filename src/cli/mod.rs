@@ -16,7 +16,6 @@ mod target;
 use std::process::ExitCode;
 
 use crate::{
-    manifest::tree::remote::{FETCH_ARGUMENT, fetch_for_server},
     model::{
         build,
         diagnostics::{
@@ -160,12 +159,6 @@ fn leave<T>(value: T) {
 pub fn main() -> ExitCode {
     core_dumps::turn_off();
     let _faults = faults();
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == FETCH_ARGUMENT) && arguments.next().is_none() {
-        // A server has started this process. Neither the configuration nor the command line is for it.
-        let has_outcome = fetch_for_server(std::io::stdin(), output::to_server());
-        return if has_outcome { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
     let exit = run().unwrap_or_else(|failure| {
         diagnostics::diagnostics(&failure.diagnostics);
         failure.exit

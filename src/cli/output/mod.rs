@@ -239,11 +239,6 @@ fn for_stdout(text: String) -> String {
     if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() }
 }
 
-/// Standard output of a process that a server has started: the pipe to it.
-pub(super) fn to_server() -> io::Stdout {
-    io::stdout()
-}
-
 /// Whether stdout shows colours.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never

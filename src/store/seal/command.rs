@@ -2,23 +2,19 @@
 
 use std::{
     io::{self, Read},
-    os::unix::process::CommandExt,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::Stdio,
     sync::mpsc::channel,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use zeroize::Zeroizing;
+
+use crate::subprocess::Subprocess;
 
 /// How long a command may take: that of a key service makes a request or two.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// How often to check whether a command has ended.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Runs a command, and ends it when standard input ends: with this process, however that ends. The command has a process
-/// group of its own, which the signals of a terminal do not reach.
-const GUARDED: &str = "exec 3<&0; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & \
-                       exec /bin/sh -c \"$1\" 3<&- </dev/null";
 /// What a command does not need: others of the same user can read the environment of its processes.
 const SECRET_VARIABLES: [&str; 5] = [
     "EDGEWRIGHT_MASTER_KEY",
@@ -35,14 +31,13 @@ const SOCKET_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES
 /// wrong with the command, without its name and its output.
 pub(crate) fn output_of(command: &str, most: u64) -> Result<Zeroizing<Vec<u8>>, String> {
     let late = || format!("did not end within {} seconds", DEADLINE.as_secs());
-    let mut shell = Command::new("/bin/sh");
+    let mut shell = Subprocess::shell("exec /bin/sh -c \"$1\"");
     // What a key service says about an error can contain credentials.
-    shell.args(["-c", GUARDED, "sh", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    shell.arg(command).stderr(Stdio::null());
     SECRET_VARIABLES.into_iter().chain(SOCKET_VARIABLES).for_each(|name| {
         shell.env_remove(name);
     });
-    let spawned = shell.process_group(0).spawn();
-    let mut running = Running::new(spawned.map_err(|error| format!("cannot be started: {error}"))?);
+    let mut running = Subprocess::start(shell).map_err(|error| format!("cannot be started: {error}"))?;
     let began = Instant::now();
     let Some(output) = running.child.stdout.take() else { return Err("has no output".to_owned()) };
     let (sender, receiver) = channel();
@@ -71,37 +66,4 @@ pub(super) fn at_most(from: impl Read, most: u64) -> io::Result<Zeroizing<Vec<u8
     let mut bytes = Zeroizing::new(Vec::with_capacity(2 * most as usize));
     from.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// A shell that runs a command, with all processes that it starts, which end with this value.
-struct Running {
-    child: Child,
-    is_over: bool,
-}
-
-impl Running {
-    fn new(child: Child) -> Self {
-        Self { child, is_over: false }
-    }
-
-    /// Whether the shell has ended. Until [`Running::end`], no other process gets its number.
-    fn has_ended(&self) -> io::Result<bool> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        Ok(waitid(WaitId::Pid(Pid::from_child(&self.child)), options)?.is_some())
-    }
-
-    /// Ends what is still running, and returns how the shell ended.
-    fn end(&mut self) -> io::Result<ExitStatus> {
-        if !self.is_over {
-            self.is_over = true;
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        }
-        self.child.wait()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.end();
-    }
 }

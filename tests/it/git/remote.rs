@@ -5,7 +5,12 @@ mod http;
 mod https;
 mod ssh;
 
-use std::{process::Command, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    process::Command,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -162,6 +167,39 @@ fn refused_credentials_are_reported_without_the_password_and_can_be_corrected() 
     // The file is read at each fetch.
     folder.write("token", PASSWORD);
     until_shown(&serve, "a");
+}
+
+#[test]
+fn a_source_without_credentials_uses_the_helpers_of_the_user() {
+    let folder = pushed();
+    let server = GitServer::start(&folder.path("srv"), Some(("deploy", PASSWORD)));
+    let url = server.url("edge.git");
+    configure(&folder, &format!("repository: \"{url}\", interval: 1s"));
+    let serve = serve(&folder);
+    let found = in_state(&serve, "Failed");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert_eq!(message, format!("cannot fetch {url}: the server asks for credentials"));
+    // The user's hooks do not run: git would fail with this one.
+    folder.write("hooks/reference-transaction", "#!/bin/sh\nexit 1\n");
+    fs::set_permissions(folder.path("hooks/reference-transaction"), Permissions::from_mode(0o755)).unwrap();
+    let helper = format!("!f() {{ echo username=deploy; echo password={PASSWORD}; }}; f");
+    let hooks = folder.path("hooks").display().to_string();
+    folder.write(".gitconfig", &format!("[credential]\nhelper = \"{helper}\"\n[core]\nhooksPath = {hooks}\n"));
+    until_shown(&serve, "a");
+    assert!(!serve.said().contains(PASSWORD));
+}
+
+#[test]
+fn a_missing_git_is_an_error_that_says_so() {
+    let folder = pushed();
+    configure(&folder, &format!("repository: \"file://{}\"", folder.path("srv/edge.git").display()));
+    let home = folder.path("").display().to_string();
+    let serve =
+        folder.serve_with("", &[("HOME", home.as_str()), ("EDGEWRIGHT_CONFIG", CONFIG), ("PATH", "/nonexistent")]);
+    let found = in_state(&serve, "Failed");
+    assert_eq!(found["diagnostics"][0]["code"], "ERR_EDGEWRIGHT_FETCH_FAILED", "{found:#}");
+    let message = found["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.ends_with(": the program `git` is not installed"), "{message}");
 }
 
 #[test]

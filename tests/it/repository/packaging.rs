@@ -39,6 +39,7 @@ fn the_package_has_files_that_exist() {
     for (file, _) in assets.iter().filter(|(file, _)| !file.starts_with("target/release/")) {
         assert!(Path::new(REPOSITORY).join(file).is_file(), "{file}");
     }
+    assert!(read("Cargo.toml").contains("\ndepends = \"$auto, git, passwd\"\nrecommends = \"openssh-client\"\n"));
     for script in ["postinst", "prerm", "postrm"] {
         let path = format!(".ci/debian/{script}");
         let text = read(&path);
@@ -151,8 +152,8 @@ fn the_container_file_copies_what_exists_and_sets_what_is_known() {
     let user = text.lines().filter_map(|line| line.strip_prefix("USER ")).next_back().unwrap();
     let (user, _) = user.split_once(':').unwrap();
     assert!(user.parse::<u32>().unwrap() > 0);
-    // The image has no zlib, and the build fails if another library is missing.
-    assert!(text.contains("\nRUN LIBZ_SYS_STATIC=1 cargo build "), "{text}");
+    // Repositories are fetched with them, and the build fails if a library is missing.
+    assert!(text.contains(" git openssh-client "), "{text}");
     assert!(text.contains("\nRUN [\"/usr/bin/edgewright\", \"--version\"]\n"), "{text}");
     // Images in the OCI format have no health check.
     assert!(read("examples/container/README.md").contains("podman build --format docker "));

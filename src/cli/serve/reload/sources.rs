@@ -229,7 +229,6 @@ impl<'a> LiveSources<'a> {
         if self.mirrors.is_none() && wanted.iter().any(|source| source.remote().is_some()) {
             let folder = self.store.beside().map(|on_disk| on_disk.folder);
             let mirrors = Mirrors::within(folder.as_deref()).map_err(|error| no_mirrors(&error))?;
-            let mirrors = mirrors.fetched_by(this_program());
             mirrors.recover(&mirrors_of(&mirrors, wanted.iter()));
             self.mirrors = Some(Arc::new(mirrors));
         }
@@ -262,12 +261,6 @@ impl<'a> LiveSources<'a> {
             log::run(format, &report, author, reported.snapshot().revision);
         })
     }
-}
-
-/// This program, for fetches in processes of their own. The link leads to it also after an update has replaced its file.
-fn this_program() -> Option<PathBuf> {
-    let link = PathBuf::from("/proc/self/exe");
-    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
 /// The mirrors of sources.

@@ -2,48 +2,64 @@
 //! fetch, so that a rotated one takes effect without a restart, and are never part of a message.
 
 use std::{
-    env, fs, io,
-    path::{Path, PathBuf},
+    env,
+    ffi::OsString,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::{self, Path, PathBuf},
 };
 
-use git2::{Cred, CredentialType};
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{
-    known_hosts::{HostKeyVerdict, KnownHosts, fingerprint, key_type},
-    url::{GitTransport, RemoteUrl},
-};
+use super::url::{GitTransport, RemoteUrl};
 use crate::{
-    model::secrets::secret::Secret,
+    model::secrets::secret::{MASK, Secret},
     syntax::{text::printable, x509},
 };
 
 /// The user if neither the URL nor the configuration names one: the one of SSH at all forges, and any will do with a
 /// token.
 const USER: &str = "git";
-/// The most bytes of a file with a secret or with known hosts.
+/// The most bytes of a file with a secret or with authorities.
 const MOST_BYTES: u64 = 4 << 20;
+/// Settings that take precedence over those of the user, which have helpers and proxies.
+const SETTINGS: [(&str, &str); 4] = [
+    // One pack of limited size for each fetch, which nothing packs again while it is read.
+    ("fetch.unpackLimit", "1"),
+    ("fetch.writeCommitGraph", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+];
+/// Answers git with the secret in its environment.
+const HELPER: &str = "!f() { test \"$1\" != get || \
+                      printf 'username=%s\\npassword=%s\\n' \"$EDGEWRIGHT_GIT_USER\" \"$EDGEWRIGHT_GIT_SECRET\"; }; f";
+/// Answers ssh with the passphrase in its environment. ssh runs a file, without arguments.
+const ASKPASS: &str = "#!/bin/sh\nprintf '%s\\n' \"$EDGEWRIGHT_GIT_SECRET\"\n";
+/// Asks nothing, checks the host's key, and tells its fingerprint (`-v`). A connection that is open already could be one
+/// to a host with another key.
+const SSH: &str =
+    "ssh -v -o StrictHostKeyChecking=yes -o UpdateHostKeys=no -o ControlPath=none -o ServerAliveInterval=15";
 
 /// The credentials of a source.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RemoteAccess {
     /// The user, unless the URL has one.
     pub username: Option<String>,
-    /// Where the password or token is.
+    /// Where the password or token is; without one, the helpers of the user's configuration of Git are asked.
     pub password: Option<PasswordPlace>,
-    /// The private key for SSH; without one, the agent is asked.
+    /// The private key for SSH; without one, ssh uses those of the user.
     pub ssh_key_file: Option<PathBuf>,
     /// The file with the passphrase of the key.
     pub ssh_key_passphrase_file: Option<PathBuf>,
-    /// The keys of SSH servers, by default `~/.ssh/known_hosts`.
+    /// The keys of SSH servers, by default those that ssh knows.
     pub known_hosts_file: Option<PathBuf>,
     /// The authorities of HTTPS servers, by default those of the system.
     pub ca_file: Option<PathBuf>,
 }
 
 /// Where a password is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PasswordPlace {
     /// In a file.
     File(PathBuf),
@@ -53,19 +69,16 @@ pub(crate) enum PasswordPlace {
 
 /// The credentials for one fetch.
 pub(super) struct LoadedAccess {
-    user: String,
-    password: Option<Secret>,
-    ssh_key_file: Option<PathBuf>,
-    passphrase: Option<Secret>,
-    known_hosts: KnownHosts,
-    known_hosts_file: String,
+    secret: Option<Secret>,
+    environment: Vec<(String, OsString)>,
+    known_hosts: String,
 }
 
-/// Why credentials or a host key cannot be used: the message and the help.
+/// Why a fetch is not possible: the message and the help.
 pub(crate) type FetchRefusal = (String, String);
 
 impl RemoteAccess {
-    /// Checks the file of authorities, for which libgit2 has no message.
+    /// Checks the file of authorities, for which git has no message.
     pub(crate) fn check_authorities(&self) -> Result<(), FetchRefusal> {
         let Some(path) = &self.ca_file else { return Ok(()) };
         x509::authority(&text_of("ca_file", path)?).map(drop).map_err(|fault| {
@@ -74,136 +87,154 @@ impl RemoteAccess {
         })
     }
 
-    /// Reads what a fetch needs.
-    pub(super) fn load(&self, url: &RemoteUrl) -> Result<LoadedAccess, FetchRefusal> {
-        let user = url.user().or(self.username.as_deref()).unwrap_or(USER).to_owned();
-        let password = match &self.password {
-            None => None,
-            Some(PasswordPlace::File(path)) => Some(secret_of("password_file", path)?),
-            Some(PasswordPlace::Variable(name)) => {
-                let value = env::var(name).ok().filter(|value| !value.trim().is_empty());
-                let shown = printable(name);
-                let missing = (
-                    format!("the environment variable `{shown}` is empty or not set"),
-                    "set it in edgewright's environment".to_owned(),
-                );
-                Some(Secret::new(value.ok_or(missing)?))
-            }
+    /// Reads what a fetch into the folder of a mirror needs.
+    pub(super) fn load(&self, url: &RemoteUrl, mirror: &Path) -> Result<LoadedAccess, FetchRefusal> {
+        self.check_authorities()?;
+        let secret = match (&self.password, &self.ssh_key_passphrase_file) {
+            (Some(PasswordPlace::File(path)), _) => Some(secret_of("password_file", path)?),
+            (Some(PasswordPlace::Variable(name)), _) => Some(secret_in(name)?),
+            (None, Some(path)) => Some(secret_of("ssh_key_passphrase_file", path)?),
+            (None, None) => None,
         };
-        let passphrase = self.ssh_key_passphrase_file.as_deref();
-        let passphrase = passphrase.map(|path| secret_of("ssh_key_passphrase_file", path)).transpose()?;
-        let ssh_key_file = self.ssh_key_file.clone();
-        if let Some(path) = &ssh_key_file {
-            // libssh2 does not say which file it cannot read.
-            fs::File::open(path).map_err(|error| unreadable("ssh_key_file", path, &error.to_string()))?;
+        let mut settings = Vec::from(SETTINGS.map(|(name, value)| (name.to_owned(), value)));
+        let mut variables = vec![
+            ("EDGEWRIGHT_NO_HOOKS", "/dev/null".into()),
+            ("GCM_INTERACTIVE", "never".into()),
+            ("GIT_ASKPASS", OsString::new()),
+            ("GIT_TERMINAL_PROMPT", "0".into()),
+            ("LC_ALL", "C".into()),
+        ];
+        if let Some(secret) = &secret {
+            variables.push(("EDGEWRIGHT_GIT_SECRET", secret.expose().into()));
         }
-        let file = self.known_hosts_file.clone().or_else(default_known_hosts);
-        let known_hosts = match (&file, url.transport()) {
-            (Some(path), GitTransport::Ssh) => KnownHosts::parse(&text_of("known_hosts_file", path)?),
-            _ => KnownHosts::default(),
+        let user = url.user().or(self.username.as_deref()).unwrap_or(USER);
+        variables.push(("EDGEWRIGHT_GIT_USER", user.into()));
+        let protocols = match url.transport() {
+            GitTransport::File => "file",
+            GitTransport::Http if url.is_local() => "http:https:ssh",
+            // The user's configuration of Git can replace one by the other.
+            GitTransport::Http | GitTransport::Ssh => "https:ssh",
         };
-        let known_hosts_file = file.map(|path| path.display().to_string()).unwrap_or_default();
-        Ok(LoadedAccess { user, password, ssh_key_file, passphrase, known_hosts, known_hosts_file })
+        variables.push(("GIT_ALLOW_PROTOCOL", protocols.into()));
+        // The user's settings for a URL would otherwise be stronger.
+        let mut of_url = |name: &str, value| settings.push((format!("http.{url}.{name}"), value));
+        of_url("followRedirects", "initial");
+        of_url("sslVerify", "true");
+        if url.is_local() {
+            of_url("proxy", "");
+        }
+        let origin = url.origin();
+        if self.password.is_some() {
+            // An empty helper removes those before it. A redirect to another origin gets nothing.
+            settings.push(("credential.helper".to_owned(), ""));
+            settings.push((format!("credential.{origin}.helper"), HELPER));
+        } else if let Some(username) = &self.username {
+            settings.push((format!("credential.{origin}.username"), username.as_str()));
+        }
+        if let Some(file) = &self.ca_file {
+            // No folder: only the authorities in the file are trusted.
+            variables.extend([("GIT_SSL_CAINFO", whole(file)), ("GIT_SSL_CAPATH", "/dev/null".into())]);
+        } else {
+            let set = [("GIT_SSL_CAINFO", "SSL_CERT_FILE"), ("GIT_SSL_CAPATH", "SSL_CERT_DIR")];
+            variables.extend(set.into_iter().filter_map(|(name, set)| Some((name, env::var_os(set)?))));
+        }
+        self.set_ssh(url, mirror, &mut variables)?;
+        variables.push(("GIT_CONFIG_COUNT", settings.len().to_string().into()));
+        let mut environment: Vec<(String, OsString)> =
+            variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        for (at, (name, value)) in settings.into_iter().enumerate() {
+            environment.push((format!("GIT_CONFIG_KEY_{at}"), name.into()));
+            environment.push((format!("GIT_CONFIG_VALUE_{at}"), value.into()));
+        }
+        let known_hosts = self.known_hosts_file.as_ref().map(|file| file.display().to_string());
+        let known_hosts = known_hosts.unwrap_or_else(|| "known_hosts".to_owned());
+        Ok(LoadedAccess { secret, environment, known_hosts })
+    }
+
+    /// Sets the command of ssh. The shell that runs it reads paths and names from variables.
+    fn set_ssh(
+        &self,
+        url: &RemoteUrl,
+        mirror: &Path,
+        variables: &mut Vec<(&str, OsString)>,
+    ) -> Result<(), FetchRefusal> {
+        let mut ssh = SSH.to_owned();
+        // ssh replaces percent signs.
+        let escaped = |path: &Path| whole(path).to_string_lossy().replace('%', "%%");
+        if let Some(file) = &self.known_hosts_file {
+            check_readable("known_hosts_file", file)?;
+            ssh += " -o GlobalKnownHostsFile=/dev/null -o \"$EDGEWRIGHT_KNOWN_HOSTS\"";
+            let option = format!("UserKnownHostsFile=\"{}\"", escaped(file));
+            variables.push(("EDGEWRIGHT_KNOWN_HOSTS", option.into()));
+        }
+        if let Some(file) = &self.ssh_key_file {
+            check_readable("ssh_key_file", file)?;
+            ssh += " -o IdentitiesOnly=yes -i \"$EDGEWRIGHT_SSH_KEY\"";
+            variables.push(("EDGEWRIGHT_SSH_KEY", escaped(file).into()));
+        }
+        if url.transport() == GitTransport::Ssh && url.user().is_none() {
+            ssh += " -l \"$EDGEWRIGHT_GIT_USER\"";
+        }
+        if self.ssh_key_passphrase_file.is_some() {
+            ssh += " -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o NumberOfPasswordPrompts=1";
+            let askpass = mirror.join("askpass");
+            let written = fs::write(&askpass, ASKPASS);
+            written.and_then(|()| fs::set_permissions(&askpass, Permissions::from_mode(0o700))).map_err(|error| {
+                let help = "check free disk space and the permissions of the store's folder".to_owned();
+                (format!("cannot write {}: {error}", askpass.display()), help)
+            })?;
+            // Versions of ssh before 8.4 need a display instead of the requirement.
+            variables.extend([
+                ("SSH_ASKPASS", whole(&askpass)),
+                ("SSH_ASKPASS_REQUIRE", "force".into()),
+                ("DISPLAY", "none".into()),
+            ]);
+        } else {
+            ssh += " -o BatchMode=yes";
+        }
+        variables.extend([("GIT_SSH_COMMAND", OsString::from(ssh)), ("GIT_SSH_VARIANT", "ssh".into())]);
+        Ok(())
     }
 }
 
 impl LoadedAccess {
-    /// The credentials that a server asks for, which is at the URL `at` after redirects. `asked` counts how often it did: it
-    /// asks again after a refusal.
-    pub(super) fn credentials(
-        &self,
-        url: &RemoteUrl,
-        at: &str,
-        asked: u32,
-        user: Option<&str>,
-        allowed: CredentialType,
-    ) -> Result<Cred, FetchRefusal> {
-        let user = user.unwrap_or(&self.user);
-        let made = |cred: Result<Cred, git2::Error>| {
-            cred.map_err(|error| (error.message().to_owned(), "check the credentials of the source".to_owned()))
-        };
-        // libgit2 follows redirects to any port of the host.
-        if url.transport() == GitTransport::Http && !url.is_same_origin(at) {
-            return Err((
-                "the server redirects to another port or protocol, which asks for credentials".to_owned(),
-                "set `repository` to the URL that should receive the credentials".to_owned(),
-            ));
-        }
-        if allowed.contains(CredentialType::USERNAME) && !allowed.contains(CredentialType::SSH_KEY) {
-            return made(Cred::username(user));
-        }
-        if asked > 1 {
-            let help = match url.transport() {
-                GitTransport::Ssh => "check the user and `ssh_key_file`, and that the server knows the public key",
-                GitTransport::Http | GitTransport::File => {
-                    "check `username`, `password_file` or `password_env`, and that the token may read the repository"
-                }
-            };
-            return Err(("the server refused the credentials".to_owned(), help.to_owned()));
-        }
-        if allowed.contains(CredentialType::SSH_KEY) {
-            return made(match &self.ssh_key_file {
-                Some(key) => Cred::ssh_key(user, None, key, self.passphrase.as_ref().map(Secret::expose)),
-                None => Cred::ssh_key_from_agent(user),
-            });
-        }
-        if allowed.contains(CredentialType::USER_PASS_PLAINTEXT) {
-            return match &self.password {
-                Some(password) => made(Cred::userpass_plaintext(user, password.expose())),
-                None => Err((
-                    "the server asks for credentials".to_owned(),
-                    "set `username`, and `password_file` or `password_env`".to_owned(),
-                )),
-            };
-        }
-        Err((
-            "the server asks for a kind of credentials that is not supported".to_owned(),
-            "use a password, a token or an SSH key".to_owned(),
-        ))
+    /// The variables for git.
+    pub(super) fn environment(&self) -> impl Iterator<Item = (&String, &OsString)> {
+        self.environment.iter().map(|(name, value)| (name, value))
     }
 
-    /// Checks the key of an SSH server.
-    pub(super) fn check_host_key(&self, url: &RemoteUrl, key: &[u8]) -> Result<(), FetchRefusal> {
-        let verdict = self.known_hosts.judge(url.host(), url.port(), key);
-        if verdict == HostKeyVerdict::Known {
-            return Ok(());
-        }
-        let (host, file) = (url.host(), self.known_hosts_file.as_str());
-        let file = if file.is_empty() { "known_hosts" } else { file };
-        let presented = format!("{} {}", printable(&key_type(key)), fingerprint(key));
-        let port = url.port().map(|port| format!("-p {port} ")).unwrap_or_default();
-        let add = format!(
-            "compare the fingerprint with the one that the operator publishes, and add it to {file}: ssh-keyscan {port}{host}"
-        );
-        Err(match verdict {
-            HostKeyVerdict::Known | HostKeyVerdict::Unknown => {
-                (format!("the host key of {host} is unknown: {presented} is not in {file}"), add)
-            }
-            HostKeyVerdict::OtherTypes(types) => {
-                let types = printable(&types.join(", "));
-                (format!("the host key of {host} is unknown: {presented}; {file} has only {types}"), add)
-            }
-            HostKeyVerdict::Changed => (
-                format!("the host key of {host} has changed: {presented} is not the one in {file}"),
-                "find out why: someone may be intercepting the connection; if the change is intended, replace the key"
-                    .to_owned(),
-            ),
-            HostKeyVerdict::Revoked => (
-                format!("the host key of {host} is revoked in {file}: {presented}"),
-                "ask the operator of the server for its new host key".to_owned(),
-            ),
-            HostKeyVerdict::CertAuthority => (
-                format!("{file} has only a `@cert-authority` for {host}, which is not supported: {presented}"),
-                "add the server's own host key to the file".to_owned(),
-            ),
-        })
+    /// The file with the keys of SSH servers, for messages.
+    pub(super) fn known_hosts(&self) -> &str {
+        &self.known_hosts
     }
 
-    /// A text without the secrets, should a server repeat one of them.
+    /// A text without the secret, should a server repeat it.
     pub(super) fn without_secrets(&self, text: &str) -> String {
-        let secrets = self.password.iter().chain(&self.passphrase).filter(|secret| !secret.is_empty());
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "********"))
+        let secret = self.secret.as_ref().filter(|secret| !secret.is_empty());
+        secret.map_or_else(|| text.to_owned(), |secret| text.replace(secret.expose(), MASK))
     }
+}
+
+/// The secret in a variable.
+fn secret_in(name: &str) -> Result<Secret, FetchRefusal> {
+    let value = env::var(name).unwrap_or_default();
+    match value.lines().next().filter(|line| !line.trim().is_empty()) {
+        Some(line) => Ok(Secret::new(line)),
+        None => Err((
+            format!("the environment variable `{}` is empty or not set", printable(name)),
+            "set it in edgewright's environment".to_owned(),
+        )),
+    }
+}
+
+/// The absolute path of a file for git and ssh, which may run elsewhere.
+fn whole(path: &Path) -> OsString {
+    path::absolute(path).unwrap_or_else(|_| path.to_owned()).into_os_string()
+}
+
+/// Checks that a file can be read. ssh would ignore it.
+fn check_readable(field: &str, path: &Path) -> Result<(), FetchRefusal> {
+    fs::File::open(path).map(drop).map_err(|error| unreadable(field, path, &error.to_string()))
 }
 
 /// The first line of a file with a secret.
@@ -231,13 +262,6 @@ fn unreadable(field: &str, path: &Path, reason: &str) -> FetchRefusal {
     (message, "check the path and its permissions".to_owned())
 }
 
-fn default_known_hosts() -> Option<PathBuf> {
-    let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())?;
-    let file = home.join(".ssh/known_hosts");
-    // Without the file no host is known, and the message about the host's key says what to do.
-    file.exists().then_some(file)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -245,37 +269,42 @@ mod tests {
     use crate::manifest::tree::remote::url::tests::url;
 
     #[test]
-    fn a_secret_is_read_anew_at_each_fetch_and_never_shown() {
+    fn a_secret_is_read_anew_at_each_fetch_and_only_in_one_variable() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         let access = RemoteAccess { password: Some(PasswordPlace::File(file.clone())), ..RemoteAccess::default() };
         let url = url("https://git.example.com/edge");
-        assert!(access.load(&url).is_err_and(|(message, _)| message.contains("password_file")));
-        for secret in ["one", "two"] {
+        let load = || access.load(&url, folder.path());
+        assert!(load().is_err_and(|(message, _)| message.contains("password_file")));
+        for secret in ["first-token", "second-token"] {
             fs::write(&file, format!("{secret}\nsecond line\n")).unwrap();
-            let loaded = access.load(&url).unwrap();
-            assert_eq!(loaded.password.as_ref().unwrap().expose(), secret);
+            let loaded = load().unwrap();
+            let mut with = loaded.environment().filter(|(_, value)| value.to_string_lossy().contains(secret));
+            assert_eq!(with.next().map(|(name, _)| name.as_str()), Some("EDGEWRIGHT_GIT_SECRET"));
+            assert!(with.next().is_none());
             assert_eq!(loaded.without_secrets(&format!("bad token {secret}!")), "bad token ********!");
         }
         fs::write(&file, "\n").unwrap();
-        assert!(access.load(&url).is_err_and(|(message, _)| message.contains("is empty")));
+        assert!(load().is_err_and(|(message, _)| message.contains("is empty")));
     }
 
     #[test]
-    fn an_unknown_or_changed_host_key_is_refused_with_its_fingerprint() {
+    fn the_helpers_of_the_user_answer_only_for_sources_without_a_password() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("known");
-        let key = [&[0, 0, 0, 11][..], b"ssh-ed25519", &[0, 0, 0, 1, 7]].concat();
-        let access = RemoteAccess { known_hosts_file: Some(file.clone()), ..RemoteAccess::default() };
-        let url = url("ssh://git@git.example.com:2222/edge");
-        let refused = |text: &str| {
-            fs::write(&file, text).unwrap();
-            access.load(&url).unwrap().check_host_key(&url, &key).unwrap_err()
+        let file = folder.path().join("token");
+        fs::write(&file, "secret").unwrap();
+        let url = url("https://Git.example.com:8443/edge");
+        let settings = |password: Option<PasswordPlace>| {
+            let access = RemoteAccess { username: Some("me".into()), password, ..RemoteAccess::default() };
+            let loaded = access.load(&url, folder.path()).unwrap();
+            let of_git = loaded.environment().filter(|(name, _)| name.starts_with("GIT_CONFIG_"));
+            of_git.map(|(_, value)| value.to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
-        let (message, help) = refused("");
-        assert!(message.contains("is unknown: ssh-ed25519 SHA256:"), "{message}");
-        assert!(help.contains("ssh-keyscan -p 2222 git.example.com"), "{help}");
-        let (message, _) = refused("[git.example.com]:2222 ssh-ed25519 AAAA\n");
-        assert!(message.contains("has changed: ssh-ed25519 SHA256:"), "{message}");
+        let (with, without) = (settings(Some(PasswordPlace::File(file.clone()))), settings(None));
+        let has = |settings: &[String], name: &str| settings.iter().any(|setting| setting == name);
+        assert!(has(&with, "credential.helper") && has(&with, "credential.https://Git.example.com:8443.helper"));
+        assert!(!has(&without, "credential.helper"));
+        assert!(has(&without, "credential.https://Git.example.com:8443.username"));
+        assert!(has(&without, "http.https://Git.example.com:8443/edge.sslVerify"));
     }
 }

@@ -1,168 +1,54 @@
-//! One fetch into a mirror. It runs in a process or thread of its own, because a connection that hangs cannot be interrupted.
+//! One fetch into a mirror.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::{Child, ExitStatus},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::PoisonError,
 };
 
-use git2::{
-    AutotagOption, CertificateCheckStatus, ErrorClass, ErrorCode, FetchOptions, FetchPrune, Oid, ProxyOptions,
-    RemoteCallbacks, RemoteRedirect, Repository,
-};
+use git2::{Oid, Repository};
 
 use super::{
-    access::{FetchRefusal, LoadedAccess, RemoteAccess},
-    mirrors::create_folder,
-    url::RemoteUrl,
-};
-use crate::{
-    manifest::tree::git::revision_spec::WantedRevision,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    syntax::text::printable_path,
+    RemoteMirror,
+    git::{FetchFault, RunningFetch},
+    mirrors::{create_folder, remove_leftovers},
 };
 
-/// The most bytes that a fetch receives.
-const MOST_BYTES: usize = 1 << 30;
 /// A mirror with more packs is fetched anew: nothing else ever joins them.
 const MOST_PACKS: usize = 200;
-/// A ref that no repository has. Fetching it only connects and lists the refs.
-const NOTHING: &str = "+refs/edgewright/nothing:refs/edgewright/nothing";
+/// The ref of a mirror that a fetch moves.
+const FETCHED: &str = "refs/edgewright/fetched";
+const DISK: &str = "check free disk space and the permissions of the store's folder";
 
-/// What to fetch, and where to.
-#[derive(Debug)]
-pub(super) struct FetchJob {
-    /// The folder of the mirror.
-    pub folder: PathBuf,
-    pub url: RemoteUrl,
-    pub wanted: WantedRevision,
-    pub access: RemoteAccess,
-    /// The commit of the last fetch and its tag, if that was chosen from a range of versions.
-    pub chosen: Mutex<Option<(Oid, String)>>,
-}
-
-/// What a fetch shares with those who wait for it.
-#[derive(Debug, Default)]
-pub(super) struct FetchState {
-    /// Set when nobody waits any more: the mirror then stays as it is.
-    is_abandoned: AtomicBool,
-    /// Grows whenever something is received.
-    steps: AtomicU64,
-    /// Why a callback ended the fetch; libgit2 has its own words for that.
-    refusal: Mutex<Option<FetchRefusal>>,
-    /// The process of the fetch, if it has one.
-    process: Mutex<Option<Child>>,
-}
-
-impl FetchState {
-    pub(super) fn abandon(&self) {
-        self.is_abandoned.store(true, Ordering::Release);
-        self.kill();
-    }
-
-    fn process(&self) -> MutexGuard<'_, Option<Child>> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kill(&self) {
-        if let Some(process) = self.process().as_mut() {
-            let _ = process.kill();
-        }
-    }
-
-    /// Keeps the process of the fetch, to end it if the fetch is abandoned.
-    pub(super) fn set_process(&self, process: Child) {
-        *self.process() = Some(process);
-        // It may have been abandoned before.
-        if self.is_abandoned.load(Ordering::Acquire) {
-            self.kill();
-        }
-    }
-
-    /// Waits for the end of the process.
-    pub(super) fn end_process(&self) -> Option<ExitStatus> {
-        let process = self.process().take();
-        process?.wait().ok()
-    }
-
-    pub(super) fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Acquire)
-    }
-
-    /// Records progress. Returns whether to go on.
-    pub(super) fn step(&self) -> bool {
-        self.steps.fetch_add(1, Ordering::AcqRel);
-        !self.is_abandoned.load(Ordering::Acquire)
-    }
-
-    fn refusal(&self) -> MutexGuard<'_, Option<FetchRefusal>> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records why a callback ends the fetch, and returns the error for libgit2.
-    fn refuse(&self, refusal: FetchRefusal, code: ErrorCode) -> git2::Error {
-        let error = git2::Error::new(code, ErrorClass::Callback, &refusal.0);
-        *self.refusal() = Some(refusal);
-        error
-    }
-}
-
-/// Why a fetch failed.
-enum FetchFault {
-    /// The remote repository, the network or the configuration.
-    Remote(FetchRefusal),
-    /// The mirror cannot be used; a new one can.
-    Mirror(FetchRefusal),
-}
-
-impl FetchJob {
+impl RemoteMirror {
     /// Fetches, and moves the mirror's ref to the new commit. A mirror that cannot be used is replaced by a new one, once
     /// that is complete.
-    pub(super) fn run(&self, state: &FetchState) -> Result<(), Diagnostic> {
+    pub(super) fn run(&self, run: &mut RunningFetch<'_>) -> Result<(), FetchFault> {
+        remove_leftovers(&self.folder);
         let is_usable = |mirror: &Repository| {
             let (packs, bytes) = packs(&self.folder);
-            packs <= MOST_PACKS && bytes <= 2 * MOST_BYTES as u64 && is_sound(mirror)
+            packs <= MOST_PACKS && bytes <= 2 * self.limits.bytes && is_sound(mirror)
         };
-        let usable = Repository::open_bare(&self.folder).ok().filter(is_usable);
-        let updated = match usable {
-            Some(mirror) => match self.update(&mirror, state) {
-                Err(FetchFault::Mirror(_)) => self.rebuild(state),
+        match Repository::open_bare(&self.folder).ok().filter(is_usable) {
+            Some(mirror) => match self.update(&mirror, run) {
+                Err(FetchFault::Mirror(_)) => self.rebuild(run),
                 other => other,
             },
-            None => self.rebuild(state),
-        };
-        updated.map_err(|fault| match fault {
-            FetchFault::Remote(refusal) | FetchFault::Mirror(refusal) => self.failed(refusal),
-        })
-    }
-
-    /// The error of a fetch.
-    pub(super) fn failed(&self, (reason, help): FetchRefusal) -> Diagnostic {
-        let message = format!("cannot fetch {}: {reason}", printable_path(self.url.as_str()));
-        Diagnostic::error(Code::FetchFailed, message).help(help)
-    }
-
-    /// The ref of the mirror that names the commit to read. It depends on the revision: after a change of the
-    /// configuration, the commit of the former one must not be read.
-    pub(super) fn head(&self) -> String {
-        let digest = blake3::hash(format!("{:?}", self.wanted).as_bytes()).to_hex();
-        format!("refs/edgewright/{digest:.16}")
+            None => self.rebuild(run),
+        }
     }
 
     /// Fetches into a new mirror, and puts it into the place of the old one.
-    fn rebuild(&self, state: &FetchState) -> Result<(), FetchFault> {
+    fn rebuild(&self, run: &mut RunningFetch<'_>) -> Result<(), FetchFault> {
         let local = |error: io::Error| {
             let message = format!("cannot write the mirror {}: {error}", self.folder.display());
-            FetchFault::Remote((message, "check free disk space and the permissions of the store's folder".to_owned()))
+            FetchFault::Remote((message, DISK.to_owned()))
         };
-        let (new, old) = (beside(&self.folder, "new"), beside(&self.folder, "old"));
+        let [new, old] = ["new", "old"].map(|name| self.folder.with_extension(name));
+        // Those of a fetch that was killed.
+        remove(&new).and_then(|()| remove(&old)).map_err(local)?;
         create_folder(&new).map_err(local)?;
-        let updated = Repository::init_bare(&new).map_err(|error| fault(&error, None, state));
-        let updated = updated.and_then(|mirror| self.update(&mirror, state));
+        let updated = Repository::init_bare(&new).map_err(broken).and_then(|mirror| self.update(&mirror, run));
         if let Err(fault) = updated {
             // What was fetched in part is of no use.
             let _ = remove(&new);
@@ -176,141 +62,101 @@ impl FetchJob {
     }
 
     /// Fetches into a mirror what the wanted revision needs.
-    fn update(&self, mirror: &Repository, state: &FetchState) -> Result<(), FetchFault> {
-        let broken = |error: git2::Error| fault(&error, None, state);
-        if let Some(commit) = self.wanted.commit_id()
-            && mirror.find_commit(commit).is_ok_and(|commit| commit.tree().is_ok())
-        {
-            return self.publish(mirror, commit, state);
+    fn update(&self, mirror: &Repository, run: &mut RunningFetch<'_>) -> Result<(), FetchFault> {
+        let has_tree = |commit: Oid| mirror.find_commit(commit).is_ok_and(|commit| commit.tree().is_ok());
+        let whole_id = self.wanted.commit_id();
+        if let Some(commit) = whole_id.filter(|commit| has_tree(*commit)) {
+            return self.publish(mirror, commit);
         }
-        let access = self.access.load(&self.url).map_err(FetchFault::Remote)?;
-        let failed = |error: git2::Error| fault(&error, Some(&access), state);
-        let mut options = FetchOptions::new();
-        options
-            .remote_callbacks(callbacks(&self.url, &access, state))
-            .proxy_options(self.proxy())
-            .prune(FetchPrune::Off)
-            .download_tags(AutotagOption::None)
-            .update_fetchhead(false)
-            // A redirect to another host would receive the credentials. Those to other ports of this one receive none.
-            .follow_redirects(RemoteRedirect::None);
-        let mut remote = mirror.remote_anonymous(self.url.as_str()).map_err(failed)?;
-        remote.download(&[NOTHING], Some(&mut options)).map_err(failed)?;
-        state.step();
-        let listed: Vec<(String, Oid)> =
-            remote.list().map_err(failed)?.iter().map(|head| (head.name().to_owned(), head.oid())).collect();
+        let access = self.access.load(&self.url, mirror.path()).map_err(FetchFault::Remote)?;
+        let mut git = |arguments: &[&str]| run.git(mirror.path(), &self.url, &access, arguments);
+        let listed = git(&["ls-remote", "--", self.url.as_str()]).map_err(|fault| match fault {
+            FetchFault::Mirror(refusal) => FetchFault::Remote(refusal),
+            other => other,
+        })?;
+        let listed: Vec<(String, Oid)> = listed.lines().filter_map(listed_ref).collect();
+        let missing = || {
+            let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
+            FetchFault::Remote((missing.message, missing.help.unwrap_or_default()))
+        };
         let picked = self.wanted.pick(&listed);
-        let specs = match picked {
-            Some((name, _)) => vec![format!("+{name}:refs/edgewright/fetched")],
+        let mut fetch = |specs: &[String]| {
+            let options =
+                ["fetch", "--progress", "--prune", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
+            let from = ["--", self.url.as_str()];
+            let arguments: Vec<&str> =
+                options.into_iter().chain(from).chain(specs.iter().map(String::as_str)).collect();
+            git(&arguments).map_err(|fault| {
+                let fault = self.too_large(mirror.path()).unwrap_or(fault);
+                remove_leftovers(mirror.path());
+                fault
+            })
+        };
+        let found = match picked {
+            Some((_, id)) if self.published(mirror) == Some(id) && has_tree(id) => mirror.find_object(id, None),
+            Some((name, _)) => {
+                fetch(&[format!("+{name}:{FETCHED}")])?;
+                // The ref may have moved since it was listed.
+                whole_id.map_or_else(|| mirror.revparse_single(FETCHED), |id| mirror.find_object(id, None))
+            }
             // Only the history of all branches and tags can have it.
             None if self.wanted.may_be_commit() => {
-                ["heads", "tags"].map(|folder| format!("+refs/{folder}/*:refs/edgewright/{folder}/*")).to_vec()
+                fetch(&["heads", "tags"].map(|folder| format!("+refs/{folder}/*:refs/edgewright/{folder}/*")))?;
+                mirror.revparse_single(&self.wanted.to_string())
             }
-            None => {
-                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
-                return Err(FetchFault::Remote((missing.message, missing.help.unwrap_or_default())));
-            }
+            None => return Err(missing()),
         };
-        remote.download(specs.as_slice(), Some(&mut options)).map_err(failed)?;
-        let _ = remote.disconnect();
-        let found = match picked {
-            Some((_, id)) => mirror.find_object(id, None),
-            None => mirror.revparse_single(&self.wanted.to_string()),
-        };
-        let found = found.map_err(|error| match error.code() {
-            ErrorCode::NotFound if picked.is_none() => {
-                let missing = self.wanted.missing(listed.iter().map(|(name, _)| name.as_str()));
-                FetchFault::Remote((missing.message, missing.help.unwrap_or_default()))
-            }
-            _ => broken(error),
-        })?;
+        let found = found.map_err(|error| if picked.is_none() { missing() } else { broken(error) })?;
         let commit = found.peel_to_commit().map_err(|error| {
             let help = "use a branch, tag or commit".to_owned();
             FetchFault::Remote((format!("`{}` is not a commit: {}", self.wanted, error.message()), help))
         })?;
         // A mirror that lost a part of its files is noticed.
         commit.tree().map_err(broken)?;
-        self.publish(mirror, commit.id(), state)?;
+        self.publish(mirror, commit.id())?;
         let tag = picked.and_then(|(name, _)| self.wanted.chosen_tag(name));
-        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = tag.map(|tag| (commit.id(), tag.to_owned()));
+        let chosen = tag.map(|tag| (commit.id(), tag.to_owned()));
+        *self.chosen.lock().unwrap_or_else(PoisonError::into_inner) = chosen;
         Ok(())
     }
 
+    /// The commit to read.
+    pub(super) fn published(&self, mirror: &Repository) -> Option<Oid> {
+        mirror.refname_to_id(&self.head_ref()).ok()
+    }
+
     /// Makes a commit the one to read.
-    fn publish(&self, mirror: &Repository, commit: Oid, state: &FetchState) -> Result<(), FetchFault> {
-        // A fetch that was given up must not move the ref back after a later one.
-        if !state.step() {
-            return Err(FetchFault::Remote(("interrupted".to_owned(), "the next sync fetches again".to_owned())));
-        }
-        let moved = mirror.reference(&self.head(), commit, true, "fetch");
-        moved.map(drop).map_err(|error| fault(&error, None, state))
+    fn publish(&self, mirror: &Repository, commit: Oid) -> Result<(), FetchFault> {
+        mirror.reference(&self.head_ref(), commit, true, "fetch").map(drop).map_err(broken)
     }
 
-    /// The proxy of the environment, but none to this machine.
-    fn proxy(&self) -> ProxyOptions<'static> {
-        let mut proxy = ProxyOptions::new();
-        if !self.url.is_local() {
-            proxy.auto();
-        }
-        proxy
+    /// The ref of the mirror that names the commit to read. It depends on the revision: after a change of the
+    /// configuration, the commit of the former one must not be read.
+    fn head_ref(&self) -> String {
+        let digest = blake3::hash(format!("{:?}", self.wanted).as_bytes()).to_hex();
+        format!("refs/edgewright/{digest:.16}")
+    }
+
+    /// The fault of a pack that has reached the limit of its size, and has no final name.
+    fn too_large(&self, mirror: &Path) -> Option<FetchFault> {
+        let limit = self.limits.bytes;
+        let mut partial = in_pack_folder(mirror).filter(|file| file.extension().is_none());
+        let is_reached = partial.any(|file| file.metadata().is_ok_and(|it| it.len() >= limit));
+        let message = format!("more than {} MiB to receive", limit >> 20);
+        let help = "use a repository of manifests, without large files in its history".to_owned();
+        is_reached.then_some(FetchFault::Remote((message, help)))
     }
 }
 
-fn callbacks<'a>(url: &'a RemoteUrl, access: &'a LoadedAccess, state: &'a FetchState) -> RemoteCallbacks<'a> {
-    let mut callbacks = RemoteCallbacks::new();
-    let mut asked = 0;
-    callbacks.credentials(move |at, user, allowed| {
-        if !state.step() {
-            return Err(git2::Error::from_str("interrupted"));
-        }
-        asked += u32::from(!allowed.contains(git2::CredentialType::USERNAME));
-        let credentials = access.credentials(url, at, asked, user, allowed);
-        credentials.map_err(|refusal| state.refuse(refusal, ErrorCode::Auth))
-    });
-    callbacks.certificate_check(move |certificate, _| {
-        if !state.step() {
-            return Err(git2::Error::from_str("interrupted"));
-        }
-        // libgit2 has checked a certificate of TLS.
-        let Some(host) = certificate.as_hostkey() else { return Ok(CertificateCheckStatus::CertificatePassthrough) };
-        let checked = access.check_host_key(url, host.hostkey().unwrap_or_default());
-        checked.map_err(|refusal| state.refuse(refusal, ErrorCode::Certificate))?;
-        Ok(CertificateCheckStatus::CertificateOk)
-    });
-    callbacks.transfer_progress(move |progress| {
-        if progress.received_bytes() > MOST_BYTES {
-            let message = format!("more than {} MiB to receive", MOST_BYTES >> 20);
-            let help = "use a repository of manifests, without large files in its history".to_owned();
-            *state.refusal() = Some((message, help));
-            return false;
-        }
-        state.step()
-    });
-    callbacks.sideband_progress(move |_| state.step());
-    callbacks
+/// A line of `git ls-remote`.
+fn listed_ref(line: &str) -> Option<(String, Oid)> {
+    let (id, name) = line.split_once('\t')?;
+    Some((name.to_owned(), Oid::from_str(id).ok()?))
 }
 
-/// Judges an error of libgit2.
-fn fault(error: &git2::Error, access: Option<&LoadedAccess>, state: &FetchState) -> FetchFault {
-    if let Some(refusal) = state.refusal().take() {
-        return FetchFault::Remote(refusal);
-    }
-    let text = error.message().trim();
-    let text = access.map_or_else(|| text.to_owned(), |access| access.without_secrets(text));
-    let help = match error.class() {
-        ErrorClass::Ssl => "check the server's certificate; SSL_CERT_FILE names the file of trusted authorities",
-        ErrorClass::Ssh => "check the user, `ssh_key_file` and `known_hosts_file`",
-        ErrorClass::NoMemory => "use a repository with fewer refs and without very large files",
-        ErrorClass::Http => "check the URL, and that the credentials may read the repository",
-        _ => "check the URL and the network; the last commit that was fetched stays in effect",
-    };
-    let refusal = (text, help.to_owned());
-    let is_of_mirror = error.code() == ErrorCode::Locked
-        || matches!(
-            error.class(),
-            ErrorClass::Odb | ErrorClass::Object | ErrorClass::Reference | ErrorClass::Repository | ErrorClass::Zlib
-        );
-    if is_of_mirror { FetchFault::Mirror(refusal) } else { FetchFault::Remote(refusal) }
+/// The fault of a mirror.
+fn broken(error: git2::Error) -> FetchFault {
+    FetchFault::Mirror((error.message().to_owned(), DISK.to_owned()))
 }
 
 /// Whether a mirror has the commits that its refs name: a power loss can take the end of a pack.
@@ -322,18 +168,15 @@ fn is_sound(mirror: &Repository) -> bool {
     })
 }
 
-/// The number of packs in a mirror, and their size in bytes.
-fn packs(folder: &Path) -> (usize, u64) {
-    let entries = fs::read_dir(folder.join("objects/pack")).into_iter().flatten().flatten();
-    let packs = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack"));
-    packs.fold((0, 0), |(count, bytes), pack| (count + 1, bytes + pack.metadata().map_or(0, |it| it.len())))
+fn in_pack_folder(mirror: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(mirror.join("objects/pack")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
-/// A new name next to a mirror: a fetch that was given up may still write to its own folder.
-fn beside(folder: &Path, what: &str) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    folder.with_extension(format!("{what}{process}-{number}"))
+/// The number of packs in a mirror, and their size in bytes.
+fn packs(mirror: &Path) -> (usize, u64) {
+    let packs = in_pack_folder(mirror).filter(|file| file.extension().is_some_and(|extension| extension == "pack"));
+    packs.fold((0, 0), |(count, bytes), pack| (count + 1, bytes + pack.metadata().map_or(0, |it| it.len())))
 }
 
 /// Removes a folder if it exists.

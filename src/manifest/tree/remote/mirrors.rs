@@ -16,8 +16,6 @@ const FOLDER: &str = "mirrors";
 pub(crate) struct Mirrors {
     folder: PathBuf,
     is_temporary: bool,
-    /// The program that fetches, in processes of its own.
-    program: Option<PathBuf>,
 }
 
 impl Mirrors {
@@ -29,22 +27,11 @@ impl Mirrors {
             let folder = std::env::temp_dir().join(format!("edgewright-mirrors-{}-{number}", std::process::id()));
             // The folder must be new: in a shared folder, somebody else could have created it.
             DirBuilder::new().mode(0o700).create(&folder)?;
-            return Ok(Self { folder, is_temporary: true, program: None });
+            return Ok(Self { folder, is_temporary: true });
         };
         let folder = store.join(FOLDER);
         create_folder(&folder)?;
-        Ok(Self { folder, is_temporary: false, program: None })
-    }
-
-    /// The same, fetched by a program with the argument `__fetch`. Without one, this process fetches.
-    pub(crate) fn fetched_by(mut self, program: Option<PathBuf>) -> Self {
-        self.program = program;
-        self
-    }
-
-    /// The program that fetches, if it is not this process.
-    pub(super) fn program(&self) -> Option<&Path> {
-        self.program.as_deref()
+        Ok(Self { folder, is_temporary: false })
     }
 
     /// The folder of the mirror of a source.
@@ -53,12 +40,9 @@ impl Mirrors {
         self.folder.join(format!("{digest:.32}"))
     }
 
-    /// Removes all mirrors but these, and what a killed process left. Nothing may be fetched meanwhile.
+    /// Removes all mirrors but these. Nothing may be fetched meanwhile.
     pub(crate) fn recover(&self, kept: &[PathBuf]) {
         self.remove_unless(|path| kept.iter().any(|mirror| mirror == path));
-        for mirror in kept {
-            remove_partial_packs(mirror);
-        }
     }
 
     /// Removes all mirrors but these, and but new ones that are fetched to replace them.
@@ -84,28 +68,19 @@ impl Drop for Mirrors {
     }
 }
 
-/// Removes what killed fetches left in a mirror and beside it. Nothing else may fetch into it meanwhile.
+/// Removes what a killed fetch left in a mirror: packs without their final names, and locks. Nothing else may fetch into it
+/// meanwhile.
 pub(super) fn remove_leftovers(mirror: &Path) {
-    remove_partial_packs(mirror);
-    for entry in mirror.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.extension().is_some() && path.file_stem() == mirror.file_name() {
-            let _ = fs::remove_dir_all(&path);
-        }
-    }
+    let is_partial = |extension: Option<&str>| !matches!(extension, Some("pack" | "idx" | "rev"));
+    remove_in(&mirror.join("objects/pack"), is_partial);
+    remove_in(&mirror.join("refs/edgewright"), |extension| extension == Some("lock"));
 }
 
-/// Removes what a killed fetch left in a mirror: packs without their final names, and locks.
-fn remove_partial_packs(mirror: &Path) {
-    for entry in fs::read_dir(mirror.join("objects/pack")).into_iter().flatten().flatten() {
+/// Removes the files of a folder with some extensions.
+fn remove_in(folder: &Path, is_removed: impl Fn(Option<&str>) -> bool) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if !path.extension().is_some_and(|extension| extension == "pack" || extension == "idx") {
-            let _ = fs::remove_file(&path);
-        }
-    }
-    for entry in fs::read_dir(mirror.join("refs/edgewright")).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "lock") {
+        if is_removed(path.extension().and_then(|extension| extension.to_str())) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -130,25 +105,22 @@ mod tests {
         for mirror in [&kept, &gone] {
             create_folder(&mirror.join("objects/pack")).unwrap();
         }
-        let (pack, partial) = (kept.join("objects/pack/pack-1.pack"), kept.join("objects/pack/pack_git2_x"));
-        fs::write(&pack, "").unwrap();
-        fs::write(&partial, "").unwrap();
         // One that is fetched anew is beside the mirror.
-        let fetched = kept.with_extension("new0");
+        let fetched = kept.with_extension("new");
         create_folder(&fetched).unwrap();
         mirrors.keep_only(std::slice::from_ref(&kept));
-        assert!(pack.exists() && partial.exists() && fetched.exists() && !gone.exists());
+        assert!(kept.exists() && fetched.exists() && !gone.exists());
         mirrors.recover(std::slice::from_ref(&kept));
-        assert!(!fetched.exists());
-        assert!(pack.exists() && !partial.exists() && !gone.exists());
+        assert!(kept.exists() && !fetched.exists());
 
         // The next fetch removes what one left that was killed.
-        fs::write(&partial, "").unwrap();
-        for folder in [&fetched, &gone] {
-            create_folder(folder).unwrap();
+        let paths = ["objects/pack/pack-1.pack", "objects/pack/pack-1.rev", "objects/pack/tmp_pack_x"];
+        let [pack, index, partial] = paths.map(|path| kept.join(path));
+        for file in [&pack, &index, &partial] {
+            fs::write(file, "").unwrap();
         }
         remove_leftovers(&kept);
-        assert!(pack.exists() && !partial.exists() && !fetched.exists() && gone.exists());
+        assert!(pack.exists() && index.exists() && !partial.exists());
     }
 
     #[test]

@@ -1,59 +1,47 @@
-//! Remote repositories, which are fetched into bare mirrors (D88).
+//! Remote repositories, which are fetched into bare mirrors by the program `git` (D88).
 
 mod access;
+mod failure;
 mod fetch;
-mod known_hosts;
+mod git;
 mod mirrors;
-mod process;
 mod url;
 
 use std::{
     io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{RecvTimeoutError, channel},
-    },
-    time::{Duration, Instant},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use git2::{Oid, Repository};
 
 pub(crate) use super::git::revision_spec::WantedRevision;
-use crate::model::diagnostics::{code::Code, diagnostic::Diagnostic};
+use crate::{
+    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    syntax::text::printable_path,
+};
 pub(crate) use access::{PasswordPlace, RemoteAccess};
-use fetch::{FetchJob, FetchState};
-pub(super) use known_hosts::{fingerprint, matches_list};
+use git::{FetchFault, FetchLimits, RunningFetch};
 pub(crate) use mirrors::Mirrors;
-pub(crate) use process::{FETCH_ARGUMENT, fetch_for_server};
 pub(crate) use url::{GitTransport, RemoteUrl};
 
-/// How often those who wait for a fetch are asked whether to go on.
-const POLL: Duration = Duration::from_millis(100);
-/// The most fetches of a source that were given up and have not ended: each holds a thread and a connection.
-const MOST_HANGING: usize = 16;
-
-/// How long a fetch may take.
-#[derive(Debug, Clone, Copy)]
-struct FetchLimits {
-    /// Without anything received.
-    silence: Duration,
-    /// In all.
-    time: Duration,
-}
-
 /// The limits unless a test sets others.
-const LIMITS: FetchLimits = FetchLimits { silence: Duration::from_secs(60), time: Duration::from_secs(600) };
+const LIMITS: FetchLimits =
+    FetchLimits { silence: Duration::from_secs(60), time: Duration::from_secs(600), bytes: 1 << 30 };
 
 /// The mirror of a remote repository.
 #[derive(Debug)]
 pub(crate) struct RemoteMirror {
-    job: Arc<FetchJob>,
+    folder: PathBuf,
+    url: RemoteUrl,
+    wanted: WantedRevision,
+    access: RemoteAccess,
     limits: FetchLimits,
-    /// What fetches. It also keeps a temporary folder while the mirror is used.
-    mirrors: Arc<Mirrors>,
-    /// The fetches that have not ended.
-    unfinished: Arc<AtomicUsize>,
+    /// Keeps a temporary folder while the mirror is used.
+    _mirrors: Arc<Mirrors>,
+    /// The commit of the last fetch and its tag, if that was chosen from a range of versions.
+    chosen: Mutex<Option<(Oid, String)>>,
     /// Why the last fetch failed, if it did.
     failure: Mutex<Option<Diagnostic>>,
 }
@@ -68,23 +56,18 @@ impl RemoteMirror {
         access: RemoteAccess,
     ) -> Self {
         let folder = mirrors.of(source, url.as_str());
-        Self {
-            job: Arc::new(FetchJob { folder, url, wanted, access, chosen: Mutex::default() }),
-            limits: LIMITS,
-            mirrors,
-            unfinished: Arc::default(),
-            failure: Mutex::default(),
-        }
+        let (chosen, failure) = (Mutex::default(), Mutex::default());
+        Self { folder, url, wanted, access, limits: LIMITS, _mirrors: mirrors, chosen, failure }
     }
 
     /// The address of the repository.
     pub(crate) fn url(&self) -> &RemoteUrl {
-        &self.job.url
+        &self.url
     }
 
     /// The tag of a commit that the last fetch chose from a range of versions.
     pub(super) fn tag_of(&self, commit: Oid) -> Option<String> {
-        let chosen = self.job.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        let chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
         chosen.as_ref().filter(|(id, _)| *id == commit).map(|(_, tag)| tag.clone())
     }
 
@@ -100,105 +83,34 @@ impl RemoteMirror {
     /// Fetches the commit of the revision. `goes_on` is called while it runs; once it returns false, the fetch is given up.
     /// Returns whether the repository is fetched; `failure` has the reason if it is not.
     pub(crate) fn fetch(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {
-        if let Some(result) = self.fetched(goes_on) {
-            *self.last_failure() = result.err();
-        }
-        self.last_failure().is_none()
-    }
-
-    fn fetched(&self, goes_on: &mut dyn FnMut() -> bool) -> Option<Result<(), Diagnostic>> {
-        let failed = |reason: String, help: &str| Some(Err(self.job.failed((reason, help.to_owned()))));
-        if self.unfinished.load(Ordering::Acquire) > MOST_HANGING {
-            let reason = format!("{MOST_HANGING} earlier fetches hang");
-            return failed(reason, "check the network, and restart the server");
-        }
-        let state = Arc::new(FetchState::default());
-        let (done, result) = channel();
-        let (job, shared) = (Arc::clone(&self.job), Arc::clone(&state));
-        let program = self.mirrors.program().map(ToOwned::to_owned);
-        let unfinished = Unfinished::one_more(&self.unfinished);
-        let thread = std::thread::Builder::new().name("fetch".into()).spawn(move || {
-            let _unfinished = unfinished;
-            let _ = done.send(match &program {
-                Some(program) => process::fetch_with(program, &job, &shared),
-                None if job.access.ca_file.is_some() => {
-                    let reason = "`ca_file` requires a fetch in a process of its own".to_owned();
-                    Err(job.failed((reason, "remove it, and set SSL_CERT_FILE for the whole process".to_owned())))
-                }
-                None => job.run(&shared),
-            });
-        });
-        if let Err(error) = thread {
-            return failed(format!("cannot start a thread: {error}"), "check the limits of the process");
-        }
-        let began = Instant::now();
-        let (mut steps, mut heard) = (state.steps(), began);
-        loop {
-            match result.recv_timeout(POLL) {
-                Ok(result) => return Some(result),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return failed(
-                        "internal error in edgewright".into(),
-                        "report it with the panic message in the log",
-                    );
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+        let failure = match self.run(&mut RunningFetch::new(self.limits, goes_on)) {
+            Ok(()) => None,
+            Err(FetchFault::Stopped) => return self.last_failure().is_none(),
+            Err(FetchFault::Remote((reason, help)) | FetchFault::Mirror((reason, help))) => {
+                let message = format!("cannot fetch {}: {reason}", printable_path(self.url.as_str()));
+                Some(Diagnostic::error(Code::FetchFailed, message).help(help))
             }
-            if !goes_on() {
-                state.abandon();
-                return None;
-            }
-            let now = state.steps();
-            if now != steps {
-                (steps, heard) = (now, Instant::now());
-            }
-            let FetchLimits { silence, time } = self.limits;
-            let reason = if heard.elapsed() > silence {
-                format!("the server has sent nothing for {} seconds", silence.as_secs())
-            } else if began.elapsed() > time {
-                format!("not finished after {} seconds", time.as_secs())
-            } else {
-                continue;
-            };
-            state.abandon();
-            return failed(
-                reason,
-                "check the network and the server; the last commit that was fetched stays in effect",
-            );
-        }
+        };
+        let is_fetched = failure.is_none();
+        *self.last_failure() = failure;
+        is_fetched
     }
 
     /// The mirror, and the commit to read.
     pub(super) fn head(&self) -> Result<(Repository, Oid), Diagnostic> {
-        let opened = || -> Result<(Repository, Oid), git2::Error> {
-            let mirror = Repository::open_bare(&self.job.folder)?;
-            let id = mirror.refname_to_id(&self.job.head())?;
+        let opened = || {
+            let mirror = Repository::open_bare(&self.folder).ok()?;
+            let id = self.published(&mirror)?;
             // A mirror that lost its files has no commit to read.
-            mirror.find_commit(id)?;
-            Ok((mirror, id))
+            mirror.find_commit(id).ok()?;
+            Some((mirror, id))
         };
-        opened().map_err(|_| {
+        opened().ok_or_else(|| {
             self.failure().unwrap_or_else(|| {
-                let message = format!("{} has not been fetched yet", self.job.url);
+                let message = format!("{} has not been fetched yet", self.url);
                 Diagnostic::error(Code::FetchFailed, message).help("wait for the first fetch to end")
             })
         })
-    }
-}
-
-/// Counts a fetch until its thread ends, even by a panic.
-struct Unfinished(Arc<AtomicUsize>);
-
-impl Unfinished {
-    fn one_more(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -235,6 +147,9 @@ mod tests {
         assert_eq!(failure.code, Name::Code(Code::FetchFailed));
         assert!(failure.message.contains("has sent nothing"), "{}", failure.message);
         assert_eq!(silent.head().err().unwrap().message, failure.message, "what was never fetched cannot be read");
+        let late = FetchLimits { time: Duration::from_millis(200), ..LIMITS };
+        let slow = mirror(&url, late);
+        assert!(!slow.fetch(&mut || true) && slow.failure().unwrap().message.contains("not finished after"));
         // A shutdown does not wait for it, and is no failure.
         let stopped = mirror(&url, LIMITS);
         assert!(stopped.fetch(&mut || false) && stopped.failure().is_none());
@@ -249,5 +164,35 @@ mod tests {
         assert!(!unreachable.fetch(&mut || true));
         let message = unreachable.failure().unwrap().message;
         assert!(message.starts_with(&format!("cannot fetch {url}: ")), "{message}");
+    }
+
+    #[test]
+    fn a_repository_that_is_too_large_is_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let origin = Repository::init_bare(folder.path()).unwrap();
+        let commit = |bytes: &[u8]| {
+            let mut tree = origin.treebuilder(None).unwrap();
+            tree.insert("file", origin.blob(bytes).unwrap(), 0o100_644).unwrap();
+            let tree = origin.find_tree(tree.write().unwrap()).unwrap();
+            let author = git2::Signature::new("t", "t@example.com", &git2::Time::new(1_780_000_000, 0)).unwrap();
+            let id = origin.commit(None, &author, &author, "edge", &tree, &[]).unwrap();
+            origin.reference("refs/heads/main", id, true, "").unwrap();
+            id
+        };
+        let small = commit(b"small");
+        let url = format!("file://{}", folder.path().display());
+        let mirror = mirror(&url, FetchLimits { bytes: 1 << 20, ..LIMITS });
+        assert!(mirror.fetch(&mut || true), "{:?}", mirror.failure());
+        // What cannot be compressed.
+        let mut state = 1_u32;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        });
+        commit(&noise.take(3 << 20).collect::<Vec<_>>());
+        assert!(!mirror.fetch(&mut || true));
+        let message = mirror.failure().unwrap().message;
+        assert!(message.ends_with("more than 1 MiB to receive"), "{message}");
+        assert_eq!(mirror.head().unwrap().1, small, "the last commit stays");
     }
 }

@@ -7,8 +7,6 @@ use jiff::{
     tz::TimeZone,
 };
 
-use crate::manifest::tree::remote::matches_list;
-
 /// The keys that may sign.
 #[derive(Debug)]
 pub(super) struct AllowedSigners(Vec<SignerEntry>);
@@ -150,6 +148,47 @@ fn timestamp(text: &str) -> Result<Timestamp, String> {
     Ok(zoned.timestamp())
 }
 
+/// Whether a name matches a list of patterns; a negated pattern that matches excludes it.
+fn matches_list(patterns: &str, name: &str) -> bool {
+    let mut is_match = false;
+    for pattern in patterns.split(',') {
+        match pattern.strip_prefix('!') {
+            Some(pattern) if matches_pattern(pattern.as_bytes(), name.as_bytes()) => return false,
+            Some(_) => {}
+            None => is_match |= matches_pattern(pattern.as_bytes(), name.as_bytes()),
+        }
+    }
+    is_match
+}
+
+/// Whether a name matches a pattern with `*` and `?`, in time linear in both per star.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut from) = (0, 0);
+    // The pattern behind the last star, and where in the name it was tried last.
+    let mut retry: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                retry = Some((at + 1, from));
+                at += 1;
+            }
+            Some(c) if *c == b'?' || name.get(from) == Some(c) => {
+                at += 1;
+                from += 1;
+            }
+            _ => match retry {
+                Some((behind, tried)) => {
+                    retry = Some((behind, tried + 1));
+                    at = behind;
+                    from = tried + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|c| *c == b'*')
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -199,6 +238,21 @@ mod tests {
         ] {
             let reason = AllowedSigners::parse(&line).unwrap_err();
             assert!(reason.contains(said), "{line}: {reason}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_as_in_openssh() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*", "x", true),
+            ("a*c*e", "abcde", true),
+            ("a*c*e", "abcdef", false),
+            ("**a", "bba", true),
+            ("?", "", false),
+            ("ab?", "abc", true),
+        ] {
+            assert_eq!(matches_pattern(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
         }
     }
 }

@@ -6,11 +6,11 @@ mod wire;
 
 use std::{fs, path::PathBuf};
 
+use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use git2::{ErrorCode, Oid, Repository};
 use jiff::Timestamp;
 
 use crate::{
-    manifest::tree::remote::fingerprint,
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
     syntax::text::printable,
 };
@@ -90,6 +90,12 @@ impl CommitVerifier {
     }
 }
 
+/// The fingerprint of a key, as `ssh-keygen -l` prints it.
+fn fingerprint(key: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, key);
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(digest.as_ref()))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -137,5 +143,12 @@ mod tests {
         assert!(refused(None).contains("line 1: the key is not base64"));
         fs::remove_file(&file).unwrap();
         assert!(refused(None).contains("cannot read the allowed signers"));
+    }
+
+    #[test]
+    fn a_key_has_the_fingerprint_that_ssh_keygen_prints() {
+        let key = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+        let key = base64::engine::general_purpose::STANDARD.decode(key).unwrap();
+        assert_eq!(fingerprint(&key), "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU");
     }
 }
