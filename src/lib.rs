@@ -247,7 +247,9 @@ pub use cli::main;
 // Manifests and where they come from.
 pub use manifest::{
     Loaded, ManifestFile, load,
-    tree::{CommitTree, Disk, FileStamp, NotedFile, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles},
+    tree::{
+        CommitTree, Disk, FileStamp, GitCommitDetails, NotedFile, Recorder, Sent, SentFile, SentValue, Tree, TreeFiles,
+    },
 };
 
 // Validation, planning and application.

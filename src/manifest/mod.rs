@@ -1,7 +1,33 @@
-//! Manifests: from YAML and JSON files to the desired state, with every error at its line (D26–D29).
+//! Manifests: YAML and JSON files to the desired state of one source, with every error at its line.
 //!
-//! [`load`] reads and decodes the files; [`resolve::resolve`] resolves names to identifiers against a snapshot. Both
-//! return partial results together with every [`Diagnostic`], so that one bad file does not hide the errors of others.
+//! # The problem
+//!
+//! A person edits files that refer to each other by name, in any order and across files, and takes modules from sets and
+//! values from elsewhere. The planner needs the opposite: one typed resource per key, with identifiers in place of names.
+//! In between, each mistake has to be reported once, at its line, whatever else is broken.
+//!
+//! # The idea
+//!
+//! Three steps, each from one value to the next. Every step returns all that it could make and every [`Diagnostic`]:
+//!
+//! ```text
+//! tree    (a folder, a Git commit, a request)  → files: name, text, values from files and variables
+//! load    (each file by itself)                → declarations: kind, name, typed Spec with names, origin
+//! resolve (all declarations against a store)   → desired resources: key, Spec with identifiers, claim
+//! ```
+//!
+//! For example, `kind: HttpsEdgeRoute`, `spec: {edge: shop, modules_from: [base]}` is loaded as a declaration with the names
+//! `shop` and `base`, whatever other files declare. It is resolved to a resource below the identifier of `shop`, with the
+//! modules of `base`.
+//!
+//! Loading a file depends on that file and its values alone, so [`load_again`] takes over what an earlier reading made of
+//! equal files. Two rooms are about texts: `format` tidies them, and `export` writes them from a store.
+//!
+//! # What it never does
+//!
+//! - It never treats a failed or partial read as "nothing is declared": that would delete everything.
+//! - It does not read or change a store. Resolving gets a Snapshot.
+//! - It never quotes a secret, or text that may be one (D28).
 
 pub(crate) mod export;
 pub(crate) mod format;
@@ -17,30 +43,27 @@ pub use resolve::origin::ManifestFile;
 pub(crate) use resolve::origin::Origin;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
 use foldhash::HashMap;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use crate::{
     background::give_way,
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Cause, Diagnostic, Name, sort},
-    },
+    model::diagnostics::{Cause, Code, Diagnostic, Name, diagnostic::sort},
 };
 use load::{
-    declaration::{Declared, ModuleSet},
+    declaration::Declared,
     document,
     findings::FileFindings,
     reader::declare,
-    values::{Taken, Values},
+    values::{ExternalValue, Values},
 };
-use resolve::{context::SourceContext, foreign_files::foreign_file, unknown_values::AssumedNames};
-use tree::{NotedFile, Tree, changed_while_read, in_context};
+use resolve::{context::SourceContext, foreign_files::foreign_file_error, unknown_values::UnknownValues};
+use tree::{NotedFile, Tree, changed_while_read, context_error};
 
 /// The loaded manifests.
 #[derive(Debug, Default)]
@@ -52,7 +75,7 @@ pub struct Loaded {
     /// Whether files or folders of the context could not be read: they may declare any name.
     lacks_context: bool,
     /// The values that were assumed.
-    assumed: AssumedNames,
+    unknown_values: UnknownValues,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
     /// The lints that documents of the source set to another level than `allow`.
@@ -65,9 +88,6 @@ pub struct Loaded {
     reads: Vec<Arc<FileRead>>,
 }
 
-/// The name of a file and what was read of it.
-type NamedRead<'a> = (&'a str, &'a Arc<FileRead>);
-
 /// A file and what was read of it.
 type KnownRead<'a> = (&'a Arc<ManifestFile>, &'a Arc<FileRead>);
 
@@ -77,13 +97,13 @@ struct FileRead {
     declared: Declared,
     diagnostics: Vec<Diagnostic>,
     /// What it took from outside of the text of the file.
-    taken: Vec<Taken>,
+    external_values: Vec<ExternalValue>,
 }
 
 /// The most files that a core takes at once. The last piece of one core is all that the others wait for.
 const FILES_AT_ONCE: usize = 4;
-/// The same for looks at whether a file has changed.
-const LOOKS_AT_ONCE: usize = 64;
+/// The fewest files that a core checks for changes at once.
+const STAMPS_AT_ONCE: usize = 64;
 
 /// How often manifests are read if a file changes meanwhile.
 const TRIES: usize = 3;
@@ -91,12 +111,12 @@ const TRIES: usize = 3;
 /// Loads manifests. File order does not matter, because names are resolved at the end. If a file changes meanwhile,
 /// everything is read again: files of two states, or a half-written one, must not become a plan.
 pub fn load(tree: &dyn Tree) -> Loaded {
-    let mut loaded = load_once(tree);
+    let mut loaded = load_again(tree, &Loaded::default());
     for _ in 1..TRIES {
         if changed_file(tree).is_none() {
             return loaded;
         }
-        loaded = load_once(tree);
+        loaded = load_again(tree, &Loaded::default());
     }
     if let Some(path) = changed_file(tree) {
         loaded.diagnostics.push(changed_while_read(&path));
@@ -108,45 +128,24 @@ pub fn load(tree: &dyn Tree) -> Loaded {
 /// A file that differs from what was read.
 fn changed_file(tree: &dyn Tree) -> Option<PathBuf> {
     let changed = |read: NotedFile| (read.now() != Some(read.stamp)).then(|| PathBuf::from(&*read.path));
-    tree.files_read().into_par_iter().with_min_len(LOOKS_AT_ONCE).find_map_first(changed)
-}
-
-fn load_once(tree: &dyn Tree) -> Loaded {
-    let (files, diagnostics) = tree.manifests();
-    let reads = files.par_iter().with_max_len(FILES_AT_ONCE).map(|file| Arc::new(read(tree, file))).collect();
-    let assumed = AssumedNames::new(tree.assumes_values());
-    let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
-    Loaded { files, diagnostics, lacks_context, assumed, ..Loaded::default() }.with(reads)
+    tree.files_read().into_par_iter().with_min_len(STAMPS_AT_ONCE).find_map_first(changed)
 }
 
 /// Loads the manifests of a source again: only files whose text or values have changed since are parsed.
 pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
-    let by_name = OnceLock::new();
-    // Most files are where they were. A map of all of them is only made for others.
-    let known = |index: usize, name: &str| {
-        let at_place = earlier.files.get(index).zip(earlier.reads.get(index));
-        at_place.filter(|(file, _)| file.source.name == name).or_else(|| {
-            let by_name: &HashMap<&str, KnownRead<'_>> = by_name.get_or_init(|| earlier.by_name());
-            by_name.get(name).copied()
-        })
-    };
+    let known = earlier.by_name();
     let (files, diagnostics) = tree.manifests();
-    let (files, reads): (Vec<_>, Vec<_>) = files
-        .into_par_iter()
-        .enumerate()
-        .with_max_len(FILES_AT_ONCE)
-        .map(|(index, file)| match known(index, &file.source.name) {
-            Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
-            _ => {
-                let read = Arc::new(read(tree, &file));
-                (file, read)
-            }
-        })
-        .unzip();
-    let assumed = AssumedNames::new(tree.assumes_values());
+    let reread = |file: Arc<ManifestFile>| match known.get(file.source.name.as_str()).copied() {
+        Some((same, read)) if same.is_same(&file) && read.holds(tree, same) => (Arc::clone(same), Arc::clone(read)),
+        _ => {
+            let read = Arc::new(read(tree, &file));
+            (file, read)
+        }
+    };
+    let (files, reads): (Vec<_>, Vec<_>) = files.into_par_iter().with_max_len(FILES_AT_ONCE).map(reread).unzip();
     let lacks_context = diagnostics.iter().any(|it| it.cause == Some(Cause::Context));
-    let loaded = Loaded { files, diagnostics, lacks_context, assumed, reads: reads.clone(), ..Loaded::default() };
-    if loaded.has_shape_of(earlier) { loaded.consistent() } else { loaded.with(reads) }
+    let unknown_values = UnknownValues::new(tree.assumes_values());
+    Loaded { files, diagnostics, lacks_context, unknown_values, reads, ..Loaded::default() }.complete(earlier)
 }
 
 /// Reads one file.
@@ -158,20 +157,20 @@ fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
     if findings.is_cut() {
         declared.note_unread(&file.source.text);
     }
-    if let Some(foreign) = foreign_file(file, &documents) {
-        return FileRead { declared, diagnostics: vec![foreign], taken: Vec::new() };
+    if let Some(foreign) = foreign_file_error(file, &documents) {
+        return FileRead { declared, diagnostics: vec![foreign], external_values: Vec::new() };
     }
     for document in documents {
         give_way();
         declare(&document, &values, &mut declared, &mut findings);
     }
-    FileRead { declared, diagnostics: findings.into_diagnostics(), taken: values.into_taken() }
+    FileRead { declared, diagnostics: findings.into_diagnostics(), external_values: values.into_external_values() }
 }
 
 impl FileRead {
     /// Whether the file would take the same values again.
     fn holds(&self, tree: &dyn Tree, file: &ManifestFile) -> bool {
-        self.taken.iter().all(|taken| taken.is_same(tree, file))
+        self.external_values.iter().all(|value| value.is_same(tree, file))
     }
 }
 
@@ -191,81 +190,50 @@ impl Loaded {
         &self.raised_lints
     }
 
-    fn with(mut self, reads: Vec<Arc<FileRead>>) -> Self {
-        let (mut all, mut context) = (Declared::default(), Vec::new());
-        all.reserve(reads.iter().map(|read| &read.declared));
-        for (file, read) in self.files.iter().zip(reads) {
-            // What nobody keeps is moved.
-            let FileRead { declared, diagnostics, taken } = Arc::unwrap_or_clone(read);
-            self.assumed.note(file, &taken);
-            if file.is_context() {
-                context.push(declared);
-                self.diagnostics.extend(diagnostics.into_iter().filter_map(in_context));
-            } else {
-                all.append(declared);
-                self.diagnostics.extend(diagnostics);
-            }
-        }
-        let found = self.diagnostics.len();
-        all.settle(&mut self.diagnostics);
-        self.is_consistent = self.diagnostics.len() == found;
-        self.raised_lints.clone_from(all.raised_lints());
-        self.declared = OnceLock::from(all);
-        self.context = SourceContext::of(context);
-        sort(&mut self.diagnostics);
-        self
-    }
-
-    /// Like `with`, if it is known that no name or ID is declared twice.
-    fn consistent(mut self) -> Self {
-        self.is_consistent = true;
+    /// Adds what the files declare and what was found in them. If they declare the same names as in an earlier reading, in
+    /// which no name or ID was declared twice, then this is still so.
+    fn complete(mut self, earlier: &Self) -> Self {
+        let mut context = Vec::new();
         for (file, read) in self.files.iter().zip(&self.reads) {
-            self.assumed.note(file, &read.taken);
+            self.unknown_values.note(file, &read.external_values);
             let found = read.diagnostics.iter().cloned();
-            match file.is_context() {
-                true => self.diagnostics.extend(found.filter_map(in_context)),
-                false => {
-                    self.diagnostics.extend(found);
-                    self.raised_lints.extend(read.declared.raised_lints());
-                }
+            if file.is_context() {
+                context.push(read.declared.clone());
+                self.diagnostics.extend(found.filter_map(context_error));
+            } else {
+                self.diagnostics.extend(found);
+                self.raised_lints.extend(read.declared.raised_lints());
             }
         }
-        let context = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context());
-        self.context = SourceContext::of(context.map(|(_, read)| read.declared.clone()));
+        self.context = SourceContext::from_files(context);
+        self.is_consistent = self.has_shape_of(earlier);
+        if !self.is_consistent {
+            let (mut all, found) = (self.merge(), self.diagnostics.len());
+            all.report_duplicates(&mut self.diagnostics);
+            self.is_consistent = self.diagnostics.len() == found;
+            self.declared = OnceLock::from(all);
+        }
         sort(&mut self.diagnostics);
         self
     }
 
     /// What all files declare.
     fn declared(&self) -> &Declared {
-        self.declared.get_or_init(|| {
-            let mut all = Declared::default();
-            let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
-            all.reserve(reads.clone().map(|(_, read)| &read.declared));
-            reads.for_each(|(_, read)| all.append(read.declared.clone()));
-            all
-        })
+        self.declared.get_or_init(|| self.merge())
     }
 
-    /// The module sets of all files. Those of the source come first.
-    fn sets(&self) -> BTreeMap<String, Arc<ModuleSet>> {
-        let mut sets = BTreeMap::new();
-        for context in [false, true] {
-            let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| file.is_context() == context);
-            for (name, set) in reads.flat_map(|(_, read)| &read.declared.sets) {
-                sets.entry(name.clone()).or_insert_with(|| Arc::clone(set));
-            }
-        }
-        sets
+    fn merge(&self) -> Declared {
+        let mut all = Declared::default();
+        let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
+        reads.for_each(|(_, read)| all.append(read.declared.clone()));
+        all
     }
 
     /// Whether an earlier reading of the source declares the same names, so that everything keeps its identity.
     fn has_shape_of(&self, earlier: &Self) -> bool {
         earlier.is_consistent
-            && self.reads.len() == earlier.reads.len()
-            && self.changed_since(earlier).all(|((name, read), (earlier_name, earlier))| {
-                name == earlier_name && read.declared.has_shape_of(&earlier.declared)
-            })
+            && self.names().eq(earlier.names())
+            && self.changed_since(earlier).all(|(read, earlier)| read.declared.has_shape_of(&earlier.declared))
     }
 
     /// What was read of each file, by its name.
@@ -274,13 +242,12 @@ impl Loaded {
         files.map(|(file, read)| (file.source.name.as_str(), (file, read))).collect()
     }
 
-    /// The files that differ from those at the same place in an earlier reading, and these.
-    fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (NamedRead<'a>, NamedRead<'a>)> {
-        let pairs = self.named_reads().zip(earlier.named_reads());
-        pairs.filter(|((_, read), (_, earlier))| !Arc::ptr_eq(read, earlier))
+    /// What was read of the files that differ from those at the same place in an earlier reading, and of these.
+    fn changed_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = (&'a Arc<FileRead>, &'a Arc<FileRead>)> {
+        self.reads.iter().zip(&earlier.reads).filter(|(read, earlier)| !Arc::ptr_eq(read, earlier))
     }
 
-    fn named_reads(&self) -> impl Iterator<Item = NamedRead<'_>> {
-        self.files.iter().map(|file| file.source.name.as_str()).zip(&self.reads)
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.source.name.as_str())
     }
 }

@@ -22,11 +22,7 @@ use crate::{
     lint::{self, World},
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::Fault,
-        },
+        diagnostics::{Code, Diagnostic, Fault, Name},
         secrets::redact::Redacted,
         snapshot::Snapshot,
     },
@@ -41,7 +37,7 @@ fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let tree = Disk::new([folder.path()]);
     let options = ResolveOptions { source: "test", prune: true, recreate_ids: true };
     let resolved = resolve(&load(&tree), &Snapshot::default(), options);
-    let judged = resolved.judged();
+    let judged = resolved.sound_resources();
     let end: jiff::Timestamp = "2030-01-15T00:00:00Z".parse().unwrap();
     for (days, said) in [(365, false), (31, false), (29, true), (1, true), (-1, false)] {
         let now = end - jiff::SignedDuration::from_hours(days * 24);

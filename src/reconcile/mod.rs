@@ -1,5 +1,23 @@
-//! Planning and applying manifests, and the loop that follows a source ([`watch`]). Returns data; the command line and the
-//! API print it.
+//! Plans and applies manifests, once or again and again.
+//!
+//! # The problem
+//!
+//! The same decisions are made by a command, by a server for a client, and by a server that follows a source. If each made them
+//! by itself, a review would not show what is applied later.
+//!
+//! # The idea
+//!
+//! There is one run: [`run`] turns manifests and a Snapshot into a plan, decides what of it may happen, and commits it. A
+//! command and a request run it once. [`sync_loop`] runs it for a followed source whenever something may have changed, and
+//! [`sources`] has those sources.
+//!
+//! For example, `edgewright plan`, `POST /reconciliations` with `dry_run` and a sync all call `Prepared::plan`, and get the
+//! same plan from the same files and state.
+//!
+//! # What it never does
+//!
+//! It never prints: the command line and the API show what it returns. It changes a store only by a commit of a plan that was
+//! tried on the state that it changes.
 
 #[cfg(test)]
 mod properties;

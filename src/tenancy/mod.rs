@@ -34,7 +34,7 @@ mod source_scope;
 mod write_consent;
 
 pub(crate) use delegation::not_admitted;
-pub(crate) use hostports::{add_hostports, hostport_faults, retaken_hostports};
+pub(crate) use hostports::{add_hostports, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
 pub(crate) use rules::table;
 pub use source_scope::{Adoption, SourceScope};

@@ -256,7 +256,7 @@ impl Config {
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let fail = |fault: &Fault| unusable_at(path, text, fault);
-        if let Some(fault) = limits::fault_of_yaml(text) {
+        if let Some(fault) = limits::yaml_fault(text) {
             return Err(fail(&fault));
         }
         let mut content: Tape = serde_yaml::from_str(text)

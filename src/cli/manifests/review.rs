@@ -7,7 +7,7 @@ use clap::Args;
 use super::source_args::Loading;
 use crate::{
     cli::Failure,
-    manifest::tree::{CommitTree, Tree, TreeInContext, UnsetValues},
+    manifest::tree::{CommitTree, ContextTree, Tree, UnsetValues},
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
 };
 
@@ -23,7 +23,7 @@ pub(crate) struct ContextArgs {
 impl ContextArgs {
     /// Manifests on disk in their context.
     pub(crate) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        TreeInContext::around(own, self.on_disk(loading), UnsetValues::Require)
+        ContextTree::wrap(own, self.on_disk(loading), UnsetValues::Require)
     }
 
     fn on_disk(&self, loading: &Loading) -> Option<Arc<dyn Tree>> {
@@ -82,7 +82,7 @@ pub(super) struct ReviewArgs {
 impl ReviewArgs {
     /// Manifests on disk in their context.
     pub(super) fn around(&self, own: Arc<dyn Tree>, loading: &Loading) -> Arc<dyn Tree> {
-        TreeInContext::around(own, self.context.on_disk(loading), self.secrets)
+        ContextTree::wrap(own, self.context.on_disk(loading), self.secrets)
     }
 
     /// Manifests at a Git revision, in their context at that revision.
@@ -94,7 +94,7 @@ impl ReviewArgs {
     ) -> Result<Arc<dyn Tree>, Failure> {
         let own = revision.tree(paths, loading)?;
         let context = self.context.at(revision, loading)?;
-        Ok(TreeInContext::around(Arc::new(own), context, self.secrets))
+        Ok(ContextTree::wrap(Arc::new(own), context, self.secrets))
     }
 
     /// Refuses to do more than show a plan with assumed values. `applies` states that the plan is to be applied, `saves` that

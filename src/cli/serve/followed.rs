@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     cli::manifests::source_args::{Loading, Ownership},
     manifest::tree::{
-        Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, TreeInContext, UnsetValues,
+        ContextTree, Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, UnsetValues,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
     model::{
@@ -343,8 +343,7 @@ impl ConfiguredSource {
         match repository {
             None => {
                 let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
-                tree =
-                    TreeInContext::around(Arc::new(loading.of(location.paths.clone())), around, UnsetValues::Require);
+                tree = ContextTree::wrap(Arc::new(loading.of(location.paths.clone())), around, UnsetValues::Require);
                 watched = location.paths.iter().cloned().chain(context).collect();
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {

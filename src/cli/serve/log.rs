@@ -97,7 +97,7 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
     if format == LogFormat::Text {
         return diagnostics::diagnostics(found);
     }
-    let origin = author.map(SyncOrigin::of);
+    let origin = author.map(SyncOrigin::from_author);
     let source = origin.as_ref().and_then(|origin| origin.source);
     let commit = origin.as_ref().and_then(|origin| origin.commit);
     for it in found.iter().take(MOST_DIAGNOSTICS) {
@@ -123,7 +123,7 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
 
 /// Reports a run of the reconcile loop.
 pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revision: u64) {
-    let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::of(author);
+    let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::from_author(author);
     let who = who.as_deref();
     let found = |planned: &Planned| {
         diagnostics(format, &planned.diagnostics, Some(author));

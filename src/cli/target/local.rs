@@ -18,8 +18,8 @@ use crate::{
     },
     reconcile::{
         ApplyError, Options, Planned, apply_as_tried, plan,
-        run::plan_cache::{self, Recalled, recall},
-        sync_loop::{drift, freshness::SettledRun},
+        run::plan_cache::{self, CachedAnswer, recall},
+        sync_loop::{drift, freshness::FinishedRun},
     },
     store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
 };
@@ -101,13 +101,13 @@ fn remember(recorder: Option<&Recorder>, store: &Store, options: &Options, plann
         return;
     }
     let Some((recorder, on_disk)) = recorder.zip(store.on_disk(revision)) else { return };
-    let done = SettledRun::judged_now(planned, revision, options);
+    let done = FinishedRun::judged_now(planned, revision, options);
     plan_cache::remember(&on_disk, options, recorder, &done);
 }
 
-impl From<Recalled> for Proposal {
-    fn from(recalled: Recalled) -> Self {
-        let Recalled { warnings, unchanged, revision, files } = recalled;
+impl From<CachedAnswer> for Proposal {
+    fn from(recalled: CachedAnswer) -> Self {
+        let CachedAnswer { warnings, unchanged, revision, files } = recalled;
         let plan = Outline { base: revision, unchanged, ..Outline::default() };
         let first_file = files.first().map(|file| file.source.name.clone());
         let report = Report {

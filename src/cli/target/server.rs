@@ -103,8 +103,8 @@ impl ServerTarget {
     /// The dry run, still without files.
     fn request(&self) -> Request {
         let lints = &self.options.lints;
-        let author = self.options.tree.commit_author();
-        let (name, email) = author.map(|author| (author.name, author.email)).unwrap_or_default();
+        let details = self.options.tree.commit_details();
+        let (name, email) = details.author.map(|author| (author.name, author.email)).unwrap_or_default();
         let levels = lints.levels.iter().map(|(name, level)| (name.clone(), level.as_str().to_owned()));
         Request {
             files: Vec::new(),
@@ -117,7 +117,7 @@ impl ServerTarget {
             commit: self.options.tree.commit().unwrap_or_default(),
             commit_author_name: name,
             commit_author_email: email,
-            commit_message: self.options.tree.commit_message().unwrap_or_default(),
+            commit_message: details.message.unwrap_or_default(),
             lints: levels.collect(),
             allowed_labels: lints.allowed_labels.clone(),
             certificate_expiry_days: lints.certificate_expiry_days,

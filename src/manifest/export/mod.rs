@@ -1,9 +1,24 @@
-//! Exports a store as manifests whose plan is empty. Pure: a snapshot in, texts out.
+//! Exports a store as manifests whose plan is empty. Pure: a Snapshot in, texts out.
 //!
-//! Owned resources keep the name of their claim. Unowned resources can only be matched by id, so they are exported on
-//! request with `metadata.id`. Secrets become `{from_env: NAME}`; their values are never exported.
+//! # The problem
+//!
+//! A gateway that was configured over the API should come under Git without a change to it: the first plan of the exported
+//! files must have nothing to do.
+//!
+//! # The idea
+//!
+//! Each resource is written as its Spec without defaults, with what only manifests have: names for
+//! identifiers, routes inside their edges, module sets for required modules. A resource that a source owns is found by the
+//! name of its claim. One that is not owned is found by `metadata.id`, and exported only on request.
+//!
+//! For example, an edge with a route becomes `https-edge-shop.yaml`, and its client secret becomes
+//! `client_secret: {from_env: SHOP_CLIENT_SECRET}`.
+//!
+//! # What it never does
+//!
+//! It never writes a secret. It does not export what another source owns; it lists how much that is.
 
-mod accepted;
+mod lint_exceptions;
 mod names;
 mod text;
 
@@ -35,7 +50,7 @@ use crate::{
     },
     syntax::text::{printable, yaml::to_yaml},
 };
-use accepted::{Accepted, accepted, annotate, explained};
+use lint_exceptions::{LintExceptions, annotate, find_lint_exceptions, with_comment};
 use names::{readable_name, variable_names};
 use text::{envelope, is_its_match, prune, slug, take_required, unique};
 
@@ -67,7 +82,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
         snapshot,
         source,
         adopt,
-        accepted: Accepted::new(),
+        lint_exceptions: LintExceptions::new(),
         names: HashMap::new(),
         taken_names: BTreeMap::new(),
         taken: HashSet::new(),
@@ -75,7 +90,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
         out: Exported::default(),
     };
     exporter.choose_names()?;
-    exporter.accept(now);
+    exporter.find_lint_exceptions(now);
     for of in &KINDS {
         if let (Some(kind), Export::File(file, documents)) = (of.resource, &of.export) {
             let documents = documents(&mut exporter, kind)?;
@@ -103,7 +118,7 @@ pub(crate) struct Exporter<'a> {
     source: &'a str,
     adopt: bool,
     /// The lints that exported resources do not pass.
-    accepted: Accepted,
+    lint_exceptions: LintExceptions,
     /// The names of the exported resources.
     names: HashMap<Key, String>,
     /// The names of a kind, or of the children of a parent.
@@ -167,12 +182,12 @@ impl Exporter<'_> {
     }
 
     /// Finds the lints that exported resources do not pass.
-    fn accept(&mut self, now: Timestamp) {
+    fn find_lint_exceptions(&mut self, now: Timestamp) {
         let snapshot = self.snapshot;
         let exported: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
         let is_of_other = |entry: &&Arc<Entry>| entry.claim.is_some() && !self.owns(entry);
         let others: Vec<Arc<Entry>> = snapshot.iter().filter(is_of_other).cloned().collect();
-        self.accepted = accepted(&exported, &others, now);
+        self.lint_exceptions = find_lint_exceptions(&exported, &others, now);
     }
 
     /// The names that a resource cannot have.
@@ -195,7 +210,7 @@ impl Exporter<'_> {
 
     /// The lints that a resource does not pass.
     fn lints_of(&self, key: &Key) -> BTreeSet<&'static str> {
-        self.accepted.get(key).cloned().unwrap_or_default()
+        self.lint_exceptions.get(key).cloned().unwrap_or_default()
     }
 
     /// Exports a resource as a document.
@@ -439,7 +454,7 @@ impl Exporter<'_> {
         for variable in variables {
             text += &format!("#   {}\n", variable.name);
         }
-        let documents: Vec<String> = documents.iter().map(|document| explained(to_yaml(document))).collect();
+        let documents: Vec<String> = documents.iter().map(|document| with_comment(to_yaml(document))).collect();
         text += &documents.join("---\n");
         let text = format::format(&name, &text).unwrap_or(text);
         self.out.files.push((name, text));

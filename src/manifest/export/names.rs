@@ -48,15 +48,15 @@ fn from_id(entry: &Entry) -> String {
 pub(super) fn variable_names(kind: &str, name: &str, path: &str) -> Vec<String> {
     let is_index = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
     let field = path.rsplit('.').find(|part| !is_index(part)).unwrap_or(path);
-    let short = shouted(&format!("{name} {field}"));
-    let whole = shouted(&format!("{} {name} {path}", spaced(kind)));
+    let short = upper_snake_case(&format!("{name} {field}"));
+    let whole = upper_snake_case(&format!("{} {name} {path}", spaced(kind)));
     // The name of a variable cannot begin with a digit.
     let is_valid = !short.starts_with(|first: char| first.is_ascii_digit());
     is_valid.then_some(short).into_iter().chain([whole]).collect()
 }
 
 /// Converts text to a name of upper-case letters, digits and underscores.
-fn shouted(text: &str) -> String {
+fn upper_snake_case(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_uppercase).collect::<Vec<_>>().join("_")
 }

@@ -38,12 +38,12 @@ impl ManifestLine {
         }
     }
 
-    /// Whether it is a comment at a column.
+    /// Whether the line is a comment at a column.
     pub(super) fn is_comment_at(&self, column: usize) -> bool {
         self.kind == LineKind::Comment && indent_of(&self.text) == column
     }
 
-    /// Whether it is not part of a value.
+    /// Whether the line is not part of a value.
     pub(super) fn is_outside(&self) -> bool {
         self.kind == LineKind::Blank || self.is_comment_at(0)
     }
@@ -128,7 +128,8 @@ impl<'a> Splitter<'a> {
         Some(())
     }
 
-    /// Handles a line that starts an entry, an item or a value.
+    /// Handles a line that starts an entry, an item or a value. This is one loop, and long for that: `- - key: value` has two
+    /// items, a key and a value, each of which changes what follows.
     fn structure(&mut self, column: usize, body: &str) -> Option<()> {
         let before = if self.comments.is_empty() { Vec::new() } else { self.open.clone() };
         let (mut at, mut rest, mut text) = (column, body, String::new());

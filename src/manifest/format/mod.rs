@@ -1,7 +1,21 @@
 //! Formats manifests and keeps comments. Pure: text in, text out.
 //!
-//! YAML is not serialized but moved line by line. The result is used only if it is equivalent: both texts must parse to
-//! equal documents and contain the same lines apart from whitespace.
+//! # The problem
+//!
+//! A serializer loses comments, blank lines, quotes and anchors. A formatter must change white space and the order of the
+//! top-level keys, and nothing else.
+//!
+//! # The idea
+//!
+//! YAML is not serialized but moved line by line: `lines` finds the level of each line, and the lines get new indentation.
+//! It knows just enough YAML for that, so its result is checked: both texts must parse to equal documents, and have the same
+//! lines apart from white space. If the result fails that, less is changed: only the order, or only the indentation.
+//!
+//! For example, `spec: {a: 1}   # why` below `kind: TlsEdge` moves behind `metadata`, with its comment.
+//!
+//! # What it never does
+//!
+//! It never returns a text that might mean something else: then the file stays as it is, with the reason.
 
 mod lines;
 mod scan;
@@ -76,7 +90,7 @@ fn yaml(text: &str) -> Result<String, String> {
 
 /// The documents of a file.
 fn documents(text: &str) -> Result<Vec<Tape>, String> {
-    if let Some(found) = limits::of_yaml(text) {
+    if let Some(found) = limits::yaml_overrun(text) {
         return Err(found.message);
     }
     let allowance = Allowance::new(limits::allowance(text));

@@ -2,31 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, hash_map},
-    hash::BuildHasher as _,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _, fast::RandomState};
-use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSliceMut,
-};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use crate::{
     lint::{Level, ManifestFacts, Subject},
     manifest::resolve::{
         origin::{DocumentKey, DocumentPart, Origin},
-        resolved_specs::Merged,
         transfer::TransferMarkers,
     },
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Aim, Fault, Path},
-        },
+        diagnostics::{Aim, Code, Diagnostic, Fault, Path},
         key::Key,
         module::{SharedModule, Slot},
         resource::AnyResource,
@@ -56,8 +46,6 @@ pub(crate) struct Declaration {
     pub facts: Facts,
     /// Whether its document has errors, so that the declaration may be incomplete.
     pub faulty: bool,
-    /// Its spec with the modules of its sets, when it was last resolved.
-    pub merged: Merged,
 }
 
 impl Declaration {
@@ -66,25 +54,9 @@ impl Declaration {
         self.origin.document()
     }
 
-    /// Whether it is inside of another resource and has nothing but a name and a spec: no facts, markers or files.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.parent.is_some()
-            && self.renamed_from.is_none()
-            && self.token_file.is_none()
-            && self.transfer.is_empty()
-            && self.modules_from.len() <= 1
-            && self.facts.plain_secrets.is_empty()
-            && self.facts.labels.is_empty()
-    }
-
-    /// Whether it is an event source whose manifest states the ID of its subscription. Names have no `_`.
+    /// Whether the manifest of an event source states the ID of its subscription. Names have no `_`.
     pub(crate) fn states_subscription(&self) -> bool {
         self.kind == Kind::EventSource && self.parent.as_deref().is_some_and(|parent| parent.contains('_'))
-    }
-
-    /// Whether there are facts to add to those about all manifests.
-    pub(crate) fn has_facts(&self) -> bool {
-        self.modules_from.len() > 1 || !self.facts.plain_secrets.is_empty() || !self.facts.labels.is_empty()
     }
 
     /// Adds the facts about the resource to those about all manifests.
@@ -105,7 +77,7 @@ impl Declaration {
             && self.transfer == other.transfer
     }
 
-    /// Whether it is declared inside its edge or subscription, without its own metadata.
+    /// Whether the resource is declared inside its edge or subscription, without its own metadata.
     pub(crate) fn is_inside_of_parent(&self) -> bool {
         self.origin.is_entry()
     }
@@ -142,11 +114,6 @@ impl Origins {
         self.0.get(key).map(Arc::as_ref)
     }
 
-    /// Makes room for more declarations.
-    pub(crate) fn reserve(&mut self, count: usize) {
-        self.0.reserve(count);
-    }
-
     /// Adds a declaration; returns an earlier one of the same resource.
     pub(crate) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
         self.0.insert(key, declaration)
@@ -165,7 +132,7 @@ pub(crate) struct ModuleSet {
 }
 
 impl ModuleSet {
-    /// Whether it belongs to another source.
+    /// Whether the set belongs to another source.
     pub(crate) fn is_context(&self) -> bool {
         self.origin.is_context()
     }
@@ -212,6 +179,11 @@ struct DeclaredName {
 }
 
 impl DeclaredName {
+    /// The kind, parent and name: no two declarations have the same ones.
+    fn identity(&self) -> (&'static str, Option<&str>, &str) {
+        (self.kind, self.parent.as_deref(), &self.name)
+    }
+
     fn path(&self) -> Path {
         match self.origin.is_entry() {
             true => Path::root().join(self.field),
@@ -239,8 +211,8 @@ pub(crate) struct Declared {
     pub resources: Vec<Arc<Declaration>>,
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
-    /// document is not a second error. There is a list for each file, so that lists need not be copied into one.
-    names: Vec<Vec<DeclaredName>>,
+    /// document is not a second error.
+    names: Vec<DeclaredName>,
     /// The IDs that documents state, in the order of the documents.
     ids: Vec<StatedId>,
     /// The names of `names`, made when the first is looked up: only a fault needs it.
@@ -254,17 +226,6 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
-    /// Makes room for the declarations of other files.
-    pub(crate) fn reserve<'d>(&mut self, others: impl Iterator<Item = &'d Declared>) {
-        let (mut resources, mut names) = (0, 0);
-        for other in others {
-            resources += other.resources.len();
-            names += other.names.len();
-        }
-        self.resources.reserve(resources);
-        self.names.reserve(names);
-    }
-
     /// Adds the declarations of another file.
     pub(crate) fn append(&mut self, other: Declared) {
         self.resources.extend(other.resources);
@@ -281,7 +242,6 @@ impl Declared {
     /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
     /// its identity.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        let name = |it: &DeclaredName| (it.kind, it.parent.clone(), Arc::clone(&it.name));
         let id = |it: &StatedId| (it.kind, it.parent.clone(), it.id.clone(), it.name.clone());
         let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
         is_empty(self)
@@ -290,7 +250,7 @@ impl Declared {
             && self.resources.iter().zip(&other.resources).all(|(one, other)| one.has_shape_of(other))
             && self.sets.keys().eq(other.sets.keys())
             && self.sets.values().chain(other.sets.values()).all(|set| !set.faulty)
-            && self.names().map(name).eq(other.names().map(name))
+            && self.names.iter().map(DeclaredName::identity).eq(other.names.iter().map(DeclaredName::identity))
             && self.ids.iter().map(id).eq(other.ids.iter().map(id))
     }
 
@@ -311,11 +271,7 @@ impl Declared {
         origin: Origin,
         field: &'static str,
     ) {
-        let name = DeclaredName { kind, parent, name, origin, field };
-        match self.names.last_mut() {
-            Some(names) => names.push(name),
-            None => self.names.push(vec![name]),
-        }
+        self.names.push(DeclaredName { kind, parent, name, origin, field });
     }
 
     /// Records the ID that a document states.
@@ -346,7 +302,7 @@ impl Declared {
 
     /// Whether a document, even a faulty or unreadable one, declares a name.
     pub(crate) fn knows(&self, kind: &'static str, name: &str) -> bool {
-        let known = || self.names().map(|it| (it.kind, Arc::clone(&it.name))).collect();
+        let known = || self.names.iter().map(|it| (it.kind, Arc::clone(&it.name))).collect();
         self.known.get_or_init(known).contains(&(kind, Arc::from(name))) || self.may_know(kind, name)
     }
 
@@ -357,31 +313,26 @@ impl Declared {
 
     /// The kinds, parents and names of all that is declared inside of something, by the words of the documents.
     pub(crate) fn contained(&self) -> HashSet<(&'static str, &str, &str)> {
-        self.names().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
-    }
-
-    /// All declared names, in the order of the files.
-    fn names(&self) -> impl Iterator<Item = &DeclaredName> {
-        self.names.iter().flatten()
+        self.names.iter().filter_map(|it| Some((it.kind, it.parent.as_deref()?, it.name.as_ref()))).collect()
     }
 
     /// The names of a kind, for suggestions.
     pub(crate) fn names_of(&self, kind: &'static str) -> impl Iterator<Item = &str> {
-        self.names().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
+        self.names.iter().filter(move |it| it.kind == kind).map(|it| it.name.as_ref())
     }
 
     /// Reports duplicate names and IDs after all files are read, and drops the later declarations.
-    pub(crate) fn settle(&mut self, diagnostics: &mut Vec<Diagnostic>) {
+    pub(crate) fn report_duplicates(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let mut first: HashMap<(&'static str, Option<&str>, &str), &DeclaredName> = HashMap::new();
         // It is unknown which of two declarations is intended, so neither is applied (D44).
         let mut faulty = HashSet::new();
         let repeating = self.repeated_ids(&mut faulty, diagnostics);
-        for it in self.alike_names() {
+        for it in &self.names {
             // What a document contains is repeated for the same reason as the document.
             if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
                 continue;
             }
-            match first.entry((it.kind, it.parent.as_deref(), it.name.as_ref())) {
+            match first.entry(it.identity()) {
                 hash_map::Entry::Vacant(entry) => {
                     entry.insert(it);
                 }
@@ -411,25 +362,6 @@ impl Declared {
             !repeating.contains(&it.head().document_key())
                 && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
         });
-    }
-
-    /// The names that may be repeated, in the order of the files: those whose hash is. There are hardly any, and a list of
-    /// hashes is made on all cores, unlike a map of all names.
-    fn alike_names(&self) -> Vec<&DeclaredName> {
-        let state = RandomState::default();
-        let hash = |it: &DeclaredName| state.hash_one((it.kind, it.parent.as_deref(), &*it.name));
-        let lists = self.names.par_iter().with_max_len(16);
-        let mut sorted: Vec<u64> = lists.flat_map_iter(|names| names.iter().map(hash)).collect();
-        sorted.par_sort_unstable();
-        let repeated = sorted.windows(2).filter_map(|pair| match pair {
-            [one, other] if one == other => Some(*one),
-            _ => None,
-        });
-        let repeated: HashSet<u64> = repeated.collect();
-        if repeated.is_empty() {
-            return Vec::new();
-        }
-        self.names().filter(|it| repeated.contains(&hash(it))).collect()
     }
 
     /// Reports IDs that two documents state, and returns the later documents. Documents with the same name, too, are

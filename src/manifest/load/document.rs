@@ -5,14 +5,18 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
-use super::{findings::FileFindings, limits, syntax};
+use super::{
+    findings::FileFindings,
+    limits::{self, Overrun},
+    syntax,
+};
 use crate::{
     manifest::resolve::{
-        foreign_files::or_left_out,
+        foreign_files::with_ignore_help,
         origin::{ManifestFile, Origin},
     },
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         json::{long_integer, unbounded},
         node::{Allowance, Counted, Node, Tape, plain_documents},
     },
@@ -75,112 +79,118 @@ impl Document {
 
 /// Why the rest of a file is not read.
 enum UnreadRest {
-    /// Its values nest too deep.
-    TooDeep,
-    /// It has a syntax error.
-    Syntax(String),
+    /// A limit that it exceeds.
+    Overrun(Overrun),
+    /// A syntax error, and its offset.
+    Syntax(String, usize),
 }
+
+impl UnreadRest {
+    fn diagnostic(self, file: &ManifestFile) -> Diagnostic {
+        match self {
+            UnreadRest::Overrun(Overrun { code, message, span, help }) => {
+                Diagnostic::error(code, message).at(file.place(span)).help(help)
+            }
+            UnreadRest::Syntax(message, at) => {
+                let text = file.source.text.as_str();
+                let place = file.place(limits::character(text, at));
+                Diagnostic::error(Code::Syntax, message).at(place).help(with_ignore_help(hint(text, at), text))
+            }
+        }
+    }
+}
+
+/// The documents of a text up to its first error, and why the rest is not read.
+type ReadContents = (Vec<Tape>, Option<UnreadRest>);
 
 /// Reads the documents of a file up to the first syntax error.
 pub(crate) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
-    if let Some((span, message, help)) = damage(text) {
+    if let Some((span, message, help)) = find_damage(text) {
         findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
         return Vec::new();
     }
     let is_json = file.source.name.to_ascii_lowercase().ends_with(".json");
-    let plain = if is_json { None } else { plain(text) };
-    let excess = match &plain {
-        Some(_) => None,
-        None if is_json => limits::of_json(text),
-        None => limits::of_yaml(text),
+    let (contents, rest) = match is_json {
+        true => read_json(text),
+        false => read_plain_yaml(text).map_or_else(|| read_yaml(text), |contents| (contents, None)),
     };
-    if let Some(found) = excess {
-        findings.error(|| over(file, found));
-        return Vec::new();
-    }
-    let mut documents = Vec::with_capacity(plain.as_ref().map_or(0, Vec::len));
-    let mut take = |number: usize, mut content: Tape, findings: &mut FileFindings| {
-        let origin = Origin::new(Arc::clone(file), number);
-        // An empty document between two separators declares nothing.
-        if content.root().is_null() {
-            return;
-        }
-        let mut faults = content.take_faults();
-        faults.extend(content.merge());
-        let faulty = !faults.is_empty();
-        for fault in faults {
-            findings.error(|| origin.diagnostic(fault));
-        }
-        documents.push(Document { content, origin, faulty });
-    };
-    let broken = if is_json {
-        match unbounded::from_str::<Tape>(text) {
-            Ok(mut content) => {
-                long_integer::mark(&mut content, text.as_bytes());
-                take(0, content, findings);
-                None
-            }
-            Err(error) => Some((UnreadRest::Syntax(json_message(&error)), offset(text, error.line(), error.column()))),
-        }
-    } else if let Some(contents) = plain {
-        for (number, content) in contents.into_iter().enumerate() {
-            take(number, content, findings);
-        }
-        None
-    } else {
-        let allowance = Allowance::new(limits::allowance(text));
-        let mut broken = None;
-        for (number, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
-            match Counted(&allowance).deserialize(document) {
-                Ok(content) => take(number, content, findings),
-                // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
-                Err(error) => {
-                    let place = error.location().map(|place| offset(text, place.line(), place.column()));
-                    let rest = match syntax::is_too_deep(&error) {
-                        true => UnreadRest::TooDeep,
-                        false => UnreadRest::Syntax(format!("invalid YAML: {}", syntax::reason(&error))),
-                    };
-                    broken = Some((rest, place.unwrap_or_default()));
-                    break;
-                }
-            }
-        }
-        if allowance.is_exceeded()
-            && let Some(found) = limits::of_aliases(text)
-        {
-            findings.error(|| over(file, found));
-            return documents;
-        }
-        broken
-    };
-    if let Some((rest, offset)) = broken {
-        let end = text.get(offset..).and_then(|rest| rest.chars().next()).map_or(offset, |c| offset + c.len_utf8());
-        match rest {
-            UnreadRest::TooDeep => findings.error(|| over(file, limits::too_deep(offset..end))),
-            UnreadRest::Syntax(message) => {
-                let diagnostic = || Diagnostic::error(Code::Syntax, message).at(file.place(offset..end));
-                findings.error(|| diagnostic().help(or_left_out(hint(text, offset), text)));
-            }
-        }
+    let numbered = contents.into_iter().enumerate();
+    let documents = numbered.filter_map(|(number, content)| document(file, number, content, findings)).collect();
+    if let Some(rest) = rest {
+        findings.error(|| rest.diagnostic(file));
     }
     documents
 }
 
-/// The documents of a text in plain YAML (D76) within the limits. What nests deep is not plain, and only a long text can have
-/// too many values.
-fn plain(text: &str) -> Option<Vec<Tape>> {
-    let is_within_limits = limits::is_short(text) || limits::of_yaml(text).is_none();
+/// A document with its faults reported. An empty one between two separators declares nothing.
+fn document(
+    file: &Arc<ManifestFile>,
+    number: usize,
+    mut content: Tape,
+    findings: &mut FileFindings,
+) -> Option<Document> {
+    if content.root().is_null() {
+        return None;
+    }
+    let origin = Origin::new(Arc::clone(file), number);
+    let mut faults = content.take_faults();
+    faults.extend(content.merge());
+    let faulty = !faults.is_empty();
+    for fault in faults {
+        findings.error(|| origin.diagnostic(fault));
+    }
+    Some(Document { content, origin, faulty })
+}
+
+fn read_json(text: &str) -> ReadContents {
+    if let Some(found) = limits::json_overrun(text) {
+        return (Vec::new(), Some(UnreadRest::Overrun(found)));
+    }
+    match unbounded::from_str::<Tape>(text) {
+        Ok(mut content) => {
+            long_integer::mark(&mut content, text.as_bytes());
+            (vec![content], None)
+        }
+        Err(error) => {
+            let at = offset(text, error.line(), error.column());
+            (Vec::new(), Some(UnreadRest::Syntax(json_message(&error), at)))
+        }
+    }
+}
+
+/// Reads plain YAML (D76) within the limits. What nests deep is not plain, and only a long text can have too many values.
+fn read_plain_yaml(text: &str) -> Option<Vec<Tape>> {
+    let is_within_limits = limits::is_short(text) || limits::yaml_overrun(text).is_none();
     if is_within_limits { plain_documents(text, limits::allowance(text)) } else { None }
 }
 
-/// The diagnostic for an exceeded limit.
-fn over(file: &ManifestFile, found: limits::Overrun) -> Diagnostic {
-    Diagnostic::error(found.code, found.message).at(file.place(found.span)).help(found.help)
+fn read_yaml(text: &str) -> ReadContents {
+    if let Some(found) = limits::yaml_overrun(text) {
+        return (Vec::new(), Some(UnreadRest::Overrun(found)));
+    }
+    let allowance = Allowance::new(limits::allowance(text));
+    let (mut contents, mut rest) = (Vec::new(), None);
+    for document in serde_yaml::Deserializer::from_str(text) {
+        match Counted(&allowance).deserialize(document) {
+            Ok(content) => contents.push(content),
+            // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
+            Err(error) => {
+                let at = error.location().map(|place| offset(text, place.line(), place.column())).unwrap_or_default();
+                rest = Some(match syntax::is_too_deep(&error) {
+                    true => UnreadRest::Overrun(limits::depth_overrun(limits::character(text, at))),
+                    false => UnreadRest::Syntax(format!("invalid YAML: {}", syntax::reason(&error)), at),
+                });
+                break;
+            }
+        }
+    }
+    let aliases = if allowance.is_exceeded() { limits::alias_overrun(text) } else { None };
+    (contents, aliases.map(UnreadRest::Overrun).or(rest))
 }
 
 /// Recognizes files that are not manifests, for which the reader would only report a syntax error.
-fn damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
+fn find_damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
     let start = |signs: &[&str], message, help| {
         let sign = signs.iter().find(|sign| text.get(..sign.len()).is_some_and(|it| it.eq_ignore_ascii_case(sign)))?;
         Some((0..sign.len(), message, help))

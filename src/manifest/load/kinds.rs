@@ -9,10 +9,7 @@ use crate::{
     model::{
         Kind,
         decode::list,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, nearest},
-        },
+        diagnostics::{Code, Fault, fault::nearest},
         json::JsonError,
         kind::{
             api_key::ApiKey, certificate_authority::CertificateAuthority, event_subscription::EventSubscription,
@@ -74,13 +71,13 @@ pub(crate) enum Export {
 
 impl ManifestKind {
     /// A kind whose `spec` is the API's write form, exported into one file.
-    const fn of<R: Resource>(file: &'static str) -> Self {
+    const fn for_resource<R: Resource>(file: &'static str) -> Self {
         Self {
             name: R::INFO.facts.name,
             resource: Some(R::INFO.kind),
             fields: &[],
             parent_field: None,
-            read: |reader, body| reader.plain(body),
+            read: |reader, body| reader.resource(body),
             export: Export::File(file, |exporter, kind| exporter.all_standing(kind)),
         }
     }
@@ -91,11 +88,11 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
     ManifestKind {
         fields: &[ManifestField { name: "token_file", required: true, schema: token_file }],
         read: |reader, body| reader.api_key(body),
-        ..ManifestKind::of::<ApiKey>("api-keys.yaml")
+        ..ManifestKind::for_resource::<ApiKey>("api-keys.yaml")
     },
-    ManifestKind::of::<IpRestriction>("ip-restrictions.yaml"),
-    ManifestKind::of::<CertificateAuthority>("certificate-authorities.yaml"),
-    ManifestKind::of::<TlsCertificate>("tls-certificates.yaml"),
+    ManifestKind::for_resource::<IpRestriction>("ip-restrictions.yaml"),
+    ManifestKind::for_resource::<CertificateAuthority>("certificate-authorities.yaml"),
+    ManifestKind::for_resource::<TlsCertificate>("tls-certificates.yaml"),
     ManifestKind {
         fields: &[
             ManifestField { name: "routes", required: false, schema: routes },
@@ -105,7 +102,7 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
         ],
         read: |reader, body| reader.edge(body),
         export: Export::FileEach("https-edge", |exporter, edge| exporter.edge(edge)),
-        ..ManifestKind::of::<HttpsEdge>("")
+        ..ManifestKind::for_resource::<HttpsEdge>("")
     },
     ManifestKind {
         fields: &[
@@ -115,14 +112,14 @@ pub(crate) static KINDS: [ManifestKind; 9] = [
         parent_field: Some("edge"),
         read: |reader, body| reader.route(body),
         export: Export::File("routes-of-other-edges.yaml", |exporter, _| exporter.foreign_routes()),
-        ..ManifestKind::of::<HttpsEdgeRoute>("")
+        ..ManifestKind::for_resource::<HttpsEdgeRoute>("")
     },
-    ManifestKind::of::<TlsEdge>("tls-edges.yaml"),
+    ManifestKind::for_resource::<TlsEdge>("tls-edges.yaml"),
     ManifestKind {
         fields: &[ManifestField { name: "sources", required: false, schema: sources }],
         read: |reader, body| reader.subscription(body),
         export: Export::File("event-subscriptions.yaml", |exporter, _| Ok(exporter.subscriptions())),
-        ..ManifestKind::of::<EventSubscription>("")
+        ..ManifestKind::for_resource::<EventSubscription>("")
     },
     ManifestKind {
         name: MODULE_SET,

@@ -10,7 +10,7 @@ use saphyr_parser::{Event, Parser, ScanError, Span};
 
 use crate::{
     model::{
-        diagnostics::{code::Code, fault::Fault},
+        diagnostics::{Code, Fault},
         json::unbounded::{self, Excess},
         node::BYTES_OF_A_VALUE,
     },
@@ -70,33 +70,33 @@ pub(super) fn is_short(text: &str) -> bool {
 }
 
 /// The limit that a YAML text exceeds, if any, ignoring aliases.
-pub(crate) fn of_yaml(text: &str) -> Option<Overrun> {
-    match look(text.as_bytes()) {
-        Look::Fine => None,
-        Look::MaybeDeep => survey(text, usize::MAX),
-        Look::Many(at) => Some(Overrun::values(at..at + 1)),
+pub(crate) fn yaml_overrun(text: &str) -> Option<Overrun> {
+    match scan(text.as_bytes()) {
+        YamlScan::Fine => None,
+        YamlScan::MaybeDeep => follow_events(text, usize::MAX),
+        YamlScan::Many(at) => Some(Overrun::values(at..at + 1)),
     }
 }
 
 /// The limit that a YAML text exceeds that is no manifest, if any: its reader has the same costs.
-pub(crate) fn fault_of_yaml(text: &str) -> Option<Fault> {
-    let Overrun { code, message, span, help } = of_yaml(text)?;
+pub(crate) fn yaml_fault(text: &str) -> Option<Fault> {
+    let Overrun { code, message, span, help } = yaml_overrun(text)?;
     let line = 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
     Some(Fault::new(code, format!("{message}, at line {line}")).help(help))
 }
 
 /// The alias that exceeds a YAML text's allowance.
-pub(super) fn of_aliases(text: &str) -> Option<Overrun> {
-    survey(text, allowance(text))
+pub(super) fn alias_overrun(text: &str) -> Option<Overrun> {
+    follow_events(text, allowance(text))
 }
 
 /// The overrun for nesting that a reader rejects.
-pub(super) fn too_deep(span: Range<usize>) -> Overrun {
+pub(super) fn depth_overrun(span: Range<usize>) -> Overrun {
     Overrun::levels(span)
 }
 
 /// The limit that a JSON text exceeds, if any.
-pub(super) fn of_json(text: &str) -> Option<Overrun> {
+pub(super) fn json_overrun(text: &str) -> Option<Overrun> {
     Some(match unbounded::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
         Excess::Levels(at) => Overrun::levels(at..at + 1),
         Excess::Values(at) => Overrun::values(at..at + 1),
@@ -105,7 +105,7 @@ pub(super) fn of_json(text: &str) -> Option<Overrun> {
 
 /// The result of one pass over a text.
 #[derive(Debug, PartialEq, Eq)]
-enum Look {
+enum YamlScan {
     Fine,
     /// Brackets may nest too deep; the events must be checked.
     MaybeDeep,
@@ -115,7 +115,7 @@ enum Look {
 
 /// Scans every byte once. Counts each comma, bracket, colon, dash and question mark that may separate values, even
 /// inside text: no value is introduced without one.
-fn look(bytes: &[u8]) -> Look {
+fn scan(bytes: &[u8]) -> YamlScan {
     let mut depth = Depth::default();
     let (mut separators, mut line_start, mut deep) = (0usize, 0, false);
     for (at, byte) in bytes.iter().copied().enumerate() {
@@ -127,7 +127,7 @@ fn look(bytes: &[u8]) -> Look {
             _ => {}
         }
         if separators > MOST_SEPARATORS {
-            return Look::Many(at);
+            return YamlScan::Many(at);
         }
         if byte == b'-' && ends && at == line_start + 2 && bytes.get(line_start..at) == Some(b"--".as_slice()) {
             depth = Depth::default();
@@ -135,7 +135,7 @@ fn look(bytes: &[u8]) -> Look {
         depth.step(byte, ends);
         deep |= depth.most() > MOST_LEVELS;
     }
-    if deep { Look::MaybeDeep } else { Look::Fine }
+    if deep { YamlScan::MaybeDeep } else { YamlScan::Fine }
 }
 
 /// An upper bound of the open brackets, whatever quotes, comments and block scalars surround them.
@@ -196,7 +196,7 @@ impl Depth {
 
 /// Counts the events of a text up to the first over a limit. An alias counts with the size of its anchor, so nothing is
 /// expanded. In an unreadable text, the part before the error counts.
-fn survey(text: &str, allowance: usize) -> Option<Overrun> {
+fn follow_events(text: &str, allowance: usize) -> Option<Overrun> {
     let readable = without_tabs_after_colons(text);
     let mut parser = Parser::new_from_str(&readable);
     let mut expanded = 0usize;
@@ -254,7 +254,7 @@ fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun
         return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
     }
     let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;
-    survey(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Overrun::levels(span)))
+    follow_events(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Overrun::levels(span)))
 }
 
 /// The bytes of a span, which counts characters.
@@ -263,7 +263,7 @@ fn range(text: &str, span: Span) -> Range<usize> {
 }
 
 /// The character that starts at an offset.
-fn character(text: &str, at: usize) -> Range<usize> {
+pub(super) fn character(text: &str, at: usize) -> Range<usize> {
     at..at + text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
 }
 
@@ -289,12 +289,12 @@ mod tests {
         let lines =
             ["a: ['[', \"]\", x]", "# see [1", "b: {c: \"it's [\"}", "d: can't [ be", "e: |\n  [[[", "f: [x, 'a''b']"];
         let text = lines.join("\n");
-        assert_eq!(of_yaml(&text), None);
+        assert_eq!(yaml_overrun(&text), None);
         let many: String = (0..200).map(|at| format!("k{at}: \"[ {{\"\nl{at}: [a, {{b: 'c'}}]\n")).collect();
-        assert_eq!(look(many.as_bytes()), Look::MaybeDeep);
-        assert_eq!(of_yaml(&many), None);
+        assert_eq!(scan(many.as_bytes()), YamlScan::MaybeDeep);
+        assert_eq!(yaml_overrun(&many), None);
         let usual: String = (0..10_000).map(|at| format!("k{at}: {{a: [\"x:1\", b-c], d: 'e [f'}}\n---\n")).collect();
-        assert_eq!(look(usual.as_bytes()), Look::Fine);
+        assert_eq!(scan(usual.as_bytes()), YamlScan::Fine);
     }
 
     #[test]
@@ -303,28 +303,28 @@ mod tests {
             [("", ""), ("a: ", ""), ("a: \"]]]\"\nb: ", "]"), ("# it's [x\na: {'b': ", "}"), ("a: |\n  \"\nb: ", "]")]
         {
             let text = format!("{before}{}{after}", "[".repeat(100_000));
-            let found = is_quick(before, || of_yaml(&text));
+            let found = is_quick(before, || yaml_overrun(&text));
             let root = usize::from(before.contains(':')) + before.matches('{').count();
             let at = before.len() + MOST_LEVELS - root;
             assert_eq!(found, Some(Overrun::levels(at..at + 1)), "{before:?}");
         }
         for open in ["[\n", "{a: ", "[\"]\", ", "[']', ", "[x, # ]\n", "{\"a]\": "] {
             let text = format!("a: {}", open.repeat(50_000));
-            let found = is_quick(open, || of_yaml(&text));
+            let found = is_quick(open, || yaml_overrun(&text));
             assert!(found.is_some_and(|found| found.code == Code::Syntax), "{open:?}");
         }
-        assert_eq!(of_yaml(&format!("{}{}", "[".repeat(128), "]".repeat(128))), None);
+        assert_eq!(yaml_overrun(&format!("{}{}", "[".repeat(128), "]".repeat(128))), None);
         let json = "[".repeat(200_000);
-        assert_eq!(of_json(&json), Some(Overrun::levels(128..129)));
+        assert_eq!(json_overrun(&json), Some(Overrun::levels(128..129)));
     }
 
     #[test]
     fn more_values_than_a_file_may_hold_are_not_read() {
         let list = format!("a: [{}]\n", "1,".repeat(MOST_SEPARATORS));
         let at = 3 + 2 * (MOST_SEPARATORS - 1);
-        assert_eq!(of_yaml(&list), Some(Overrun::values(at..at + 1)));
-        assert_eq!(of_json(&list.replace("a: ", "    ")).map(|found| found.code), Some(Code::TooLarge));
-        assert_eq!(of_yaml(&"[1, {a: b}]\n--- ".repeat(100_000)), None);
+        assert_eq!(yaml_overrun(&list), Some(Overrun::values(at..at + 1)));
+        assert_eq!(json_overrun(&list.replace("a: ", "    ")).map(|found| found.code), Some(Code::TooLarge));
+        assert_eq!(yaml_overrun(&"[1, {a: b}]\n--- ".repeat(100_000)), None);
     }
 
     #[test]
@@ -334,9 +334,9 @@ mod tests {
             let items = vec![format!("*a{}", level - 1); 10].join(", ");
             bomb += &format!("a{level}: &a{level} [{items}]\n");
         }
-        let found = is_quick("a bomb", || of_aliases(&bomb));
+        let found = is_quick("a bomb", || alias_overrun(&bomb));
         let shown = found.and_then(|found| Some((found.code, bomb.get(found.span)?.to_owned())));
         assert_eq!(shown, Some((Code::TooLarge, "*a3".to_owned())));
-        assert_eq!(of_aliases("a: &a {x: 1}\nb: [*a, *a]\nc: &c [*c]\n"), None);
+        assert_eq!(alias_overrun("a: &a {x: 1}\nb: [*a, *a]\nc: &c [*c]\n"), None);
     }
 }

@@ -1,7 +1,26 @@
-//! From the bytes of a file to typed declarations, and a diagnostic for each mistake.
+//! From the text of one file to typed declarations, and a diagnostic for each mistake.
 //!
-//! Every stage goes on after an error, so that one run finds all mistakes. Positions are looked up only for diagnostics
-//! ([`source_map`]), because that means reading the file again.
+//! # The problem
+//!
+//! A parser that keeps a position for each value is slow and large, and nearly all files have no mistake. A parser that stops
+//! at the first mistake makes a person run it once for each.
+//!
+//! # The idea
+//!
+//! Values are read without positions, and each stage goes on after an error. A diagnostic knows the path of its field, such
+//! as `spec.routes[2].match`. Only when one is made, [`source_map`] reads the file again to find the line of that path.
+//!
+//! ```text
+//! document (text → documents within the limits) → reader (document → declarations) → declaration (all files together)
+//! ```
+//!
+//! For example, `hostprots: []` and a missing `metadata.name` in one document are two errors, and the other documents of the
+//! file are declared.
+//!
+//! # What it never does
+//!
+//! It does not know other files, except for duplicate names at the end ([`declaration::Declared::report_duplicates`]). It
+//! parses nothing before [`limits`] has bounded what that costs (D48).
 
 pub(crate) mod declaration;
 pub(crate) mod document;

@@ -18,16 +18,14 @@ use crate::{
     lint::{self, Level},
     manifest::resolve::{
         origin::{DocumentPart, Origin},
-        resolved_specs::Merged,
         transfer::{self, TransferMarkers},
     },
     model::{
         Kind,
         decode::{decode_field, decode_with, not_a_list, not_an_entry},
         diagnostics::{
-            check,
-            code::Code,
-            fault::{Fault, Faults, Path, add_untold, nearest},
+            Code, Fault, Faults, Path, check,
+            fault::{add_untold, nearest},
         },
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
@@ -171,19 +169,20 @@ impl Reader<'_> {
             self.report(fault);
         }
         let Some(envelope) = envelope else { return };
-        let given = |name: &str| entries.clone().any(|(key, value)| key == name && !value.is_null());
-        if envelope.api_version != API_VERSION {
-            let fault = match envelope.api_version.as_str() {
+        // A value of the wrong type was reported already.
+        let is_wrong_type = |name: &str, value: &str| {
+            value.is_empty() && entries.clone().any(|(key, value)| key == name && !value.is_null())
+        };
+        let version = envelope.api_version.as_str();
+        if version != API_VERSION && !is_wrong_type("apiVersion", version) {
+            let fault = match version {
                 "" => Fault::new(Code::ApiVersion, "`apiVersion` is missing").of_key(),
                 other => Fault::new(Code::ApiVersion, format!("unknown apiVersion `{}`", printable(other))),
             };
-            let wrong_type = given("apiVersion") && envelope.api_version.is_empty();
-            if !wrong_type {
-                self.report(fault.at(root.join("apiVersion")).help(format!("set `apiVersion: {API_VERSION}`")));
-            }
+            self.report(fault.at(root.join("apiVersion")).help(format!("set `apiVersion: {API_VERSION}`")));
         }
         let kind = kinds::find(&envelope.kind);
-        if kind.is_none() && !(given("kind") && envelope.kind.is_empty()) {
+        if kind.is_none() && !is_wrong_type("kind", &envelope.kind) {
             self.report(kinds::unknown_kind(&envelope.kind).at(root.join("kind")));
         }
         let name_is_good = self.name(&envelope.metadata, node);
@@ -198,15 +197,7 @@ impl Reader<'_> {
             }
             // The name or kind is invalid, but the rest of the document can still be checked.
             if let (Some(kind), Some(spec)) = (kind, spec) {
-                let mut aside = Declared::default();
-                let mut reader = Reader {
-                    origin: self.origin.clone(),
-                    values: self.values,
-                    declared: &mut aside,
-                    findings: self.findings,
-                    facts: Facts::default(),
-                };
-                reader.body(kind, &envelope.metadata, spec);
+                self.check_body(kind, &envelope.metadata, spec);
             }
             return;
         };
@@ -220,6 +211,13 @@ impl Reader<'_> {
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }
+    }
+
+    /// Checks the body of a document without declaring anything.
+    fn check_body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
+        let (origin, values, mut declared) = (self.origin.clone(), self.values, Declared::default());
+        let (findings, facts) = (&mut *self.findings, Facts::default());
+        Reader { origin, values, declared: &mut declared, findings, facts }.body(kind, metadata, spec);
     }
 
     /// Records the labels and the lint levels set by annotations.
@@ -310,7 +308,7 @@ impl Reader<'_> {
     }
 
     /// Reads a resource whose `spec` is its Spec.
-    pub(super) fn plain(&mut self, body: &Body<'_>) {
+    pub(super) fn resource(&mut self, body: &Body<'_>) {
         if let Some((kind, resource)) = self.spec_of(body) {
             let declaration = self.declare(kind, body.metadata, None, resource, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(declaration));
@@ -386,14 +384,13 @@ impl Reader<'_> {
             id: metadata.id.clone(),
             renamed_from: metadata.renamed_from.clone(),
             prevent_destroy: metadata.prevent_destroy,
-            transfer: TransferMarkers::of(metadata),
+            transfer: TransferMarkers::from_metadata(metadata),
             spec,
             modules_from: Vec::new(),
             token_file: None,
             origin: self.origin.part(part),
             facts: self.facts.clone(),
             faulty: false,
-            merged: Merged::default(),
         };
         // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();

@@ -6,10 +6,7 @@ use crate::{
     manifest::{resolve::origin::ManifestFile, tree::Tree},
     model::{
         decode::ValueSource,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path as FieldPath},
-        },
+        diagnostics::{Code, Fault, fault::Path as FieldPath},
         secrets::secret::{is_unknown, unknown},
     },
 };
@@ -19,39 +16,39 @@ pub(crate) struct Values<'a> {
     tree: &'a dyn Tree,
     manifest: &'a ManifestFile,
     plain_secrets: RefCell<BTreeSet<FieldPath>>,
-    taken: RefCell<Vec<Taken>>,
+    external_values: RefCell<Vec<ExternalValue>>,
 }
 
 /// What a manifest took from outside of its text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Taken {
+pub(crate) enum ExternalValue {
     /// A value.
     Value { source: String, argument: String, digest: blake3::Hash },
     /// The path to write a token to.
     TokenFile { given: PathBuf, path: PathBuf },
     /// Nothing, because it was missing or not allowed.
-    Nothing,
+    Missing,
     /// A value that is unset and assumed (D106).
     Assumed { source: String, argument: String },
 }
 
-impl Taken {
+impl ExternalValue {
     /// Whether a manifest would take the same again. What was missing may come at any time.
     pub(crate) fn is_same(&self, tree: &dyn Tree, manifest: &ManifestFile) -> bool {
         let values = Values::new(tree, manifest);
         let _ = match self {
-            Taken::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
-            Taken::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
-            Taken::Nothing | Taken::Assumed { .. } => return false,
+            ExternalValue::Value { source, argument, .. } => values.resolve(source, argument).map(drop),
+            ExternalValue::TokenFile { given, .. } => values.token_file(given.clone()).map(drop),
+            ExternalValue::Missing | ExternalValue::Assumed { .. } => return false,
         };
-        values.taken.take().first() == Some(self)
+        values.external_values.take().first() == Some(self)
     }
 }
 
 impl<'a> Values<'a> {
     /// Resolves the values of a manifest of `tree`.
     pub(crate) fn new(tree: &'a dyn Tree, manifest: &'a ManifestFile) -> Self {
-        Self { tree, manifest, plain_secrets: RefCell::default(), taken: RefCell::default() }
+        Self { tree, manifest, plain_secrets: RefCell::default(), external_values: RefCell::default() }
     }
 
     /// Returns the plain-text secrets decoded since the last call.
@@ -60,15 +57,15 @@ impl<'a> Values<'a> {
     }
 
     /// What the manifest took from outside of its text: values, and the places of token files.
-    pub(crate) fn into_taken(self) -> Vec<Taken> {
-        self.taken.into_inner()
+    pub(crate) fn into_external_values(self) -> Vec<ExternalValue> {
+        self.external_values.into_inner()
     }
 
     /// The path to write a token to.
     pub(super) fn token_file(&self, file: PathBuf) -> Result<PathBuf, Fault> {
         let path = self.tree.token_file(self.manifest, file.clone());
-        let taken = path.as_ref().map(|path| Taken::TokenFile { given: file, path: path.clone() });
-        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        let taken = path.as_ref().map(|path| ExternalValue::TokenFile { given: file, path: path.clone() });
+        self.external_values.borrow_mut().push(taken.unwrap_or(ExternalValue::Missing));
         path
     }
 }
@@ -94,7 +91,7 @@ impl ValueSource for Values<'_> {
         if self.assumes() && value.as_ref().is_err_and(is_unset) {
             let value = unknown(source, argument);
             let (source, argument) = (source.to_owned(), argument.to_owned());
-            self.taken.borrow_mut().push(Taken::Assumed { source, argument });
+            self.external_values.borrow_mut().push(ExternalValue::Assumed { source, argument });
             return Ok(value);
         }
         let value = value.and_then(|value| match is_unknown(&value) {
@@ -103,9 +100,9 @@ impl ValueSource for Values<'_> {
         });
         let taken = value.as_ref().map(|value| {
             let (source, argument) = (source.to_owned(), argument.to_owned());
-            Taken::Value { source, argument, digest: blake3::hash(value.as_bytes()) }
+            ExternalValue::Value { source, argument, digest: blake3::hash(value.as_bytes()) }
         });
-        self.taken.borrow_mut().push(taken.unwrap_or(Taken::Nothing));
+        self.external_values.borrow_mut().push(taken.unwrap_or(ExternalValue::Missing));
         value
     }
 }

@@ -9,10 +9,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            diagnostic::{Diagnostic, Severity},
-            fault::Fault,
-        },
+        diagnostics::{Diagnostic, Fault, Severity},
         key::Key,
         kind::https_edge::HttpsEdge,
         rules,
@@ -23,14 +20,14 @@ use crate::{
 
 impl Resolved {
     /// Reports what a source may not declare (D112).
-    pub(crate) fn limit(&mut self, scope: &SourceScope, snapshot: &Snapshot) {
+    pub(crate) fn check_scope(&mut self, scope: &SourceScope, snapshot: &Snapshot) {
         let found = scope.faults(&self.desired, snapshot);
         self.report(found);
     }
 
     /// Judges the resources next to those of other sources again, after some were set aside: what is not applied gives no right to
     /// a host.
-    pub(crate) fn judge_consent(&mut self, snapshot: &Snapshot, source: &str) {
+    pub(crate) fn judge_delegation(&mut self, snapshot: &Snapshot, source: &str) {
         self.faulty.clear();
         let found = delegation::judge(&self.desired, snapshot, source);
         self.report(found.errors);

@@ -31,7 +31,7 @@ use crate::{
 /// What the manifests of the context declare.
 #[derive(Debug, Default)]
 pub(crate) struct SourceContext {
-    declared: OnceLock<Declared>,
+    declared: Declared,
     /// The module sets of the source and, under other names, those of the context.
     sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
     /// The names of module sets that several files declare.
@@ -40,7 +40,7 @@ pub(crate) struct SourceContext {
 
 impl SourceContext {
     /// The context that some files declare.
-    pub(crate) fn of(files: impl IntoIterator<Item = Declared>) -> Self {
+    pub(crate) fn from_files(files: impl IntoIterator<Item = Declared>) -> Self {
         let (mut all, mut ambiguous) = (Declared::default(), BTreeSet::new());
         for declared in files {
             ambiguous.extend(declared.sets.keys().filter(|name| all.sets.contains_key(*name)).cloned());
@@ -51,25 +51,20 @@ impl SourceContext {
                 Arc::make_mut(set).faulty = true;
             }
         }
-        Self { declared: OnceLock::from(all), sets: OnceLock::new(), ambiguous }
-    }
-
-    /// Whether there is a context that declares something.
-    fn has_sets(&self) -> bool {
-        self.declared.get().is_some_and(|declared| !declared.sets.is_empty())
+        Self { declared: all, sets: OnceLock::new(), ambiguous }
     }
 }
 
 impl Loaded {
     /// What the context declares.
     pub(super) fn context(&self) -> &Declared {
-        self.context.declared.get_or_init(Declared::default)
+        &self.context.declared
     }
 
     /// The module sets that routes of the source can use: its own, and those of the context.
     pub(super) fn usable_sets(&self) -> &BTreeMap<String, Arc<ModuleSet>> {
         let own = &self.declared().sets;
-        if !self.context.has_sets() {
+        if self.context().sets.is_empty() {
             return own;
         }
         self.context.sets.get_or_init(|| {
@@ -111,29 +106,23 @@ impl Loaded {
             return state.clone();
         }
         // Which of two sources is meant does not matter for a name.
-        declared.settle(&mut Vec::new());
+        declared.report_duplicates(&mut Vec::new());
         let context = Loaded { declared: OnceLock::from(declared), ..Loaded::default() };
         let resolved = resolve_offline(&context, &Snapshot::default(), CONTEXT_OWNER);
-        let others = state.iter().filter(|entry| !is_of_context(entry)).map(|entry| Entry::clone(entry));
-        let others: Vec<Entry> = others.collect();
-        let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
-        let entries = others.into_iter().chain(entries_of(resolved.desired.values(), first));
-        Snapshot::restore(state.revision, 0, iter::empty(), entries)
+        replace(state, |entry| !is_of_context(entry), &resolved.desired)
     }
 }
 
 /// A state in which a source has other resources.
 pub(crate) fn with_source(state: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Snapshot {
-    let stays = |entry: &Entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key);
-    let others = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry));
-    let others: Vec<Entry> = others.collect();
-    let first = others.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
-    Snapshot::restore(state.revision, 0, iter::empty(), others.into_iter().chain(entries_of(desired.values(), first)))
+    replace(state, |entry| !entry.is_owned_by(source) && !desired.contains_key(&entry.key), desired)
 }
 
-/// `first` is the order of the first entry.
-fn entries_of<'d>(desired: impl Iterator<Item = &'d Desired>, first: u64) -> impl Iterator<Item = Entry> {
-    desired.zip(first..).map(|(wanted, order)| Entry {
+/// A state with the resources that stay, and others behind them.
+fn replace(state: &Snapshot, stays: impl Fn(&Entry) -> bool, desired: &BTreeMap<Key, Desired>) -> Snapshot {
+    let staying: Vec<Entry> = state.iter().filter(|entry| stays(entry)).map(|entry| Entry::clone(entry)).collect();
+    let first = staying.iter().map(|entry| entry.order + 1).max().unwrap_or_default();
+    let added = desired.values().zip(first..).map(|(wanted, order)| Entry {
         key: wanted.key.clone(),
         lazy_spec: LazySpec::new(Arc::clone(&wanted.spec)),
         created_at: Timestamp::UNIX_EPOCH,
@@ -141,5 +130,6 @@ fn entries_of<'d>(desired: impl Iterator<Item = &'d Desired>, first: u64) -> imp
         claim: Some(wanted.claim.clone()),
         token: None,
         rendered: Arc::default(),
-    })
+    });
+    Snapshot::restore(state.revision, 0, iter::empty(), staying.into_iter().chain(added))
 }

@@ -7,7 +7,7 @@ use crate::{
         kinds,
     },
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         node::Node,
     },
 };
@@ -19,7 +19,7 @@ const PLAN_FORMAT: &str = "edgewright/plan/";
 const LEAVE_OUT: &str = "move the file out of the folder, or list it in the folder's `.edgewrightignore`";
 
 /// The error for a file in which no document is meant to be a manifest.
-pub(crate) fn foreign_file(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
+pub(crate) fn foreign_file_error(file: &ManifestFile, documents: &[Document]) -> Option<Diagnostic> {
     let first = documents.first()?.node();
     let is_foreign = |document: &Document| match document.node().entries() {
         Some(_) => is_foreign(document.node()),
@@ -54,7 +54,7 @@ fn is_foreign(document: Node<'_>) -> bool {
 }
 
 /// Adds to the help of a syntax error how to leave the file out, if nothing in it is meant for this program.
-pub(crate) fn or_left_out(help: &str, text: &str) -> String {
+pub(crate) fn with_ignore_help(help: &str, text: &str) -> String {
     match has_name(text) {
         true => help.to_owned(),
         false => format!("{help}; if the file is not a manifest, {LEAVE_OUT}"),

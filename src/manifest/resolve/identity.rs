@@ -1,114 +1,32 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
 
-mod fast_path;
-mod fixed;
-mod former_names;
+mod immutable;
 mod names;
+mod predecessor;
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
-use super::{ResolveOptions, cycles::circles};
+use super::cycles::find_cycles;
 use crate::{
-    manifest::{Loaded, load::declaration::Declaration},
+    manifest::load::declaration::Declaration,
     model::{
         Kind,
         diagnostics::{Aim, Code, Diagnostic, Fault, Path},
         id::Id,
         json::JsonError,
         key::Key,
-        operation::Claim,
         resource::AnyResource,
         snapshot::{Entry, Snapshot},
     },
 };
-use fast_path::alone;
-pub(super) use fast_path::{Special, choose};
-pub(super) use fixed::fixed_content;
-use fixed::unfit;
-use former_names::FormerNames;
-use names::NameIndex;
-
-/// The names in a store, as one source sees them.
-pub(super) struct Known<'a> {
-    pub snapshot: &'a Snapshot,
-    pub source: &'a str,
-    /// Whether undeclared resources of the source are deleted.
-    pub prune: bool,
-    /// Whether a stated ID that the store does not have is used for a new resource.
-    pub recreate_ids: bool,
-    /// Whether there is no store to look up identifiers in.
-    pub offline: bool,
-    pub loaded: &'a Loaded,
-    entries: OnceLock<Vec<&'a Arc<Entry>>>,
-    names: OnceLock<NameIndex<'a>>,
-    handed_over: OnceLock<FormerNames<'a>>,
-    routes_elsewhere: OnceLock<HashMap<&'a str, Vec<&'a Id>>>,
-}
-
-impl<'a> Known<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, options: ResolveOptions<'a>, loaded: &'a Loaded) -> Self {
-        let ResolveOptions { source, prune, recreate_ids } = options;
-        Self {
-            snapshot,
-            source,
-            prune,
-            recreate_ids,
-            offline: false,
-            loaded,
-            entries: OnceLock::new(),
-            names: OnceLock::new(),
-            handed_over: OnceLock::new(),
-            routes_elsewhere: OnceLock::new(),
-        }
-    }
-
-    /// Indexes the names now. Otherwise, all cores would wait for the one that looks up the first.
-    pub(super) fn prepare(&self) {
-        self.names();
-    }
-
-    /// All resources in the store, in the order of their keys, as a list that all cores can read.
-    pub(super) fn entries(&self) -> &[&'a Arc<Entry>] {
-        self.entries.get_or_init(|| self.snapshot.iter().collect())
-    }
-
-    /// The names, indexed when the first is looked up.
-    fn names(&self) -> &NameIndex<'a> {
-        self.names.get_or_init(|| NameIndex::new(self.entries(), self.source))
-    }
-
-    /// The edges of others that have a route of this source with a name.
-    pub(super) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
-        let index = self.routes_elsewhere.get_or_init(|| {
-            let mut index: HashMap<&'a str, Vec<&'a Id>> = HashMap::new();
-            for entry in self.entries().iter().filter(|entry| entry.key.kind == Kind::HttpsEdgeRoute) {
-                let claim = entry.claim.as_deref().filter(|claim| claim.source == self.source);
-                let edge = entry.key.parent_key().and_then(|edge| self.snapshot.get(&edge));
-                if let (Some(claim), Some(edge)) = (claim, edge.filter(|edge| !edge.is_owned_by(self.source))) {
-                    index.entry(&claim.name).or_default().push(&edge.key.id);
-                }
-            }
-            index
-        });
-        index.get(name).cloned().unwrap_or_default()
-    }
-
-    /// The owned resources with a name, those of this source first.
-    pub(super) fn named<'k>(
-        &'k self,
-        kind: Kind,
-        parent: Option<&'k Id>,
-        name: &'k str,
-    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        self.names().get(kind, parent, name)
-    }
-}
+pub(super) use immutable::immutable_content;
+use immutable::immutable_error;
+pub(super) use names::StoreNames;
 
 /// A declared resource that needs an id.
-pub(super) struct Wanted<'a> {
+pub(super) struct DeclaredResource<'a> {
     pub declaration: &'a Arc<Declaration>,
     /// The key, whose id is empty until it is chosen.
     pub key: Key,
@@ -116,37 +34,20 @@ pub(super) struct Wanted<'a> {
     pub entry: Option<&'a Arc<Entry>>,
     pub spec: Arc<dyn AnyResource>,
     pub faulty: bool,
-    /// Whether nothing has to be noted about it besides what it is.
-    pub is_plain: bool,
-    is_alone: bool,
     /// The immutable content.
     fixed: Vec<String>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> DeclaredResource<'a> {
     pub(super) fn new(
-        known: &Known<'a>,
         declaration: &'a Arc<Declaration>,
         parent: Option<Id>,
         spec: Arc<dyn AnyResource>,
         faulty: bool,
     ) -> Result<Self, JsonError> {
-        let fixed = fixed_content(spec.as_ref())?;
-        let chosen = alone(known, declaration, parent.as_ref(), &fixed);
-        let is_alone = chosen.is_some();
-        let (id, entry) = chosen.unwrap_or_else(|| (Id::new(""), None));
-        let key = Key { kind: declaration.kind, parent, id };
-        Ok(Self { declaration, key, entry, spec, faulty, is_plain: false, is_alone, fixed })
-    }
-
-    /// Whether it has a key that no other one of its kind can claim, as long as this holds for all of them.
-    pub(super) fn is_alone(&self) -> bool {
-        self.is_alone
-    }
-
-    /// Its claim in the store.
-    pub(super) fn claim(&self) -> Option<&'a Claim> {
-        self.entry.and_then(|entry| entry.claim.as_deref())
+        let fixed = immutable_content(spec.as_ref())?;
+        let key = Key { kind: declaration.kind, parent, id: Id::new("") };
+        Ok(Self { declaration, key, entry: None, spec, faulty, fixed })
     }
 
     fn keyed(&self, id: Id) -> Key {
@@ -167,7 +68,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Takes the words of the resource in the store that it is, where they say the same.
-    fn settle(&mut self) {
+    fn adopt_stored_form(&mut self) {
         let Some(entry) = self.entry.filter(|_| !self.fixed.is_empty()) else { return };
         if let Some(worded) = self.spec.as_stored(entry.spec().as_ref()) {
             self.spec = worded;
@@ -181,23 +82,56 @@ impl<'a> Wanted<'a> {
     }
 
     fn derived(&self, number: u32) -> Id {
-        // One that is new has its first id already, if it was judged alone.
-        match number == 0 && self.is_alone && self.entry.is_none() {
-            true => self.key.id.clone(),
-            false => derived(self.key.kind, self.parent(), self.name(), &self.fixed, number),
-        }
+        derived(self.key.kind, self.parent(), self.name(), &self.fixed, number)
+    }
+}
+
+/// What is special about the identity of a declared resource.
+#[derive(Default)]
+pub(super) struct IdentityChange {
+    /// The former name, if declared resources swap names.
+    pub renamed_from: Option<String>,
+    /// The index of the declared resource that gives up this one's name.
+    pub after: Option<usize>,
+    pub fault: Option<Diagnostic>,
+    /// Position of a declared resource that claims the same former name: neither can be meant.
+    pub rival: Option<usize>,
+    /// The resource of the name that has other immutable content.
+    pub replaces: Option<Key>,
+}
+
+impl IdentityChange {
+    fn is_empty(&self) -> bool {
+        let Self { renamed_from, after, fault, rival, replaces } = self;
+        renamed_from.is_none() && after.is_none() && fault.is_none() && rival.is_none() && replaces.is_none()
     }
 }
 
 /// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
 /// then unchanged names, then new resources. Returns what is special about some of them, by their positions.
-fn choose_together<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> (Vec<Id>, HashMap<usize, Special>) {
-    let mut chooser = Chooser {
+pub(super) fn choose<'a>(
+    known: &StoreNames<'a>,
+    wanted: &mut [DeclaredResource<'a>],
+) -> HashMap<usize, IdentityChange> {
+    let (ids, specials) = choose_ids(known, wanted);
+    for (it, id) in wanted.iter_mut().zip(ids) {
+        it.key.id = id;
+        it.entry = known.snapshot.get(&it.key);
+        it.adopt_stored_form();
+    }
+    specials
+}
+
+fn choose_ids<'a>(
+    known: &StoreNames<'a>,
+    wanted: &[DeclaredResource<'a>],
+) -> (Vec<Id>, HashMap<usize, IdentityChange>) {
+    let mut chooser = IdChooser {
         known,
         wanted,
         ids: vec![None; wanted.len()],
         taken: HashMap::with_capacity(wanted.len()),
-        given_up: HashMap::new(),
+        freed_names: HashMap::new(),
         faults: HashMap::new(),
         rivals: HashMap::new(),
         replaced: HashMap::new(),
@@ -209,15 +143,15 @@ fn choose_together<'a>(known: &Known<'a>, wanted: &[Wanted<'a>]) -> (Vec<Id>, Ha
     chooser.finish(&exchanged)
 }
 
-struct Chooser<'k, 'a> {
-    known: &'k Known<'a>,
-    wanted: &'k [Wanted<'a>],
+struct IdChooser<'k, 'a> {
+    known: &'k StoreNames<'a>,
+    wanted: &'k [DeclaredResource<'a>],
     /// The chosen ids.
     ids: Vec<Option<Id>>,
     /// The declaration that has each resource.
     taken: HashMap<Key, usize>,
     /// The declaration that has the resource formerly under a name.
-    given_up: HashMap<(Option<&'k Id>, &'k str), usize>,
+    freed_names: HashMap<(Option<&'k Id>, &'k str), usize>,
     faults: HashMap<usize, Diagnostic>,
     /// Of two declarations that are renamed from one resource, the second with the first.
     rivals: HashMap<usize, usize>,
@@ -225,7 +159,7 @@ struct Chooser<'k, 'a> {
     replaced: HashMap<usize, Key>,
 }
 
-impl<'k, 'a> Chooser<'k, 'a> {
+impl<'k, 'a> IdChooser<'k, 'a> {
     fn is_open(&self, index: usize) -> bool {
         self.ids.get(index).is_some_and(Option::is_none)
     }
@@ -246,21 +180,21 @@ impl<'k, 'a> Chooser<'k, 'a> {
             && claim.source == self.known.source
             && claim.name != it.name()
         {
-            self.given_up.entry((it.parent(), claim.name.as_str())).or_insert(index);
+            self.freed_names.entry((it.parent(), claim.name.as_str())).or_insert(index);
         }
         self.take(index, entry.key.id.clone());
     }
 
     /// Whether a declaration with another name has the resource. Two declarations of one name get one id, which is
     /// reported.
-    fn is_taken(&self, it: &Wanted<'_>, key: &Key) -> bool {
+    fn is_taken(&self, it: &DeclaredResource<'_>, key: &Key) -> bool {
         let by = self.taken.get(key).and_then(|by| self.wanted.get(*by));
         by.is_some_and(|other| other.name() != it.name())
     }
 
     /// The source's resource with a name that can be updated to this one.
-    fn free(&self, it: &Wanted<'_>, name: &str) -> Option<&'k Entry> {
-        let known: &'k Known<'a> = self.known;
+    fn free(&self, it: &DeclaredResource<'_>, name: &str) -> Option<&'k Entry> {
+        let known: &'k StoreNames<'a> = self.known;
         let named = known.named(it.declaration.kind, it.parent(), name);
         let mut free =
             named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
@@ -283,20 +217,20 @@ impl<'k, 'a> Chooser<'k, 'a> {
             }
             let Some(id) = &it.declaration.id else { continue };
             let key = it.keyed(Id::new(id));
-            if let Some(other) = self.elsewhere(it, &key) {
-                self.faults.insert(index, misplaced(known.snapshot, it, other));
+            if let Some(other) = self.find_below_other_parent(it, &key) {
+                self.faults.insert(index, wrong_parent_error(known.snapshot, it, other));
                 continue;
             }
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
                 Some(entry) if !it.fits(entry) => {
-                    self.faults.insert(index, unfit(known, it, entry));
+                    self.faults.insert(index, immutable_error(known, it, entry));
                 }
                 Some(entry) => self.take_entry(index, entry.as_ref()),
                 None => {
                     let help = match self.is_misnamed(it) {
                         true => format!("remove or correct the ID: `{}` already exists with another ID", it.name()),
-                        // A rebuilt store gets the previously adopted ids, and what was deleted by hand is put back. What is
+                        // A rebuilt store gets the previously adopted ids, and what was deleted by hand is created again. What is
                         // implicit is known by its ID alone.
                         false if known.recreate_ids
                             || known.snapshot.tombstone(&key).is_some()
@@ -320,14 +254,14 @@ impl<'k, 'a> Chooser<'k, 'a> {
     }
 
     /// The resource with a stated ID below another parent.
-    fn elsewhere(&self, it: &Wanted<'_>, key: &Key) -> Option<&'k Arc<Entry>> {
-        let known: &'k Known<'a> = self.known;
+    fn find_below_other_parent(&self, it: &DeclaredResource<'_>, key: &Key) -> Option<&'k Arc<Entry>> {
+        let known: &'k StoreNames<'a> = self.known;
         key.parent.as_ref().filter(|_| known.snapshot.get(key).is_none())?;
         known.snapshot.find_child(it.declaration.kind, &key.id)
     }
 
     /// Whether the source already owns a resource with this name, so that an unknown id is a mistake.
-    fn is_misnamed(&self, it: &Wanted<'_>) -> bool {
+    fn is_misnamed(&self, it: &DeclaredResource<'_>) -> bool {
         let mut named = self.known.named(it.declaration.kind, it.parent(), it.name());
         !it.declaration.kind.info().implicit && named.next().is_some_and(|entry| entry.is_owned_by(self.known.source))
     }
@@ -345,9 +279,9 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let it = wanted.get(index)?;
             by_name.get(&(it.parent(), it.former()?)).copied()
         };
-        let circles = circles(&renamed, next);
+        let cycles = find_cycles(&renamed, next);
         // A swap looks the same before and after, so the claims record that it was applied.
-        for index in circles.iter().flatten().copied() {
+        for index in cycles.iter().flatten().copied() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
             let made = |entry: &&Entry| {
                 entry.claim.as_deref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former())
@@ -367,8 +301,8 @@ impl<'k, 'a> Chooser<'k, 'a> {
             let other = by_name.get(&(it.parent(), former)).copied();
             open.extend(other.filter(|other| self.lacks(*other)));
         }
-        for circle in &circles {
-            let moves = circle.iter().copied().map(|index| {
+        for cycle in &cycles {
+            let moves = cycle.iter().copied().map(|index| {
                 let it = wanted.get(index).filter(|_| self.is_open(index))?;
                 Some((index, self.free(it, it.former()?)?))
             });
@@ -377,7 +311,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
                 self.take_entry(index, entry);
             }
         }
-        circles.into_iter().flatten().collect()
+        cycles.into_iter().flatten().collect()
     }
 
     /// Resources with an unchanged name keep their id, also if they move between sources (D104).
@@ -385,7 +319,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
             if self.is_open(index)
-                && let Some(entry) = self.free(it, it.name()).or_else(|| self.of_other_source(it))
+                && let Some(entry) = self.free(it, it.name()).or_else(|| self.find_transferred(it))
             {
                 self.take_entry(index, entry);
             }
@@ -399,14 +333,14 @@ impl<'k, 'a> Chooser<'k, 'a> {
             if !self.is_open(index) {
                 continue;
             }
-            let position = it.former().and_then(|former| self.given_up.get(&(it.parent(), former)).copied());
+            let position = it.former().and_then(|former| self.freed_names.get(&(it.parent(), former)).copied());
             if let Some(position) = position.filter(|_| it.exists())
                 && let Some(rival) = wanted.get(position)
             {
-                self.faults.insert(index, renamed_twice(it, rival));
+                self.faults.insert(index, double_rename_error(it, rival));
                 self.rivals.insert(index, position);
             }
-            if let Some(old) = self.predecessor(it) {
+            if let Some(old) = self.find_predecessor(it) {
                 self.replaced.insert(index, old.key.clone());
             }
             let id = (0..u32::MAX).map(|number| it.derived(number)).find(|id| !self.is_occupied(it, id));
@@ -416,7 +350,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
 
     /// Whether a derived id belongs to a resource of another source or with another name, which keeps it: names of other
     /// sources do not matter (D112).
-    fn is_occupied(&self, it: &Wanted<'_>, id: &Id) -> bool {
+    fn is_occupied(&self, it: &DeclaredResource<'_>, id: &Id) -> bool {
         let key = it.keyed(id.clone());
         if self.taken.contains_key(&key) {
             return self.is_taken(it, &key);
@@ -434,12 +368,12 @@ impl<'k, 'a> Chooser<'k, 'a> {
         })
     }
 
-    fn finish(mut self, exchanged: &HashSet<usize>) -> (Vec<Id>, HashMap<usize, Special>) {
+    fn finish(mut self, exchanged: &HashSet<usize>) -> (Vec<Id>, HashMap<usize, IdentityChange>) {
         let wanted = self.wanted;
         let mut specials = HashMap::new();
         for (index, it) in wanted.iter().enumerate() {
-            let giver = self.given_up.get(&(it.parent(), it.name())).copied();
-            let special = Special {
+            let giver = self.freed_names.get(&(it.parent(), it.name())).copied();
+            let special = IdentityChange {
                 renamed_from: it.former().filter(|_| exchanged.contains(&index)).map(str::to_owned),
                 after: giver.filter(|giver| *giver != index),
                 fault: self.faults.remove(&index),
@@ -456,7 +390,7 @@ impl<'k, 'a> Chooser<'k, 'a> {
 }
 
 /// The error of a stated ID that a resource has below another parent, which cannot change.
-fn misplaced(snapshot: &Snapshot, it: &Wanted<'_>, other: &Entry) -> Diagnostic {
+fn wrong_parent_error(snapshot: &Snapshot, it: &DeclaredResource<'_>, other: &Entry) -> Diagnostic {
     let parent = other.key.parent_key().map(|key| snapshot.name_of(&key)).unwrap_or_default();
     let message = format!("cannot adopt {} {}: it belongs to {parent}", other.key.kind, other.key.id);
     let fault = Fault::new(Code::Immutable, message).at(Path::root().join("metadata").join("id"));
@@ -464,7 +398,7 @@ fn misplaced(snapshot: &Snapshot, it: &Wanted<'_>, other: &Entry) -> Diagnostic 
     it.declaration.head().diagnostic(fault.help(help))
 }
 
-fn renamed_twice(it: &Wanted<'_>, rival: &Wanted<'_>) -> Diagnostic {
+fn double_rename_error(it: &DeclaredResource<'_>, rival: &DeclaredResource<'_>) -> Diagnostic {
     let path = Path::root().join("metadata").join("renamed_from");
     let former = it.former().unwrap_or_default();
     let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());

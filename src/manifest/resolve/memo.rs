@@ -1,25 +1,40 @@
-//! What the last run of a followed source resolved (D74).
+//! The memo of the resolve stage: what a server keeps of one run on a source for the next one (D74).
 //!
 //! # The problem
 //!
-//! Whoever saves one file of an estate with a hundred thousand routes waits for the change, and not for the routes.
+//! Saving one file of a source with a hundred thousand routes should cost as much as that file, not as much as the routes.
 //!
 //! # The idea
 //!
-//! Resolving has two steps. The first one gives each declaration its key. It compares the names of all declarations with
-//! those of all resources in the store, so no part of a source has it by itself. The second one makes the desired resource
-//! of a declaration from these inputs alone: the declaration, its key, the module sets that it names, and the keys of what
-//! it references.
+//! Resolving has two steps. The first gives each declaration its key. It compares the names of all declarations with those
+//! of all resources in the store, so it cannot be done for a part of a source. The second makes the desired resource of a
+//! declaration, and is a function of these inputs alone:
 //!
-//! While all manifests declare the same names, and the store means the same by them, the first step gives what it gave in
-//! the last run. Then the second one is done for the declarations with another input, and everything else is as it was. So
-//! `description: Shop` in one file resolves the resources of that file; a module set also those that take it; and a new
-//! route all of the source.
+//! ```text
+//! (declaration, its key, the module sets that it names, the keys of what it references) → desired resource
+//! ```
+//!
+//! So there is one question: **do all names mean the same as in the last run?** If so, the keys are those of the last run,
+//! the second step is done for the declarations with other inputs, and everything else is taken over.
+//!
+//! # An example
+//!
+//! - `description: Shop` in one file: the resources of that file are resolved.
+//! - Another header in module set `base`: the routes with `modules_from: [base]` are resolved.
+//! - A new route, or a route that is renamed: the whole source is resolved, because the names differ.
+//!
+//! # When names mean the same
+//!
+//! - The files declare the same names in the same order, without an error, and nothing is renamed or transferred.
+//! - In the store, only resources of this source have changed, and their claims are as desired.
+//! - What changed is judged by itself: no edge changes what it allows, requires or passes through, and none adds a hostport.
+//!   Other sources have a say in these, so they are judged with everything else.
 //!
 //! # What it never does
 //!
-//! It reports nothing. With an error, a warning, a rename or another identity, it resolves nothing, and the source is
-//! resolved from scratch: only that knows what to say.
+//! It reports nothing. If there may be anything to report, the source is resolved from scratch: only that knows what to
+//! say. Even then, a Spec that equals that of the last run is the same allocation, so that the lints need not judge it again
+//! (`lint::memo`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,9 +45,9 @@ use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::{
     ResolveOptions, Resolved,
-    identity::{Known, fixed_content},
+    identity::{StoreNames, immutable_content},
     resolve,
-    scope::KnownNames,
+    scope::NameScope,
 };
 use crate::{
     lint::{ManifestFacts, Subject},
@@ -43,12 +58,11 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::diagnostic::Severity,
+        diagnostics::Severity,
         id::Id,
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::Claim,
-        reference::Reference,
         resource::AnyResource,
         rules,
         snapshot::{Entry, Snapshot},
@@ -56,7 +70,7 @@ use crate::{
     tenancy,
 };
 
-/// The last run, if it found nothing to report.
+/// The last run.
 #[derive(Debug, Default)]
 pub(crate) struct ResolveMemo(Mutex<Option<LastResolved>>);
 
@@ -77,12 +91,13 @@ pub(crate) struct LastResolved {
     pub others: Arc<Vec<Arc<Entry>>>,
     /// Whether nothing depends on edges of other sources, or on what its edge requires.
     pub is_self_contained: bool,
-    /// The resources that differ from those in `snapshot`: all others are as desired.
-    pub unsettled: BTreeSet<Key>,
+    /// The resources that differ from those in `snapshot`: all others are as desired. None if the run found anything to
+    /// report about names: then the next one resolves the whole source.
+    pub unsettled: Option<BTreeSet<Key>>,
 }
 
 /// What has other inputs than in the last run.
-struct Renewal {
+struct ChangedInputs {
     /// The resources, with their declarations.
     resources: Vec<(Desired, Arc<Declaration>)>,
     /// The module sets by name.
@@ -108,34 +123,50 @@ impl ResolveMemo {
         options: ResolveOptions<'_>,
         free: impl FnOnce(LastResolved),
     ) -> Resolved {
-        let mut kept = self.last();
-        let renewal = kept.as_ref().and_then(|last| last.renewal(loaded, snapshot, options));
-        if let Some(renewal) = renewal
-            && let Some(mut last) = kept.take()
+        let mut memo = self.last();
+        let changed = memo.as_ref().and_then(|last| last.changed_inputs(loaded, snapshot, options));
+        if let Some(changed) = changed
+            && let Some(mut last) = memo.take()
         {
-            let resolved = last.renewed(renewal);
+            let resolved = last.update(changed);
             free(last);
             return resolved;
         }
-        // A run after this one may have the names of the last one again.
-        resolve(loaded, snapshot, options)
+        let mut resolved = resolve(loaded, snapshot, options);
+        if let Some(last) = &*memo {
+            share_equal_specs(&last.desired, &mut resolved.desired);
+        }
+        resolved
     }
 
-    /// Keeps a run for the next one.
+    /// Keeps a run for the next one. A run that found something to report does not replace one that did not: the next one
+    /// may have the names of that again.
     pub(crate) fn keep(&self, run: LastResolved) {
-        *self.last() = Some(run);
+        let mut memo = self.last();
+        if run.unsettled.is_some() || memo.as_ref().is_none_or(|last| last.unsettled.is_none()) {
+            *memo = Some(run);
+        }
     }
 
-    /// Whether all names are as in the last run.
+    /// Whether all names mean the same as in the last run.
     #[cfg(test)]
     pub(crate) fn holds(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> bool {
-        self.last().as_ref().is_some_and(|last| last.renewal(loaded, snapshot, options).is_some())
+        self.last().as_ref().is_some_and(|last| last.changed_inputs(loaded, snapshot, options).is_some())
     }
 }
 
+/// A resource and its declaration now.
+type KeyedDeclaration<'l> = (&'l Key, &'l Arc<Declaration>);
+
 impl LastResolved {
     /// Finds what has other inputs now. None if names may mean something else, or if there is anything to report.
-    fn renewal(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Option<Renewal> {
+    fn changed_inputs(
+        &self,
+        loaded: &Loaded,
+        snapshot: &Snapshot,
+        options: ResolveOptions<'_>,
+    ) -> Option<ChangedInputs> {
+        let unsettled = self.unsettled.as_ref()?;
         // Only a run from scratch tells what a context lacks.
         if !self.is_self_contained
             || !loaded.has_shape_of(&self.loaded)
@@ -143,10 +174,35 @@ impl LastResolved {
         {
             return None;
         }
-        let mut may_differ = self.touched(snapshot, options.source)?;
-        may_differ.extend(self.unsettled.iter().cloned());
+        let in_store = self.changed_in_store(snapshot, options.source)?;
+        let (concerned, reread_sets) = self.concerned(loaded)?;
+        let sets = loaded.reads.iter().flat_map(|read| &read.declared.sets);
+        let sets: BTreeMap<String, Arc<ModuleSet>> = sets.map(|(name, set)| (name.clone(), Arc::clone(set))).collect();
+        let (known, ids) = (StoreNames::new(snapshot, options, loaded), self.ids());
+        let (required, desired) = (HashMap::default(), &*self.desired);
+        let is_desired = |key: &Key| desired.contains_key(key);
+        let names = NameScope { sets: &sets, known: &known, ids: &ids, is_desired: &is_desired, required: &required };
+        let mut may_differ = &in_store | unsettled;
+        let (mut resources, mut has_other_uses) = (Vec::new(), false);
+        for (key, declaration) in concerned {
+            has_other_uses |= declaration.modules_from != self.origins.declaration(key)?.modules_from;
+            let mut missing = Vec::new();
+            let spec = names.spec(declaration, None, &mut missing);
+            if !missing.is_empty() {
+                return None;
+            }
+            resources.push((redeclared(desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
+            may_differ.insert(key.clone());
+        }
+        let is_judged_alone = self.are_judged_alone(&resources, &in_store, snapshot);
+        is_judged_alone.then_some(ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ })
+    }
+
+    /// The resources whose declarations were read again or name a changed module set, with their declarations now, and the
+    /// names of the module sets that were read again.
+    fn concerned<'l>(&'l self, loaded: &'l Loaded) -> Option<(Vec<KeyedDeclaration<'l>>, Vec<String>)> {
         let (mut former, mut changed_sets, mut reread_sets) = (HashMap::new(), HashSet::default(), Vec::new());
-        for ((_, read), (_, earlier)) in loaded.changed_since(&self.loaded) {
+        for (read, earlier) in loaded.changed_since(&self.loaded) {
             if read.diagnostics.iter().any(|it| it.severity == Severity::Error) {
                 return None;
             }
@@ -158,68 +214,31 @@ impl LastResolved {
                 }
             }
         }
-        let concerned = self.concerned(&former, &changed_sets);
+        let takes_changed_set =
+            |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
+        let (mut concerned, mut reread) = (Vec::new(), 0);
+        for (key, declaration) in self.origins.iter() {
+            if let Some(now) = former.get(&Arc::as_ptr(declaration)) {
+                concerned.push((key, *now));
+                reread += 1;
+            } else if takes_changed_set(declaration) {
+                concerned.push((key, declaration));
+            }
+        }
         // A declaration that is not that of a resource has no key.
-        if former.len() > concerned.iter().filter(|(.., is_former)| *is_former).count() {
-            return None;
-        }
-        let concerned: Vec<(&Key, &Arc<Declaration>)> = concerned.into_iter().map(|(key, it, _)| (key, it)).collect();
-        let sets = loaded.sets();
-        let (known, ids) = (Known::new(snapshot, options, loaded), self.ids(&concerned, &sets));
-        let (required, desired) = (HashMap::default(), &*self.desired);
-        let is_desired = |key: &Key| desired.contains_key(key);
-        let names = KnownNames {
-            sets: &sets,
-            known: &known,
-            ids: &ids,
-            is_desired: &is_desired,
-            required: &required,
-            has_turns: false,
-        };
-        let (mut resources, mut has_other_uses) = (Vec::new(), false);
-        for (key, declaration) in concerned {
-            if requires_modules(declaration) {
-                return None;
-            }
-            has_other_uses |= declaration.modules_from != self.origins.declaration(key)?.modules_from;
-            let mut missing = Vec::new();
-            let spec = names.spec(declaration, None, &mut missing);
-            if !missing.is_empty() {
-                return None;
-            }
-            resources.push((again(self.desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
-            may_differ.insert(key.clone());
-        }
-        let is_free = self.pass_tls_well(&resources, snapshot)
-            && self.concerns_nobody_else(&resources, &may_differ, snapshot, options.source);
-        is_free.then_some(Renewal { resources, sets, reread_sets, has_other_uses, may_differ })
-    }
-
-    /// The resources whose declarations were read again, and those that take a changed module set. `former` has the
-    /// declarations by those that they replace.
-    fn concerned<'l>(
-        &'l self,
-        former: &HashMap<*const Declaration, &'l Arc<Declaration>>,
-        changed_sets: &HashSet<&str>,
-    ) -> Vec<(&'l Key, &'l Arc<Declaration>, bool)> {
-        let takes = |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
-        let found = self.origins.iter().filter_map(|(key, declaration)| match former.get(&Arc::as_ptr(declaration)) {
-            Some(now) => Some((key, *now, true)),
-            None => (!changed_sets.is_empty() && takes(declaration)).then_some((key, declaration, false)),
-        });
-        found.collect()
+        (former.len() <= reread).then_some((concerned, reread_sets))
     }
 
     /// The source with what has other inputs, made of what the last run left.
-    fn renewed(&mut self, renewal: Renewal) -> Resolved {
-        let Renewal { resources, sets, reread_sets, has_other_uses, may_differ } = renewal;
+    fn update(&mut self, changed: ChangedInputs) -> Resolved {
+        let ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ } = changed;
         let mut desired = Arc::unwrap_or_clone(std::mem::take(&mut self.desired));
         let mut origins = Arc::unwrap_or_clone(std::mem::take(&mut self.origins));
         let mut facts = std::mem::take(&mut self.facts);
         let of_resources = resources.iter().map(|(desired, _)| Subject::Resource(desired.key.clone()));
         facts.forget(&of_resources.chain(reread_sets.iter().cloned().map(Subject::ModuleSet)).collect());
         for name in reread_sets {
-            if let Some(set) = sets.get(&name).filter(|set| !set.is_context()) {
+            if let Some(set) = sets.get(&name) {
                 set.facts.note(|| Subject::ModuleSet(name.clone()), &mut facts);
             }
         }
@@ -231,15 +250,15 @@ impl LastResolved {
         if has_other_uses {
             let taken: HashSet<&String> = origins.iter().flat_map(|(_, it)| &it.modules_from).collect();
             let has_routes = origins.iter().any(|(key, _)| key.kind == Kind::HttpsEdgeRoute);
-            let unused = sets.iter().filter(|(name, set)| has_routes && !taken.contains(name) && !set.is_context());
-            facts.unused_module_sets = unused.map(|(name, _)| name.clone()).collect();
+            let unused = sets.keys().filter(|name| has_routes && !taken.contains(name));
+            facts.unused_module_sets = unused.cloned().collect();
         }
         let (others, may_differ) = (Arc::clone(&self.others), Some(may_differ));
         Resolved { desired, origins, sets, facts, others, is_self_contained: true, may_differ, ..Resolved::default() }
     }
 
     /// The resources that the store has changed since, if that cannot change the identity of any resource.
-    fn touched(&self, snapshot: &Snapshot, source: &str) -> Option<BTreeSet<Key>> {
+    fn changed_in_store(&self, snapshot: &Snapshot, source: &str) -> Option<BTreeSet<Key>> {
         let is_expected = |key: &Key| match (self.desired.get(key), snapshot.get(key)) {
             (Some(wanted), Some(entry)) => entry.claim.as_deref() == Some(&wanted.claim),
             // It was pruned.
@@ -249,87 +268,41 @@ impl LastResolved {
         snapshot.changed_since(&self.snapshot).map(|key| is_expected(key).then(|| key.clone())).collect()
     }
 
-    /// The ids of declared resources, of the kinds that the modules of some declarations and of module sets reference.
-    fn ids(
-        &self,
-        concerned: &[(&Key, &Arc<Declaration>)],
-        sets: &BTreeMap<String, Arc<ModuleSet>>,
-    ) -> HashMap<(Kind, &str), Id> {
-        let mut kinds: BTreeSet<Kind> = BTreeSet::new();
-        let mut note = |reference: Reference| {
-            kinds.insert(reference.target.kind);
-        };
-        for (_, declaration) in concerned {
-            declaration.spec.references(&mut note);
-        }
-        for set in sets.values() {
-            set.modules.iter().for_each(|(_, module)| module.references(&mut note));
-        }
-        let standing = kinds.into_iter().filter(|kind| kind.info().parent.is_none()).flat_map(|kind| {
-            let first = Key::new(kind, Id::new(""));
-            self.desired.range(first..).take_while(move |(key, _)| key.kind == kind)
-        });
+    /// The ids of declared resources without a parent.
+    fn ids(&self) -> HashMap<(Kind, &str), Id> {
+        let standing = self.desired.iter().filter(|(key, _)| key.parent.is_none());
         standing.map(|(key, wanted)| ((key.kind, wanted.claim.name.as_str()), key.id.clone())).collect()
     }
 
-    /// Whether edges consent to the same routes and certificates of others as before, and have no other hosts that these
-    /// concern: hostports that they had first (D103), or hosts that only their certificates cover (D112).
-    fn concerns_nobody_else(
+    /// Whether the resources with another Spec are judged by themselves: edges that pass TLS through limit the modules of
+    /// their routes (D15), what edges allow and require concerns routes (D103) and certificates of other sources (D112),
+    /// and an added hostport may be that of another edge.
+    fn are_judged_alone(
         &self,
         resources: &[(Desired, Arc<Declaration>)],
-        may_differ: &BTreeSet<Key>,
+        in_store: &BTreeSet<Key>,
         snapshot: &Snapshot,
-        source: &str,
     ) -> bool {
-        let meets_alike = |wanted: &Desired| {
-            let met = |edge: &HttpsEdge| {
-                (edge.delegates_to.clone(), edge.certificates_from.clone(), rules::passes_through(edge))
+        let before = |key: &Key| self.desired.get(key);
+        let has_changed = |it: &&Desired| before(&it.key).is_none_or(|was| !Arc::ptr_eq(&was.spec, &it.spec));
+        let changed: Vec<&Desired> = resources.iter().map(|(wanted, _)| wanted).filter(has_changed).collect();
+        let is_judged_alone = |wanted: &&Desired| {
+            // The resource itself, or the edge of a route.
+            let edge = wanted.key.parent_key().unwrap_or_else(|| wanted.key.clone());
+            let was = before(&edge).and_then(edge_of);
+            let allows_alike = |now: &HttpsEdge| {
+                was.is_some_and(|was| {
+                    was.delegates_to == now.delegates_to && was.certificates_from == now.certificates_from
+                })
             };
-            edge_of(wanted).map(met) == self.desired.get(&wanted.key).and_then(edge_of).map(met)
+            was.is_none_or(|was| !rules::passes_through(was))
+                && edge_of(wanted).is_none_or(|now| {
+                    !rules::passes_through(now) && now.required_modules.is_none() && allows_alike(now)
+                })
         };
-        let has_others_certificates = || {
-            let mut certificates = snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX);
-            certificates.any(|entry| !entry.is_owned_by(source))
-        };
-        // Who had a hostport first also depends on what the store has.
-        let touched = may_differ.iter().filter_map(|key| self.desired.get(key));
-        let edges = resources.iter().map(|(wanted, _)| wanted).chain(touched);
-        resources.iter().all(|(wanted, _)| meets_alike(wanted))
-            && (!tenancy::add_hostports(edges.clone(), snapshot)
-                || (!has_others_certificates()
-                    && tenancy::hostport_faults(edges, snapshot, source, &|key| self.desired.contains_key(key))
-                        .is_empty()))
+        changed.iter().all(is_judged_alone)
+            && !tenancy::add_hostports(changed.iter().copied().chain(in_store.iter().filter_map(before)), snapshot)
     }
-
-    /// Whether no edge that passes TLS through has a module that it cannot apply (D15), itself or in a route.
-    fn pass_tls_well(&self, resources: &[(Desired, Arc<Declaration>)], snapshot: &Snapshot) -> bool {
-        let now: HashMap<&Key, &Arc<dyn AnyResource>> =
-            resources.iter().map(|(wanted, _)| (&wanted.key, &wanted.spec)).collect();
-        let spec = |key: &Key| {
-            let earlier = || self.desired.get(key).map(|wanted| &wanted.spec);
-            now.get(key).copied().or_else(earlier).or_else(|| snapshot.get(key).map(|entry| entry.spec()))
-        };
-        let fits = |edge: &HttpsEdge, route: &Key| {
-            spec(route).is_none_or(|route| rules::unreadable_modules(edge, route.as_ref()).is_empty())
-        };
-        resources.iter().all(|(wanted, _)| {
-            if let Some(edge) = wanted.spec.as_any().downcast_ref::<HttpsEdge>() {
-                let first = Key { kind: Kind::HttpsEdgeRoute, parent: Some(wanted.key.id.clone()), id: Id::new("") };
-                let mut routes = self
-                    .desired
-                    .range(&first..)
-                    .take_while(|(key, _)| key.parent == first.parent && key.kind == first.kind);
-                return rules::unreadable_edge_modules(edge).is_empty() && routes.all(|(key, _)| fits(edge, key));
-            }
-            let edge = wanted.key.parent_key().and_then(|parent| spec(&parent));
-            edge.and_then(|edge| edge.as_any().downcast_ref::<HttpsEdge>()).is_none_or(|edge| fits(edge, &wanted.key))
-        })
-    }
-}
-
-/// Whether an edge requires modules of its routes (D103).
-fn requires_modules(declaration: &Declaration) -> bool {
-    declaration.kind == Kind::HttpsEdge && !declaration.modules_from.is_empty()
 }
 
 fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
@@ -338,13 +311,25 @@ fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
 
 /// A resource as it is declared now, with the Spec that it had if this is equal. None if it becomes another resource, because
 /// immutable content differs.
-fn again(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Option<Desired> {
+fn redeclared(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Option<Desired> {
     let spec = if earlier.spec.same(spec.as_ref()) { Arc::clone(&earlier.spec) } else { spec };
     if !earlier.key.kind.info().fixed.is_empty()
-        && fixed_content(earlier.spec.as_ref()).ok()? != fixed_content(spec.as_ref()).ok()?
+        && immutable_content(earlier.spec.as_ref()).ok()? != immutable_content(spec.as_ref()).ok()?
     {
         return None;
     }
     let claim = Claim { prevent_destroy: declaration.prevent_destroy, ..Claim::clone(&earlier.claim) };
     Some(Desired { spec, claim: Arc::new(claim), ..earlier.clone() })
+}
+
+/// Replaces Specs by those of an earlier run that are equal. Both maps are in the order of keys, so no key is looked up.
+fn share_equal_specs(earlier: &BTreeMap<Key, Desired>, desired: &mut BTreeMap<Key, Desired>) {
+    let mut earlier = earlier.values().peekable();
+    for (key, wanted) in desired {
+        while earlier.next_if(|it| it.key < *key).is_some() {}
+        let is_equal = |it: &Desired| !Arc::ptr_eq(&it.spec, &wanted.spec) && it.spec.same(wanted.spec.as_ref());
+        if let Some(same) = earlier.peek().filter(|it| it.key == *key && is_equal(it)) {
+            wanted.spec = Arc::clone(&same.spec);
+        }
+    }
 }

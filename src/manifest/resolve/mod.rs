@@ -1,4 +1,29 @@
-//! Resolves names to identifiers, and declarations to the desired state.
+//! Resolves declarations against the state of a store: names to identifiers, and declarations to desired resources.
+//!
+//! # The problem
+//!
+//! Manifests have names, the store has identifiers. A name must keep its identifier when its file moves, when the resource is
+//! renamed or moves to another source, and in a store that is built again. Two sources can use one name.
+//!
+//! # The idea
+//!
+//! Kinds are resolved in the order of their dependencies: parents before children, and what is referenced before what refers
+//! to it. For each kind:
+//!
+//! 1. `scope` resolves each declaration by itself: its parent, its module sets and its references.
+//! 2. `identity` chooses the identifiers of all declarations together, because one may take over the name of another: the
+//!    stated one, that of the resource with the former name, that with the same name, or one derived from the name.
+//! 3. `transfer` decides whether a resource is applied now, or is left to another source (D104).
+//!
+//! For example, `metadata: {name: shop, renamed_from: store}` gets the identifier of the resource that is called `store` in
+//! the Snapshot. In an empty store, it gets the one that is derived from `shop`.
+//!
+//! [`memo`] explains how a followed source is resolved again after a change.
+//!
+//! # What it never does
+//!
+//! It decides nothing by the order of files: a duplicate is an error in both places. It never lets a reference switch to
+//! another resource by itself (D112).
 
 pub(crate) mod context;
 mod cycles;
@@ -6,27 +31,22 @@ pub(crate) mod foreign_files;
 mod identity;
 mod module_set_origin;
 pub(crate) mod origin;
-pub(crate) mod resolved_specs;
 mod scope;
 pub(crate) mod transfer;
 pub(crate) mod unknown_values;
 
 mod checks;
 pub(crate) mod memo;
-mod order;
 mod transfer_order;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem,
     path::PathBuf,
     sync::Arc,
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
-use rayon::iter::{
-    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelExtend, ParallelIterator,
-};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     Loaded,
@@ -41,12 +61,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Cause, Diagnostic},
-            fault::{Aim, Fault, Path},
-            suggestions::Suggestions,
-        },
+        diagnostics::{Aim, Cause, Code, Diagnostic, Fault, Path, suggestions::Suggestions},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -56,17 +71,13 @@ use crate::{
     syntax::text::printable,
     tenancy::delegation::has_routes_elsewhere,
 };
-use identity::{Known, Special, Wanted, choose};
-use order::{Succession, by_kind, in_order, repeated};
+use identity::{DeclaredResource, IdentityChange, StoreNames, choose};
 use origin::DocumentKey;
-use scope::{KnownNames, Missing};
-use transfer::Standing;
+use scope::{Missing, NameScope};
+use transfer::TransferState;
 
 /// The most places that the diagnostic of an unknown name lists beside the first.
 const MOST_PLACES: usize = 10;
-
-/// The most declarations that a core takes at once, so that no core waits long for the last piece of another.
-const MOST_AT_ONCE: usize = 1024;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
@@ -115,17 +126,17 @@ pub(crate) struct ResolveOptions<'s> {
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
 /// assumed to exist. `context` has the resources of the context.
 pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
-    let mut known = Known::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
+    let mut known = StoreNames::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
     known.offline = true;
     resolve_known(known)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
 pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Resolved {
-    resolve_known(Known::new(snapshot, options, loaded))
+    resolve_known(StoreNames::new(snapshot, options, loaded))
 }
 
-fn resolve_known(known: Known<'_>) -> Resolved {
+fn resolve_known(known: StoreNames<'_>) -> Resolved {
     let (loaded, snapshot, source) = (known.loaded, known.snapshot, known.source);
     let mut resolver = Resolver {
         loaded,
@@ -137,24 +148,17 @@ fn resolve_known(known: Known<'_>) -> Resolved {
         required: HashMap::new(),
         waiting: HashSet::default(),
         returned: HashMap::new(),
-        told: HashSet::default(),
-        settled: Vec::new(),
-        noted: Vec::new(),
+        warned: HashSet::default(),
         out: Resolved::default(),
     };
-    let declarations = &loaded.declared().resources;
-    let ((), by_kind) = rayon::join(|| resolver.known.prepare(), || by_kind(declarations));
-    resolver.settled.reserve(declarations.len());
-    resolver.out.origins.reserve(declarations.len());
-    for of_one_kind in by_kind.values() {
-        resolver.resolve(of_one_kind);
+    for declarations in by_kind(&loaded.declared().resources).values() {
+        resolver.resolve(declarations);
     }
-    resolver.make_maps();
     resolver.note_sets();
-    unknown_values::settle(loaded, snapshot, &mut resolver.out);
+    unknown_values::fill_from_store(loaded, snapshot, &mut resolver.out);
     resolver.check_edges();
     resolver.count_unknown();
-    resolver.warn_of_kept();
+    resolver.warn_about_kept();
     let mut resolved = resolver.out;
     resolved.others = Arc::new(others(snapshot, source, &resolved.desired));
     resolved.is_self_contained = is_self_contained(&resolved);
@@ -172,7 +176,7 @@ impl Resolved {
     }
 
     /// The resources without errors, by key.
-    pub(crate) fn judged(&self) -> Vec<&Desired> {
+    pub(crate) fn sound_resources(&self) -> Vec<&Desired> {
         let all = self.desired.values();
         if self.faulty.is_empty() { all.collect() } else { all.filter(|it| !self.faulty.contains(&it.key)).collect() }
     }
@@ -208,14 +212,24 @@ impl Resolved {
     }
 }
 
+/// Declarations by kind: parents come before children, and referenced kinds before the kinds that reference them. Those of
+/// one kind are in the order of files and lines.
+fn by_kind(declarations: &[Arc<Declaration>]) -> BTreeMap<Kind, Vec<&Arc<Declaration>>> {
+    let mut by_kind: BTreeMap<Kind, Vec<&Arc<Declaration>>> = BTreeMap::new();
+    for declaration in declarations {
+        by_kind.entry(declaration.kind).or_default().push(declaration);
+    }
+    let in_order = |one: &&Arc<Declaration>, other: &&Arc<Declaration>| one.origin.cmp_files(&other.origin);
+    by_kind.values_mut().for_each(|of_kind| of_kind.sort_by(in_order));
+    by_kind
+}
+
 /// The resources of other sources.
 fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -> Vec<Arc<Entry>> {
     let is_other = |entry: &&Arc<Entry>| {
         entry.claim.as_deref().is_some_and(|claim| claim.source != source) && !desired.contains_key(&entry.key)
     };
-    // All cores wait for the memory of the claims.
-    let entries: Vec<&Arc<Entry>> = snapshot.iter().collect();
-    entries.into_par_iter().with_min_len(1024).filter(is_other).cloned().collect()
+    snapshot.iter().filter(is_other).cloned().collect()
 }
 
 fn is_self_contained(resolved: &Resolved) -> bool {
@@ -229,7 +243,7 @@ fn is_self_contained(resolved: &Resolved) -> bool {
 
 struct Resolver<'a> {
     loaded: &'a Loaded,
-    known: Known<'a>,
+    known: StoreNames<'a>,
     /// The ids of declared resources without a parent.
     ids: HashMap<(Kind, &'a str), Id>,
     /// The API key of each token file.
@@ -245,11 +259,7 @@ struct Resolver<'a> {
     /// The declared resources that a rollback gave back to another source, with its claims.
     returned: HashMap<Key, &'a Claim>,
     /// The documents with a warning about a transfer.
-    told: HashSet<DocumentKey>,
-    /// The desired resources of the kinds that are resolved, in the order of their keys.
-    settled: Vec<(Key, Desired)>,
-    /// The declarations with facts for the lints, in the order in which they are resolved.
-    noted: Vec<(Key, &'a Declaration)>,
+    warned: HashSet<DocumentKey>,
     out: Resolved,
 }
 
@@ -258,80 +268,45 @@ impl<'a> Resolver<'a> {
     fn resolve(&mut self, declarations: &[&'a Arc<Declaration>]) {
         let mut wanted = self.read(declarations);
         let mut specials = choose(&self.known, &mut wanted);
-        let mut places = in_order(&wanted);
-        let mut repeated = repeated(&places);
         let snapshot = self.known.snapshot;
         let key = |index: usize| wanted.get(index).map(|it| it.key.clone());
-        let (mut left, mut successions) = (Vec::new(), HashMap::new());
+        let mut position = 0;
         for (index, it) in wanted.iter().enumerate() {
-            if it.is_plain && repeated.is_empty() {
-                continue;
-            }
+            give_way();
             let special = specials.remove(&index).unwrap_or_default();
             // A resource that is to be replaced decides whose turn it is.
             let held = special.replaces.as_ref();
             let entry = held.and_then(|key| snapshot.get(key)).or(it.entry);
-            let standing = self.standing(it.declaration, &it.key, entry);
-            if let Standing::Waiting(_) | Standing::HandedOver(_) | Standing::Returned(_) = standing {
-                self.leave(it.declaration, held.unwrap_or(&it.key), standing, special.fault);
-                left.push(index);
+            let state = self.transfer_state(it.declaration, &it.key, entry);
+            if let TransferState::Waiting(_) | TransferState::HandedOver(_) | TransferState::Returned(_) = state {
+                self.leave(it.declaration, held.unwrap_or(&it.key), state, special.fault);
                 continue;
             }
             if let Some(first) = special.after.and_then(key) {
                 self.out.after.push((it.key.clone(), first));
             }
             self.out.faulty.extend(special.rival.and_then(key));
-            let first = repeated.get_mut(&&it.key).and_then(|first| first.replace(it.declaration));
-            let succession = self.settle(it, special, entry.and_then(|entry| entry.claim.as_deref()), first);
-            successions.extend(succession.map(|succession| (index, succession)));
+            self.add_resource(it, special, entry.and_then(|entry| entry.claim.as_deref()), position);
+            position += 1;
         }
-        if !left.is_empty() {
-            places.retain(|it| left.binary_search(&it.index).is_err());
-        }
-        let source = self.known.source;
-        let (settled, origins) = (&mut self.settled, &mut self.out.origins);
-        rayon::join(
-            || {
-                settled.par_extend(places.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(|it| {
-                    give_way();
-                    it.desired(source, &left, &successions)
-                }))
-            },
-            || {
-                for it in &places {
-                    give_way();
-                    origins.insert(it.wanted.key.clone(), Arc::clone(it.wanted.declaration));
-                }
-            },
-        );
-        drop((places, repeated));
-        wanted.into_par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).for_each(|it| {
-            give_way();
-            drop(it);
-        });
     }
 
     /// Reads the declarations of one kind on all cores, and reports what they lack.
-    fn read(&mut self, declarations: &[&'a Arc<Declaration>]) -> Vec<Wanted<'a>> {
-        let settled = &self.settled;
-        let is_desired = |key: &Key| settled.binary_search_by(|(other, _)| other.cmp(key)).is_ok();
-        let names = KnownNames {
+    fn read(&mut self, declarations: &[&'a Arc<Declaration>]) -> Vec<DeclaredResource<'a>> {
+        let desired = &self.out.desired;
+        let is_desired = |key: &Key| desired.contains_key(key);
+        let names = NameScope {
             sets: self.loaded.usable_sets(),
             known: &self.known,
             ids: &self.ids,
             is_desired: &is_desired,
             required: &self.required,
-            has_turns: self.known.offline || (self.waiting.is_empty() && self.returned.is_empty()),
         };
-        let read: Vec<_> = declarations
-            .par_iter()
-            .with_min_len(256)
-            .with_max_len(MOST_AT_ONCE)
-            .map(|it| {
-                give_way();
-                names.read(it)
-            })
-            .collect();
+        let read = declarations.par_iter().with_min_len(256).map(|it| {
+            give_way();
+            names.read(it)
+        });
+        let read: Vec<_> = read.collect();
         let wanted = read.into_iter().filter_map(|(wanted, faults)| {
             if let Some(faults) = faults {
                 faults.missing.iter().for_each(|missing| self.unknown(missing));
@@ -342,39 +317,27 @@ impl<'a> Resolver<'a> {
         wanted.collect()
     }
 
-    /// Notes a declared resource that is applied. `claim` is the one on the resource in the store, or on the one that it
-    /// replaces, and `first` is another declaration with the same key.
-    fn settle(
+    /// Adds a declared resource that is applied. `claim` is the one on the resource in the store, or on the one that it
+    /// replaces.
+    fn add_resource(
         &mut self,
-        wanted: &Wanted<'a>,
-        special: Special,
+        wanted: &DeclaredResource<'a>,
+        special: IdentityChange,
         claim: Option<&'a Claim>,
-        first: Option<&'a Arc<Declaration>>,
-    ) -> Option<Succession<'a>> {
-        let (declaration, key) = (wanted.declaration, &wanted.key);
-        let Special { renamed_from, fault, replaces, .. } = special;
+        position: u32,
+    ) {
+        let (declaration, key, source) = (wanted.declaration, &wanted.key, self.known.source);
+        let IdentityChange { renamed_from, fault, replaces, .. } = special;
         let found = self.out.diagnostics.len();
         self.out.diagnostics.extend(fault);
         self.check_owner(declaration, replaces.as_ref().unwrap_or(key), claim);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
-        if let Some(file) = &declaration.token_file
-            && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
-        {
-            let path = Path::root().join("token_file");
-            let fault =
-                Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
-            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("use another file"));
-            diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
-            self.out.diagnostics.push(diagnostic);
-            self.out.faulty.insert(other_key);
-        }
-        if declaration.has_facts() {
-            self.noted.push((key.clone(), &**declaration));
-        }
+        self.check_token_file(declaration, key);
+        declaration.note_facts(key, &mut self.out.facts);
         self.out.has_renames |= declaration.renamed_from.is_some();
-        if let Some(first) = first {
+        if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
             let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
             diagnostic.related.push((first.origin.place(&Path::root(), Aim::Value), "first here".into()));
@@ -387,28 +350,27 @@ impl<'a> Resolver<'a> {
         if let Some(required) = edge.and_then(|edge| edge.required_modules.as_ref()) {
             self.required.insert(key.id.clone(), Arc::clone(required));
         }
-        if renamed_from.is_none() && replaces.is_none() {
-            return None;
-        }
-        let source = self.known.source;
         let is_moved = |claim: &Claim| claim.source != source || claim.is_promised();
         let replaces = replaces.filter(|_| claim.is_some_and(is_moved));
-        Some(Succession { claim, renamed_from, replaces })
+        let claim = Arc::new(transfer::claim(declaration, source, claim, renamed_from));
+        let (spec, token_file) = (Arc::clone(&wanted.spec), declaration.token_file.clone());
+        let desired = Desired { key: key.clone(), spec, claim, position, token_file, replaces };
+        self.out.desired.insert(key.clone(), desired);
     }
 
-    /// Makes the map of the resources, and meanwhile notes the facts, and the module sets that nothing uses.
-    fn make_maps(&mut self) {
-        // A map of sorted entries is made at once. The kinds are resolved in the order of the keys, too.
-        let (settled, loaded) = (mem::take(&mut self.settled), self.loaded);
-        let (noted, facts) = (mem::take(&mut self.noted), &mut self.out.facts);
-        let (desired, ()) = rayon::join(
-            || settled.into_iter().collect::<BTreeMap<Key, Desired>>(),
-            || {
-                facts.unused_module_sets = loaded.unused_sets();
-                noted.iter().for_each(|(key, declaration)| declaration.note_facts(key, facts));
-            },
-        );
-        self.out.desired = desired;
+    /// Reports an API key whose token would go to the file of another one.
+    fn check_token_file(&mut self, declaration: &'a Declaration, key: &Key) {
+        if let Some(file) = &declaration.token_file
+            && let Some((other, other_key)) = self.token_files.insert(file.clone(), (declaration, key.clone()))
+        {
+            let path = Path::root().join("token_file");
+            let fault =
+                Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
+            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("use another file"));
+            diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
+            self.out.diagnostics.push(diagnostic);
+            self.out.faulty.insert(other_key);
+        }
     }
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
@@ -439,7 +401,7 @@ impl<'a> Resolver<'a> {
             return;
         }
         let fault = Fault::new(Code::UnknownReference, format!("unknown {kind} `{}`", printable(name)));
-        let fault = match self.near(name, kind) {
+        let fault = match self.nearest_name(name, kind) {
             _ if in_context => fault.help("apply the manifests of the context first: the store does not have it yet"),
             Some(near) => fault.help(format!("did you mean `{near}`?")),
             None if prefix.is_empty() => {
@@ -461,7 +423,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The declared name most similar to an unknown one.
-    fn near(&self, name: &str, kind: &'static str) -> Option<&'a str> {
+    fn nearest_name(&self, name: &str, kind: &'static str) -> Option<&'a str> {
         let (own, context) = (self.loaded.declared(), self.loaded.context());
         self.suggestions.nearest(name, own.names_of(kind).chain(context.names_of(kind)))
     }
@@ -470,6 +432,7 @@ impl<'a> Resolver<'a> {
         for (name, set) in &self.loaded.declared().sets {
             set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
         }
+        self.out.facts.unused_module_sets = self.loaded.unused_sets();
         self.out.sets = self.loaded.usable_sets().clone();
         for name in self.loaded.ambiguous_sets() {
             let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));

@@ -9,10 +9,7 @@ use crate::{
         Origin,
         load::declaration::{Declaration, ModuleSet},
     },
-    model::diagnostics::{
-        diagnostic::{Diagnostic, Place},
-        fault::{Aim, Fault, Path, Segment},
-    },
+    model::diagnostics::{Aim, Diagnostic, Fault, Path, Place, Segment},
 };
 
 /// The label of a field in a module set, related to a place in a route.

@@ -8,11 +8,7 @@ use std::{
 
 use crate::{
     manifest::load::{schema::fields, source_map::SourceMap},
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Place, Severity, SourceFile},
-        fault::{Aim, Fault, Path},
-    },
+    model::diagnostics::{Aim, Code, Diagnostic, Fault, Path, Place, Severity, SourceFile},
 };
 
 /// A manifest file.
@@ -41,13 +37,13 @@ impl ManifestFile {
         Self { source, folder, root, map: OnceLock::new(), is_context: false }
     }
 
-    /// The same file with a name and text that are equal and that others use too.
+    /// Replaces the name and text by equal ones that others use too.
     pub(crate) fn with_source(&self, source: Arc<SourceFile>) -> Self {
         let (folder, root) = (self.folder.clone(), self.root.clone());
         Self { source, folder, root, map: OnceLock::new(), is_context: self.is_context }
     }
 
-    /// The same file as one of the context.
+    /// Marks the file as part of the context.
     pub(crate) fn as_context(&self) -> Self {
         Self { is_context: true, ..self.with_source(Arc::clone(&self.source)) }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use foldhash::HashMap;
 
-use super::identity::{Known, Wanted, derived};
+use super::identity::{DeclaredResource, StoreNames, derived};
 use crate::{
     manifest::{
         Origin,
@@ -16,10 +16,7 @@ use crate::{
     },
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         id::Id,
         json::JsonError,
         key::Key,
@@ -55,22 +52,23 @@ pub(super) struct ReadFaults {
 
 /// The names that are known before the declarations of a kind are resolved.
 #[derive(Clone, Copy)]
-pub(super) struct KnownNames<'n, 'a> {
+pub(super) struct NameScope<'n, 'a> {
     pub sets: &'a BTreeMap<String, Arc<ModuleSet>>,
-    pub known: &'n Known<'a>,
+    pub known: &'n StoreNames<'a>,
     pub ids: &'n HashMap<(Kind, &'a str), Id>,
     /// Whether a resource with a key is desired.
     pub is_desired: &'n (dyn Fn(&Key) -> bool + Sync),
     /// The modules that edges of this source require of their routes.
     pub required: &'n HashMap<Id, Arc<HttpsEdgeRoute>>,
-    /// Whether it is the turn of this source with everything inside of what is known.
-    pub has_turns: bool,
 }
 
-impl<'a> KnownNames<'_, 'a> {
+impl<'a> NameScope<'_, 'a> {
     /// A declaration with its parent's id, module sets and references resolved, if there is a parent, and what is
     /// missing. There are many of the first, and hardly any of the second.
-    pub(super) fn read(self, declaration: &'a Arc<Declaration>) -> (Option<Wanted<'a>>, Option<Box<ReadFaults>>) {
+    pub(super) fn read(
+        self,
+        declaration: &'a Arc<Declaration>,
+    ) -> (Option<DeclaredResource<'a>>, Option<Box<ReadFaults>>) {
         let mut missing = Vec::new();
         let parent = match &declaration.parent {
             None => None,
@@ -86,28 +84,12 @@ impl<'a> KnownNames<'_, 'a> {
         let faulty_set = |set: Option<&Arc<ModuleSet>>| set.is_none_or(|set| set.faulty);
         let faulty = declaration.faulty || declaration.sets(self.sets).any(|(.., set)| faulty_set(set));
         let spec = self.spec(declaration, parent.as_ref(), &mut missing);
-        let wanted = Wanted::new(self.known, declaration, parent, spec, faulty || !missing.is_empty());
-        let (wanted, error) = match wanted {
-            Ok(mut wanted) => {
-                wanted.is_plain = self.is_plain(&wanted);
-                (Some(wanted), None)
-            }
+        let (wanted, error) = match DeclaredResource::new(declaration, parent, spec, faulty || !missing.is_empty()) {
+            Ok(wanted) => (Some(wanted), None),
             Err(error) => (None, Some(error)),
         };
         let is_faultless = missing.is_empty() && error.is_none();
         (wanted, (!is_faultless).then(|| Box::new(ReadFaults { missing, error })))
-    }
-
-    /// Whether a resource is as nearly all are: inside of another one, without a fault, and of this source or new, so that
-    /// nothing has to be noted about it in the order of the declarations.
-    fn is_plain(self, wanted: &Wanted<'a>) -> bool {
-        let declaration = wanted.declaration;
-        let is_own = |claim: &Claim| claim.source == self.known.source;
-        self.has_turns
-            && wanted.is_alone()
-            && !wanted.faulty
-            && declaration.is_plain()
-            && wanted.claim().is_none_or(is_own)
     }
 
     /// The spec of a declaration with module sets, the modules that its edge requires, and references resolved, and what
@@ -122,7 +104,7 @@ impl<'a> KnownNames<'_, 'a> {
         let Some(required) = self.required_of(declaration, parent) else {
             return self.with_ids(declaration, spec, missing);
         };
-        let spec = self.with_ids(declaration, with_required(spec, &*required), missing);
+        let spec = self.with_ids(declaration, add_required_modules(spec, &*required), missing);
         with_required_secrets(spec, &*required)
     }
 
@@ -269,8 +251,6 @@ impl<'a> KnownNames<'_, 'a> {
     /// all.
     fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
         let field = if declaration.kind == Kind::HttpsEdge { REQUIRED_MODULES } else { "modules_from" };
-        // It is kept with the declaration.
-        let mut used = Vec::with_capacity(declaration.modules_from.len());
         let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for (index, name, set) in declaration.sets(self.sets) {
             let Some(set) = set else {
@@ -284,7 +264,6 @@ impl<'a> KnownNames<'_, 'a> {
                 });
                 continue;
             };
-            used.push(Arc::clone(set));
             for (slot, module) in &set.modules {
                 if declaration.spec.module(slot).is_none() && taken.iter().all(|(other, _)| other != slot) {
                     taken.push((slot, Some(Arc::clone(module))));
@@ -293,12 +272,10 @@ impl<'a> KnownNames<'_, 'a> {
         }
         match taken.is_empty() {
             true => Arc::clone(&declaration.spec),
-            false => {
-                declaration.merged.with_sets(used, || match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
-                    Some(edge) => requiring(edge, &taken),
-                    None => declaration.spec.with_modules(&taken),
-                })
-            }
+            false => match declaration.spec.as_any().downcast_ref::<HttpsEdge>() {
+                Some(edge) => with_required_modules(edge, &taken),
+                None => declaration.spec.with_modules(&taken),
+            },
         }
     }
 
@@ -330,7 +307,7 @@ impl<'a> KnownNames<'_, 'a> {
         }
         match targets.is_empty() {
             true => spec,
-            false => declaration.merged.with_ids(spec, targets, referencing),
+            false => with_targets(&*spec, &targets),
         }
     }
 }
@@ -363,7 +340,7 @@ impl FormerTargets<'_> {
     }
 
     /// What the version in the store refers to, as far as this source owns it.
-    fn targets<'a>(self, known: &Known<'a>, kind: Kind) -> Vec<&'a Id> {
+    fn targets<'a>(self, known: &StoreNames<'a>, kind: Kind) -> Vec<&'a Id> {
         match self {
             FormerTargets::EdgeOf(declaration) => {
                 former_names(declaration).flat_map(|name| known.edges_of_routes(name)).collect()
@@ -406,14 +383,14 @@ fn qualified(entry: &Entry) -> Option<String> {
 }
 
 /// An edge that requires modules of its routes.
-fn requiring(edge: &HttpsEdge, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
+fn with_required_modules(edge: &HttpsEdge, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
     let host = AnyResource::with_modules(&HttpsEdgeRoute::default(), modules);
     let required_modules = host.as_any().downcast_ref::<HttpsEdgeRoute>().cloned().map(Arc::new);
     Arc::new(HttpsEdge { required_modules, ..edge.clone() })
 }
 
 /// A route with the required modules that it does not have.
-fn with_required(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
+fn add_required_modules(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<dyn AnyResource> {
     let slots = required.slots().iter().filter(|slot| spec.module(slot).is_none());
     let added: Vec<(&'static Slot, Option<SharedModule>)> =
         slots.filter_map(|slot| Some((slot, Some(required.shared_module(slot)?)))).collect();
@@ -421,7 +398,7 @@ fn with_required(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) -> Arc<
 }
 
 /// A spec with these identifiers as the targets of its references, in their order.
-fn referencing(spec: &dyn AnyResource, targets: &[Id]) -> Arc<dyn AnyResource> {
+fn with_targets(spec: &dyn AnyResource, targets: &[Id]) -> Arc<dyn AnyResource> {
     let mut targets = targets;
     let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
     for slot in spec.kind().info().slots {

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     manifest::load::{declaration::Declaration, document::Metadata},
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity},
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Diagnostic, Fault, Path},
         key::Key,
         operation::Claim,
         snapshot::Entry,
@@ -45,7 +41,7 @@ pub(super) enum StoredClaim<'c> {
 
 /// Whose turn it is with a declared resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing<'c> {
+pub(super) enum TransferState<'c> {
     /// The manifest is applied: nobody else owns the resource, or its owner has offered it.
     Applied,
     /// Another source owns the resource, and the manifests say nothing about a transfer.
@@ -61,7 +57,7 @@ pub(super) enum Standing<'c> {
 
 impl TransferMarkers {
     /// The markers of a manifest, unless they are an error.
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         if (metadata.transfer_from.is_some() || metadata.transfer_to.is_some()) && !faults(metadata).is_empty() {
             return Self::default();
         }
@@ -86,26 +82,26 @@ impl TransferMarkers {
     }
 
     /// Finds whose turn it is.
-    pub(super) fn standing<'c>(&self, source: &str, stored: StoredClaim<'c>) -> Standing<'c> {
+    pub(super) fn state<'c>(&self, source: &str, stored: StoredClaim<'c>) -> TransferState<'c> {
         let claim = match stored {
             StoredClaim::Present(Some(claim)) if claim.source != source => claim,
             // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
-            StoredClaim::Missing { .. } if self.receiver(source).is_some() => return Standing::HandedOver(None),
-            StoredClaim::Missing { parent_waits: true } => return Standing::Waiting(None),
-            StoredClaim::Missing { .. } | StoredClaim::Present(_) => return Standing::Applied,
+            StoredClaim::Missing { .. } if self.receiver(source).is_some() => return TransferState::HandedOver(None),
+            StoredClaim::Missing { parent_waits: true } => return TransferState::Waiting(None),
+            StoredClaim::Missing { .. } | StoredClaim::Present(_) => return TransferState::Applied,
         };
         if self.from.as_deref() == Some(claim.source.as_str()) {
             return match claim.transfer_to.as_deref() == Some(source) {
-                true => Standing::Applied,
-                false if claim.is_returned_by(source) => Standing::Returned(claim),
-                false => Standing::Waiting(Some(claim)),
+                true => TransferState::Applied,
+                false if claim.is_returned_by(source) => TransferState::Returned(claim),
+                false => TransferState::Waiting(Some(claim)),
             };
         }
         // The receiver may have passed it on.
         if self.receiver(source).is_some() {
-            return Standing::HandedOver(Some(claim));
+            return TransferState::HandedOver(Some(claim));
         }
-        if claim.is_returned_by(source) { Standing::Returned(claim) } else { Standing::Conflict(claim) }
+        if claim.is_returned_by(source) { TransferState::Returned(claim) } else { TransferState::Conflict(claim) }
     }
 
     /// Returns the error of a manifest that names its own source. Without a store, the source is not known.
@@ -118,31 +114,31 @@ impl TransferMarkers {
     }
 }
 
-impl Standing<'_> {
+impl TransferState<'_> {
     /// The warning about a manifest that is not applied.
     pub(super) fn warning(self, declaration: &Declaration, source: &str) -> Option<Diagnostic> {
         let (kind, name) = (declaration.kind, printable(&declaration.name));
         let (from, to) = (declaration.transfer.from.as_deref(), declaration.transfer.receiver(source));
         let (field, message, help) = match self {
-            Standing::Applied | Standing::Conflict(_) => return None,
-            Standing::Returned(claim) => {
+            TransferState::Applied | TransferState::Conflict(_) => return None,
+            TransferState::Returned(claim) => {
                 let owner = printable(&claim.source);
                 let message = format!("{kind} `{name}` is not applied: a rollback returned it to source `{owner}`");
                 let fault = Fault::new(Code::RolledBack, message).at(path("name"));
                 let fault = fault.help(format!("remove it from this source, or {}", move_again("it", claim, source)));
                 return Some(declaration.head().warning(fault));
             }
-            Standing::Waiting(claim) => {
+            TransferState::Waiting(claim) => {
                 let owner = printable(claim.map(|claim| claim.source.as_str()).or(from).unwrap_or_default());
                 let message = format!("{kind} `{name}` is not applied yet: source `{owner}` has not handed it over");
                 let help = format!("set `{TO}: {}` in its manifest in source `{owner}`", printable(source));
                 (FROM, message, help)
             }
-            Standing::HandedOver(Some(claim)) => {
+            TransferState::HandedOver(Some(claim)) => {
                 let message = format!("{kind} `{name}` is not applied: source `{}` owns it", printable(&claim.source));
                 (TO, message, "remove it from this source: the transfer is complete".to_owned())
             }
-            Standing::HandedOver(None) => {
+            TransferState::HandedOver(None) => {
                 let to = printable(to.unwrap_or_default());
                 let message =
                     format!("{kind} `{name}` is not applied: it does not exist, and is left to source `{to}`");
@@ -155,7 +151,7 @@ impl Standing<'_> {
 
     /// The error of a manifest whose resource another source owns.
     pub(super) fn conflict(self, declaration: &Declaration, key: &Key, source: &str) -> Option<Diagnostic> {
-        let Standing::Conflict(claim) = self else { return None };
+        let TransferState::Conflict(claim) = self else { return None };
         let (owner, name) = (printable(&claim.source), printable(&claim.name));
         let fault =
             Fault::new(Code::OwnerConflict, format!("{key} is owned by source `{owner}` under the name `{name}`"));
@@ -282,8 +278,7 @@ pub(super) fn kept<'e>(
             printable(&claim.source),
             move_again("them", claim, from)
         );
-        let error = Diagnostic::error(Code::RolledBack, message).help(help);
-        Diagnostic { severity: Severity::Warning, ..error }
+        Diagnostic::warning(Code::RolledBack, message).help(help)
     });
     let warnings = by_receiver.into_iter().map(|((to, is_had), names)| {
         let why = match to {
@@ -296,8 +291,7 @@ pub(super) fn kept<'e>(
         let message = format!("kept {why}: {}", listed(&names));
         let instead = if is_had { "" } else { " instead" };
         let help = format!("to delete{instead}, declare without `{TO}` once, and remove the manifest afterwards");
-        let error = Diagnostic::error(Code::TransferPending, message).help(help);
-        Diagnostic { severity: Severity::Warning, ..error }
+        Diagnostic::warning(Code::TransferPending, message).help(help)
     });
     brought_back.chain(warnings).collect()
 }
@@ -329,14 +323,14 @@ mod tests {
     fn a_resource_changes_hands_only_with_the_consent_of_both() {
         let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
         let taking = markers(Some("a"), None);
-        let standing = |claim| taking.standing("b", StoredClaim::Present(Some(claim)));
-        assert_eq!(standing(&offered), Standing::Applied);
-        assert_eq!(standing(&held), Standing::Waiting(Some(&held)));
-        assert_eq!(standing(&elsewhere), Standing::Waiting(Some(&elsewhere)));
+        let standing = |claim| taking.state("b", StoredClaim::Present(Some(claim)));
+        assert_eq!(standing(&offered), TransferState::Applied);
+        assert_eq!(standing(&held), TransferState::Waiting(Some(&held)));
+        assert_eq!(standing(&elsewhere), TransferState::Waiting(Some(&elsewhere)));
         let silent = TransferMarkers::default();
-        assert_eq!(silent.standing("b", StoredClaim::Present(Some(&offered))), Standing::Conflict(&offered));
+        assert_eq!(silent.state("b", StoredClaim::Present(Some(&offered))), TransferState::Conflict(&offered));
         let other = claim("d", Some("b"));
-        assert_eq!(standing(&other), Standing::Conflict(&other), "offered by somebody else");
+        assert_eq!(standing(&other), TransferState::Conflict(&other), "offered by somebody else");
     }
 
     #[test]
@@ -344,21 +338,21 @@ mod tests {
         let giving = markers(None, Some("b"));
         let (own, taken, passed) = (claim("a", Some("b")), claim("b", None), claim("c", None));
         let held = |claim| StoredClaim::Present(Some(claim));
-        assert_eq!(giving.standing("a", held(&own)), Standing::Applied);
-        assert_eq!(giving.standing("a", held(&taken)), Standing::HandedOver(Some(&taken)));
-        assert_eq!(giving.standing("a", held(&passed)), Standing::HandedOver(Some(&passed)));
-        assert_eq!(giving.standing("a", StoredClaim::Missing { parent_waits: false }), Standing::HandedOver(None));
+        assert_eq!(giving.state("a", held(&own)), TransferState::Applied);
+        assert_eq!(giving.state("a", held(&taken)), TransferState::HandedOver(Some(&taken)));
+        assert_eq!(giving.state("a", held(&passed)), TransferState::HandedOver(Some(&passed)));
+        assert_eq!(giving.state("a", StoredClaim::Missing { parent_waits: false }), TransferState::HandedOver(None));
         // One that is passed on: taken first, and offered at once.
         let both = markers(Some("a"), Some("c"));
-        assert_eq!(both.standing("b", held(&own)), Standing::Applied);
-        assert_eq!(both.standing("b", held(&passed)), Standing::HandedOver(Some(&passed)));
+        assert_eq!(both.state("b", held(&own)), TransferState::Applied);
+        assert_eq!(both.state("b", held(&passed)), TransferState::HandedOver(Some(&passed)));
     }
 
     #[test]
     fn what_is_inside_of_a_waiting_resource_waits() {
         let taking = markers(Some("a"), None);
-        let missing = |parent_waits| taking.standing("b", StoredClaim::Missing { parent_waits });
-        assert_eq!((missing(true), missing(false)), (Standing::Waiting(None), Standing::Applied));
+        let missing = |parent_waits| taking.state("b", StoredClaim::Missing { parent_waits });
+        assert_eq!((missing(true), missing(false)), (TransferState::Waiting(None), TransferState::Applied));
     }
 
     #[test]
@@ -374,8 +368,8 @@ mod tests {
         let codes = |faults: Vec<Fault>| faults.iter().map(|fault| fault.code).collect::<Vec<Code>>();
         assert!(faults(&metadata(Some("a"), Some("b"))).is_empty());
         assert_eq!(codes(faults(&metadata(Some("a"), Some("a")))), [Code::NotAllowed]);
-        let unfit = faults(&metadata(Some(" "), Some("a\nb")));
-        assert_eq!(codes(unfit), [Code::InvalidFormat, Code::InvalidFormat]);
+        let invalid = faults(&metadata(Some(" "), Some("a\nb")));
+        assert_eq!(codes(invalid), [Code::InvalidFormat, Code::InvalidFormat]);
         assert_eq!(codes(faults_of_set(&metadata(Some("a"), None))), [Code::NotAllowed]);
     }
 }

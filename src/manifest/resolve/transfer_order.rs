@@ -2,38 +2,36 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-
 use super::{
     Resolver,
-    transfer::{self, Standing, StoredClaim},
+    transfer::{self, StoredClaim, TransferState},
 };
 use crate::{
     manifest::load::declaration::Declaration,
-    model::{diagnostics::diagnostic::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
+    model::{diagnostics::Diagnostic, key::Key, operation::Claim, snapshot::Entry},
     tenancy::delegation,
 };
 
 impl<'a> Resolver<'a> {
     /// Whose turn it is with a resource. `entry` is what the store has of it.
-    pub(super) fn standing(
+    pub(super) fn transfer_state(
         &mut self,
         declaration: &Declaration,
         key: &Key,
         entry: Option<&'a Arc<Entry>>,
-    ) -> Standing<'a> {
+    ) -> TransferState<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         self.out.has_transfers |= !markers.is_empty();
         // Without a store, everything that is declared is checked.
         if self.known.offline {
-            return Standing::Applied;
+            return TransferState::Applied;
         }
         // What a rollback deleted is not created again inside what it gave back.
         let returned = key.parent_key().and_then(|parent| self.returned.get(&parent).copied());
         if let (None, Some(parent)) = (entry, returned)
             && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
         {
-            return Standing::Returned(parent);
+            return TransferState::Returned(parent);
         }
         let waits = |parent: Key| self.waiting.contains(&parent);
         let stored = match entry {
@@ -42,7 +40,7 @@ impl<'a> Resolver<'a> {
                 parent_waits: declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits),
             },
         };
-        markers.standing(source, stored)
+        markers.state(source, stored)
     }
 
     /// Leaves a declared resource to another source. Its name can be referenced.
@@ -50,30 +48,30 @@ impl<'a> Resolver<'a> {
         &mut self,
         declaration: &'a Arc<Declaration>,
         key: &Key,
-        standing: Standing<'a>,
+        state: TransferState<'a>,
         fault: Option<Diagnostic>,
     ) {
         self.out.diagnostics.extend(fault);
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
-        match standing {
-            Standing::Waiting(_) => {
+        match state {
+            TransferState::Waiting(_) => {
                 self.waiting.insert(key.clone());
             }
-            Standing::Returned(claim) => {
+            TransferState::Returned(claim) => {
                 self.returned.insert(key.clone(), claim);
                 self.out.is_undone = true;
             }
-            Standing::Applied | Standing::Conflict(_) | Standing::HandedOver(_) => {}
+            TransferState::Applied | TransferState::Conflict(_) | TransferState::HandedOver(_) => {}
         }
-        if self.told.insert(declaration.head().document_key()) {
-            self.out.diagnostics.extend(standing.warning(declaration, self.known.source));
+        if self.warned.insert(declaration.head().document_key()) {
+            self.out.diagnostics.extend(state.warning(declaration, self.known.source));
         }
     }
 
     /// Warns about resources that are promised and not declared: they stay until their new source declares them.
-    pub(super) fn warn_of_kept(&mut self) {
+    pub(super) fn warn_about_kept(&mut self) {
         let (snapshot, source) = (self.known.snapshot, self.known.source);
         let (desired, declared) = (&self.out.desired, self.loaded.declared());
         let contained = OnceCell::new();
@@ -100,19 +98,14 @@ impl<'a> Resolver<'a> {
             let claim = entry.claim.as_deref().filter(|claim| claim.source == source && claim.is_promised());
             claim.is_some_and(|claim| !is_declared(entry, claim))
         };
-        // What moves with its edge is told with it.
-        let is_told = |entry: &Entry| {
+        // What moves with its edge is reported with it.
+        let is_reported_with_parent = |entry: &Entry| {
             let parent = entry.key.parent_key().and_then(|key| snapshot.get(&key));
             let promise = |entry: &Entry| entry.claim.as_deref().map(|it| (it.transfer_to.clone(), it.returned));
             parent.is_some_and(|parent| promise(parent) == promise(entry) && is_kept(parent))
         };
-        // All cores wait for the memory of the claims, and hardly any is promised.
-        let may_be_kept = |entry: &&Arc<Entry>| {
-            entry.claim.as_deref().is_some_and(|claim| claim.source == source && claim.is_promised())
-        };
-        let entries = self.known.entries().par_iter().with_min_len(1024).copied();
-        let promised: Vec<&Arc<Entry>> = entries.filter(may_be_kept).collect();
-        let promised = promised.into_iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_told(entry));
+        let promised =
+            snapshot.iter().map(|entry| &**entry).filter(|entry| is_kept(entry) && !is_reported_with_parent(entry));
         let promised: Vec<&Entry> = promised.collect();
         // Both sources may have created it, so that nothing is left to take over.
         let is_had = |entry: &Entry, claim: &Claim, by: &str| {
@@ -131,11 +124,11 @@ impl<'a> Resolver<'a> {
         let (source, markers) = (self.known.source, &declaration.transfer);
         if !self.known.offline
             && let Some(fault) = markers.own_source(source)
-            && self.told.insert(declaration.head().document_key())
+            && self.warned.insert(declaration.head().document_key())
         {
             self.out.diagnostics.push(declaration.head().diagnostic(fault));
         }
-        let standing = markers.standing(source, StoredClaim::Present(claim));
-        self.out.diagnostics.extend(standing.conflict(declaration, key, source));
+        let state = markers.state(source, StoredClaim::Present(claim));
+        self.out.diagnostics.extend(state.conflict(declaration, key, source));
     }
 }

@@ -10,13 +10,9 @@ use zeroize::Zeroizing;
 use super::{Resolved, origin::ManifestFile};
 use crate::{
     lint::Subject,
-    manifest::{Loaded, load::values::Taken},
+    manifest::{Loaded, load::values::ExternalValue},
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity},
-            fault::{Aim, Fault, Path, Segment},
-        },
+        diagnostics::{Aim, Code, Diagnostic, Fault, Path, Segment},
         json::JsonError,
         key::Key,
         secrets::{
@@ -81,7 +77,7 @@ type ValueName = (String, String);
 
 /// The values that were assumed while manifests were read.
 #[derive(Debug, Default)]
-pub(crate) struct AssumedNames {
+pub(crate) struct UnknownValues {
     /// Whether the source may have unset values.
     is_review: bool,
     /// Whether a field stays unknown that has a value in the store.
@@ -100,16 +96,16 @@ struct UnknownField {
     is_kept: bool,
 }
 
-impl AssumedNames {
+impl UnknownValues {
     /// None yet.
     pub(crate) fn new(is_review: bool) -> Self {
         Self { is_review, ..Self::default() }
     }
 
     /// Adds the values of a file.
-    pub(crate) fn note(&mut self, file: &ManifestFile, taken: &[Taken]) {
+    pub(crate) fn note(&mut self, file: &ManifestFile, taken: &[ExternalValue]) {
         for taken in taken {
-            let Taken::Assumed { source, argument } = taken else { continue };
+            let ExternalValue::Assumed { source, argument } = taken else { continue };
             self.any = true;
             if !file.is_context() {
                 self.own.insert((source.clone(), argument.clone()));
@@ -119,17 +115,17 @@ impl AssumedNames {
 }
 
 impl Loaded {
-    /// The same, but assumed values are unknown even if the store has them. Manifests that are compared with others would
+    /// Leaves assumed values unknown even if the store has them. Manifests that are compared with others would
     /// tell whether these have the values of the store.
     pub(crate) fn without_stored_values(mut self) -> Self {
-        self.assumed.ignores_store = true;
+        self.unknown_values.ignores_store = true;
         self
     }
 }
 
 /// Takes assumed values from the store, and reports what was assumed and what is not checked.
-pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolved) {
-    let assumed = &loaded.assumed;
+pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolved) {
+    let assumed = &loaded.unknown_values;
     if !assumed.any {
         return;
     }
@@ -175,19 +171,23 @@ pub(super) fn settle(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolv
     if names.is_empty() {
         return;
     }
+    resolved.diagnostics.push(assumed_warning(&names, kept, unknown.len()));
+    let unchecked = unchecked(&unknown, resolved);
+    resolved.diagnostics.extend(unchecked);
+}
+
+/// What is assumed: unset values, of which some fields keep what the store has.
+fn assumed_warning(names: &BTreeSet<ValueName>, kept: usize, unknown: usize) -> Diagnostic {
     let listed: Vec<String> = names.iter().take(MOST_NAMES).map(shown).collect();
     let more = names.len().saturating_sub(MOST_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!(
-        "{} assumed: {}{more} ({} unchanged, {} unknown)",
+        "{} assumed: {}{more} ({} unchanged, {unknown} unknown)",
         counted(names.len(), "unset value is", "unset values are"),
         listed.join(", "),
         counted(kept, "field", "fields"),
-        unknown.len(),
     );
-    resolved.diagnostics.push(warning(message).help("set the values to check them, without --secrets=assume"));
-    let unchecked = unchecked(&unknown, resolved);
-    resolved.diagnostics.extend(unchecked);
+    warning(message).help("set the values to check them, without --secrets=assume")
 }
 
 fn has_unknown(spec: &[u8]) -> bool {
@@ -292,7 +292,7 @@ fn last(path: &Path) -> Option<&str> {
 }
 
 fn warning(message: String) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(Code::AssumedValues, message) }
+    Diagnostic::warning(Code::AssumedValues, message)
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

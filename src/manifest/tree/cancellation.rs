@@ -1,4 +1,4 @@
-//! The end of a reading that nobody waits for any longer.
+//! Stops a reading whose result is no longer needed.
 
 use std::{fmt, sync::Arc};
 
@@ -35,7 +35,7 @@ mod tests {
     use git2::{Repository, Signature};
 
     use super::*;
-    use crate::manifest::tree::{RefTree, RepositoryPlace, Tree, WantedRevision};
+    use crate::manifest::tree::{RefTree, RepositoryPlace, RevisionSpec, Tree};
 
     #[test]
     fn a_listing_that_nobody_waits_for_ends_at_the_next_entry() {
@@ -57,7 +57,7 @@ mod tests {
         let entries = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&entries);
         let stop = StopCheck::new(move || seen.fetch_add(1, Ordering::Relaxed) >= 1_000);
-        let (place, wanted) = (RepositoryPlace::Local(folder.path().to_owned()), WantedRevision::Ref("HEAD".into()));
+        let (place, wanted) = (RepositoryPlace::Local(folder.path().to_owned()), RevisionSpec::Ref("HEAD".into()));
         let (files, diagnostics) = RefTree::new(place, wanted, None, PathBuf::new(), stop).manifests();
         let messages: Vec<&str> = diagnostics.iter().map(|it| it.message.as_str()).collect();
         assert!(files.is_empty() && messages.len() == 1, "{} files, {messages:?}", files.len());

@@ -3,16 +3,10 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{NotedFile, Tree, TreeFiles};
+use super::{GitCommitDetails, NotedFile, Tree, TreeFiles};
 use crate::{
     manifest::resolve::origin::ManifestFile,
-    model::{
-        diagnostics::{
-            diagnostic::{Cause, Diagnostic, Severity},
-            fault::Fault,
-        },
-        operation::CommitAuthor,
-    },
+    model::diagnostics::{Cause, Diagnostic, Fault, Severity},
 };
 
 /// The meaning of a value that is unset.
@@ -26,15 +20,15 @@ pub(crate) enum UnsetValues {
 
 /// The manifests of a source with their context.
 #[derive(Debug)]
-pub(crate) struct TreeInContext {
+pub(crate) struct ContextTree {
     own: Arc<dyn Tree>,
     context: Option<Arc<dyn Tree>>,
     unset: UnsetValues,
 }
 
-impl TreeInContext {
+impl ContextTree {
     /// Puts the manifests of a source into a context, if there is one.
-    pub(crate) fn around(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
+    pub(crate) fn wrap(own: Arc<dyn Tree>, context: Option<Arc<dyn Tree>>, unset: UnsetValues) -> Arc<dyn Tree> {
         if context.is_none() && unset == UnsetValues::Require {
             return own;
         }
@@ -50,7 +44,7 @@ impl TreeInContext {
 }
 
 /// A diagnostic of the context, if it is an error: warnings are for the owner of the manifests.
-pub(crate) fn in_context(diagnostic: Diagnostic) -> Option<Diagnostic> {
+pub(crate) fn context_error(diagnostic: Diagnostic) -> Option<Diagnostic> {
     let (cause, message) = (Some(Cause::Context), format!("in the context: {}", diagnostic.message));
     (diagnostic.severity == Severity::Error).then_some(Diagnostic { cause, message, ..diagnostic })
 }
@@ -60,7 +54,7 @@ fn file_of(tree: &dyn Tree, diagnostic: &Diagnostic) -> Option<PathBuf> {
     diagnostic.place.as_ref().map(|place| tree.identity(&place.file.name))
 }
 
-impl Tree for TreeInContext {
+impl Tree for ContextTree {
     /// The files of the source, and those of the context that are not part of it.
     fn manifests(&self) -> TreeFiles {
         let (mut files, mut diagnostics) = self.own.manifests();
@@ -76,7 +70,7 @@ impl Tree for TreeInContext {
         files.extend(others.map(|file| Arc::new(file.as_context())));
         let found =
             found.into_iter().filter(|it| file_of(context.as_ref(), it).is_none_or(|file| !own.contains(&file)));
-        diagnostics.extend(found.filter_map(in_context));
+        diagnostics.extend(found.filter_map(context_error));
         (files, diagnostics)
     }
 
@@ -84,16 +78,8 @@ impl Tree for TreeInContext {
         self.own.commit()
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        self.own.commit_author()
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        self.own.commit_message()
-    }
-
-    fn tag(&self) -> Option<String> {
-        self.own.tag()
+    fn commit_details(&self) -> GitCommitDetails {
+        self.own.commit_details()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -145,7 +131,7 @@ mod tests {
         std::os::unix::fs::symlink(folder.path(), aside.path().join("linked")).unwrap();
         for around in [path("team/.."), aside.path().join("linked")] {
             let around: Arc<dyn Tree> = Arc::new(Disk::new([around]));
-            let tree = TreeInContext::around(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
+            let tree = ContextTree::wrap(Arc::new(Disk::new([path("team")])), Some(around), UnsetValues::Require);
             let (files, diagnostics) = tree.manifests();
             let found: Vec<(bool, bool)> =
                 files.iter().map(|file| (file.source.name.ends_with("team/a.yaml"), file.is_context())).collect();

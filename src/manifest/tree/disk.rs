@@ -15,23 +15,18 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::{
-    MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles,
+    GitCommitDetails, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, MOST_VALUE_BYTES, Tree, TreeFiles,
     file_stamp::{FileStamp, NotedFile},
-    git::provenance::{NotedRead, Reads, author_of, message_of},
-    inside_git,
+    git::provenance::{ReadTracker, TrackedRead, details_of},
     jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    manifest_file, no_manifest, outside, parent_of, plain, too_large, too_many, unreadable,
-    value_cache::{KeptValue, KeptValues},
+    manifest_file, no_manifest, normalize, outside, parent_of, too_large, too_many, unreadable,
+    value_cache::{CachedValue, ValueCache},
     value_of,
 };
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{
-        diagnostics::{
-            diagnostic::{Diagnostic, SourceFile},
-            fault::Fault,
-        },
-        operation::CommitAuthor,
+        diagnostics::{Diagnostic, Fault, SourceFile},
         secrets::secret::Secret,
     },
 };
@@ -44,11 +39,11 @@ pub struct Disk {
     /// Whether manifests and values may be read from files outside the folders (D28, D50).
     pub allow_outside_files: bool,
     /// What was read, for the commit that a revision is recorded with.
-    reads: Reads,
+    reads: ReadTracker,
     /// The texts of the last reading that are still in use: an equal text is not in memory twice. Clones share them.
     texts: Arc<Mutex<TextsInUse>>,
     /// The values that were read since.
-    values: KeptValues,
+    values: ValueCache,
 }
 
 /// Texts by the path to show.
@@ -68,7 +63,7 @@ struct ReadText {
 
 impl ReadText {
     /// Checks the text of a file, and drops it if the earlier one is equal.
-    fn of(path: &Path, read: ReadFile, root: &Path, earlier: Option<Arc<SourceFile>>) -> Self {
+    fn new(path: &Path, read: ReadFile, root: &Path, earlier: Option<Arc<SourceFile>>) -> Self {
         let ReadFile { bytes, real, stamp } = read;
         let (length, mut faults) = (bytes.len() as u64, Vec::new());
         let file = match length {
@@ -98,7 +93,7 @@ impl Disk {
     /// Records a value that was read.
     fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
         let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
-        self.reads.note(NotedRead { path, real, stamp });
+        self.reads.note(TrackedRead { path, real, stamp });
     }
 }
 
@@ -106,7 +101,7 @@ impl Tree for Disk {
     fn manifests(&self) -> TreeFiles {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
-        let mut total_of_others = 0u64;
+        let total = AtomicU64::new(0);
         let earlier = mem::take(&mut *self.texts());
         let (mut texts, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
         self.reads.begin(&self.paths);
@@ -130,23 +125,7 @@ impl Tree for Disk {
                 diagnostics.push(too_many(path.display()));
                 return (files, diagnostics);
             }
-            let total = AtomicU64::new(total_of_others);
-            // On all cores. None if there are too many bytes.
-            let read = |path: PathBuf| {
-                if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
-                    return None;
-                }
-                let read = jail.read(jail.inside(&path), MOST_MANIFEST_BYTES).map(|file| {
-                    let earlier = earlier.get(path.as_os_str()).and_then(Weak::upgrade);
-                    let text = ReadText::of(&path, file, &jail.root, earlier);
-                    total.fetch_add(text.length, Ordering::Relaxed);
-                    text
-                });
-                Some((path, read))
-            };
-            let read: Vec<_> = found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect();
-            total_of_others = total.into_inner();
-            for read in read {
+            for read in read_texts(&jail, found, &earlier, &total) {
                 let Some((path, read)) = read.filter(|_| seen.len() <= MOST_FILES) else {
                     diagnostics.push(too_many(path.display()));
                     return (files, diagnostics);
@@ -160,7 +139,7 @@ impl Tree for Disk {
                     }
                     Ok(ReadText { real, stamp, file, faults, .. }) => {
                         let path: Arc<OsStr> = path.into_os_string().into();
-                        self.reads.note(NotedRead { path: Arc::clone(&path), real, stamp });
+                        self.reads.note(TrackedRead { path: Arc::clone(&path), real, stamp });
                         diagnostics.extend(faults);
                         if let Some(file) = file {
                             texts.insert(path, Arc::downgrade(&file.source));
@@ -181,27 +160,23 @@ impl Tree for Disk {
         known.then(|| self.reads.commit(&self.paths)).flatten()
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        author_of(&self.paths)
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        message_of(&self.paths)
+    fn commit_details(&self) -> GitCommitDetails {
+        details_of(&self.paths)
     }
 
     fn files_read(&self) -> Vec<NotedFile> {
         // Standard input cannot be read again.
-        let again = !self.paths.iter().any(|path| path.as_os_str() == "-");
-        if again { self.reads.files() } else { Vec::new() }
+        let can_be_reread = !self.paths.iter().any(|path| path.as_os_str() == "-");
+        if can_be_reread { self.reads.files() } else { Vec::new() }
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         let path = manifest.folder.join(name);
-        if let Some(KeptValue { text, real, stamp }) = self.values.find(&manifest.root, &path) {
+        if let Some(CachedValue { text, real, stamp }) = self.values.get(&manifest.root, &path) {
             self.note_value(&path, real, stamp);
             return Ok(text.expose().to_owned());
         }
-        let by_words = !Path::new(name).is_absolute() && plain(&path).starts_with(plain(&manifest.root));
+        let by_words = !Path::new(name).is_absolute() && normalize(&path).starts_with(normalize(&manifest.root));
         let read = match path.strip_prefix(&manifest.root).ok().filter(|_| by_words) {
             Some(inside) => Jail::new(&manifest.root, self.allow_outside_files)
                 .map_err(AccessError::from)
@@ -214,17 +189,36 @@ impl Tree for Disk {
                 let (real, stamp) = (file.real, file.stamp);
                 self.note_value(&path, real.clone(), stamp);
                 let text = value_of(name, &path, Ok(file.bytes))?;
-                let value = KeptValue { text: Secret::new(text.as_str()), real, stamp };
-                self.values.keep(&manifest.root, &path, value);
+                let value = CachedValue { text: Secret::new(text.as_str()), real, stamp };
+                self.values.insert(&manifest.root, &path, value);
                 return Ok(text);
             }
-            Err(AccessError::Outside) => return Err(outside(name)),
-            Err(AccessError::Git) => return Err(inside_git(name)),
-            Err(AccessError::NotAFile) => "not a regular file".to_owned(),
-            Err(AccessError::Io(error)) => error.to_string(),
+            Err(refused) => refused.reason(name, || outside(name))?,
         };
         value_of(name, &path, Err(reason))
     }
+}
+
+/// Reads files on all cores, and adds their lengths to `total`. None for a file once there are too many bytes.
+fn read_texts(
+    jail: &Jail,
+    found: Vec<PathBuf>,
+    earlier: &TextsInUse,
+    total: &AtomicU64,
+) -> Vec<Option<(PathBuf, Result<ReadText, AccessError>)>> {
+    let read = |path: PathBuf| {
+        if total.load(Ordering::Relaxed) > MOST_TOTAL_BYTES {
+            return None;
+        }
+        let read = jail.read(jail.inside(&path), MOST_MANIFEST_BYTES).map(|file| {
+            let earlier = earlier.get(path.as_os_str()).and_then(Weak::upgrade);
+            let text = ReadText::new(&path, file, &jail.root, earlier);
+            total.fetch_add(text.length, Ordering::Relaxed);
+            text
+        });
+        Some((path, read))
+    };
+    found.into_par_iter().with_min_len(8).with_max_len(16).map(read).collect()
 }
 
 /// Reads a whole file, or fails: with a truncated file, the missing resources would be deleted.

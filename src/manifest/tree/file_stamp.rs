@@ -38,13 +38,13 @@ impl NotedFile {
 
 impl FileStamp {
     /// The stamp of a file with these metadata; none if the system does not record modifications.
-    pub(super) fn of(facts: &Metadata) -> Option<Self> {
+    pub(super) fn from_metadata(facts: &Metadata) -> Option<Self> {
         let modified = facts.modified().ok()?;
         Some(Self { identity: (facts.dev(), facts.ino()), length: facts.len(), modified })
     }
 
     /// The stamp of the file at a path now, through links; none if there is no file.
     pub(crate) fn at(path: &Path) -> Option<Self> {
-        Self::of(&fs::metadata(path).ok()?)
+        Self::from_metadata(&fs::metadata(path).ok()?)
     }
 }

@@ -18,9 +18,9 @@ use super::{
     file_stamp::FileStamp,
     git_manifest,
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable,
+    inside_git, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable,
 };
-use crate::model::diagnostics::diagnostic::Diagnostic;
+use crate::model::diagnostics::{Diagnostic, Fault};
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -47,6 +47,17 @@ impl From<io::Error> for AccessError {
 }
 
 impl AccessError {
+    /// The reason why the file of a value cannot be read, or the error if it must not be: `outside` is that of a file outside
+    /// the folder.
+    pub(super) fn reason(self, name: &str, outside: impl FnOnce() -> Fault) -> Result<String, Fault> {
+        match self {
+            AccessError::Outside => Err(outside()),
+            AccessError::Git => Err(inside_git(name)),
+            AccessError::NotAFile => Ok("not a regular file".to_owned()),
+            AccessError::Io(error) => Ok(error.to_string()),
+        }
+    }
+
     /// Converts the refusal into an error about a manifest or folder below `root`.
     pub(super) fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
@@ -64,7 +75,7 @@ pub(super) struct ReadFile {
     pub bytes: Vec<u8>,
     /// The resolved path.
     pub real: PathBuf,
-    /// What it looked like when it was opened.
+    /// Its stamp when it was opened.
     pub stamp: Option<FileStamp>,
 }
 
@@ -329,7 +340,7 @@ fn read_file(file: fs::File, real: PathBuf, most: u64) -> Result<ReadFile, Acces
     if !facts.is_file() {
         return Err(AccessError::NotAFile);
     }
-    let stamp = FileStamp::of(&facts);
+    let stamp = FileStamp::from_metadata(&facts);
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(most)).unwrap_or_default() + 1);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(ReadFile { bytes, real, stamp })

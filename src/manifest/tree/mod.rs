@@ -1,4 +1,23 @@
-//! The places that manifests and their value files are read from: folders, a Git commit, or a request.
+//! The places that manifests and their values are read from: folders, commits of Git, or a request.
+//!
+//! # The problem
+//!
+//! The same manifests come from a disk on which others write, from a repository that others push to, or from a client that
+//! others control. A link must not lead out of the folder, a half-written file must not become a plan, and a value must be
+//! read where its manifest is from.
+//!
+//! # The idea
+//!
+//! A [`Tree`] lists manifests and reads their values; nothing else knows where they are. [`Disk`], [`CommitTree`], [`RefTree`]
+//! and [`Sent`] read one place each. Two trees wrap others: [`ContextTree`] adds manifests that a source uses without owning
+//! them, and [`Recorder`] keeps what was read, to send it or to see whether it has changed.
+//!
+//! For example, `{from_file: tls/key.pem}` in `shop/edge.yaml` asks the tree of that manifest for `tls/key.pem`. A disk opens
+//! it inside the folder, a commit looks it up in its objects, and a request has it in its body or refuses.
+//!
+//! # What it never does
+//!
+//! It does not parse manifests. It never reads outside the root of a tree unless that was allowed, and never in `.git`.
 
 mod cancellation;
 mod context;
@@ -20,14 +39,14 @@ use std::{
 };
 
 pub(crate) use cancellation::StopCheck;
-pub(crate) use context::{TreeInContext, UnsetValues, in_context};
+pub(crate) use context::{ContextTree, UnsetValues, context_error};
 pub use disk::Disk;
 pub use file_stamp::{FileStamp, NotedFile};
 pub use git::commit::CommitTree;
 pub(crate) use git::lineage::{Lineage, whole_commit};
 pub(crate) use git::range::revisions;
 pub(crate) use git::reference::{RefTree, RepositoryPlace};
-pub(crate) use git::revision_spec::WantedRevision;
+pub(crate) use git::revision_spec::RevisionSpec;
 pub(crate) use git::signed::CommitVerifier;
 pub(crate) use jail::find;
 pub use recorder::Recorder;
@@ -39,11 +58,7 @@ pub(crate) use source_values::SourceValues;
 use super::resolve::origin::ManifestFile;
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Place, SourceFile},
-            fault::{Fault, Path as FieldPath},
-        },
+        diagnostics::{Code, Diagnostic, Fault, Place, SourceFile, fault::Path as FieldPath},
         operation::CommitAuthor,
         secrets::redact::{quotable_path, quotable_variable},
     },
@@ -62,6 +77,17 @@ const MOST_VALUE_BYTES: u64 = 4 << 20;
 /// The manifests of a tree in path order, and the errors in reading them.
 pub type TreeFiles = (Vec<Arc<ManifestFile>>, Vec<Diagnostic>);
 
+/// What is known of the Git commit of manifests, besides its ID.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitCommitDetails {
+    /// The author.
+    pub author: Option<CommitAuthor>,
+    /// The first line of the message: at most 120 characters.
+    pub message: Option<String>,
+    /// The tag, if it was chosen from a range of versions.
+    pub tag: Option<String>,
+}
+
 /// Reads manifests and their value sources (D28).
 pub trait Tree: fmt::Debug + Send + Sync {
     /// All manifest files in path order, and the errors in reading them.
@@ -70,19 +96,9 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// The Git commit of the manifests, if known.
     fn commit(&self) -> Option<String>;
 
-    /// The author of this commit, if known.
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        None
-    }
-
-    /// The first line of the commit's message, if known: at most 120 characters.
-    fn commit_message(&self) -> Option<String> {
-        None
-    }
-
-    /// The tag of this commit, if it was chosen from a range of versions.
-    fn tag(&self) -> Option<String> {
-        None
+    /// What else is known of this commit.
+    fn commit_details(&self) -> GitCommitDetails {
+        GitCommitDetails::default()
     }
 
     /// The text of a file referenced by a manifest, relative to the manifest.
@@ -136,7 +152,7 @@ pub trait Tree: fmt::Debug + Send + Sync {
 /// Checks that a token's path is outside the source tree, and returns its one spelling, by which two keys with the same
 /// file are found. Both paths are absolute.
 fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
-    let root = root.canonicalize().unwrap_or_else(|_| plain(root));
+    let root = root.canonicalize().unwrap_or_else(|_| normalize(root));
     let file = resolved(&file);
     if file.starts_with(root) {
         let message = "a token file must be outside the source tree";
@@ -151,23 +167,23 @@ fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
 fn resolved(file: &Path) -> PathBuf {
     match (file.parent().and_then(|folder| folder.canonicalize().ok()), file.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
-        _ => plain(file),
+        _ => normalize(file),
     }
 }
 
 /// Normalizes `.` and `..` lexically.
-pub(crate) fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
-                plain.pop();
+            Component::ParentDir if matches!(normalized.components().next_back(), Some(Component::Normal(_))) => {
+                normalized.pop();
             }
-            other => plain.push(other),
+            other => normalized.push(other),
         }
     }
-    plain
+    normalized
 }
 
 /// The parent folder of a path.

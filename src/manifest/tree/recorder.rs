@@ -9,12 +9,11 @@ use std::{
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{NotedFile, SentValue, SharedFile, Tree, TreeFiles};
+use super::{GitCommitDetails, NotedFile, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
     manifest::{Loaded, load, resolve::origin::ManifestFile},
     model::{
-        diagnostics::fault::Fault,
-        operation::CommitAuthor,
+        diagnostics::Fault,
         secrets::{digest_key::DigestKey, secret::Secret},
     },
 };
@@ -105,18 +104,11 @@ impl Recorder {
             memory.ahead = Some((files, diagnostics));
             return false;
         }
-        let files: HashMap<&str, &ManifestFile> =
-            files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
-        memory.values.iter().all(|(name, values)| {
-            files.get(name.as_str()).is_some_and(|manifest| {
-                values.iter().all(|it| {
-                    let now = match it.from_file.as_str() {
-                        "" => self.tree.variable(manifest, &it.from_env),
-                        file => self.tree.file(manifest, file),
-                    };
-                    now.is_ok_and(|now| now == it.value.expose())
-                })
-            })
+        let by_name = by_name(&files);
+        let mut values = memory.values.iter().flat_map(|(name, values)| values.iter().map(move |it| (name, it)));
+        values.all(|(name, it)| {
+            let now = value_of(self.tree.as_ref(), &by_name, name, &it.from_file, &it.from_env);
+            now.is_some_and(|now| now == it.value.expose())
         })
     }
 
@@ -154,15 +146,10 @@ impl Recorder {
 
     /// Whether manifests take the values of an earlier reading.
     fn takes(&self, files: &[Arc<ManifestFile>], key: &DigestKey, earlier: &ReadDigests) -> bool {
-        let by_name: HashMap<&str, &ManifestFile> =
-            files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect();
+        let by_name = by_name(files);
         earlier.values.iter().all(|it| {
-            let Some(manifest) = by_name.get(it.manifest.as_str()) else { return false };
-            let value = match it.from_file.as_str() {
-                "" => self.variable(manifest, &it.from_env),
-                file => self.file(manifest, file),
-            };
-            value.is_ok_and(|value| ReadValue::digest(key, &earlier.salt, &value) == it.digest)
+            let value = value_of(self, &by_name, &it.manifest, &it.from_file, &it.from_env);
+            value.is_some_and(|value| ReadValue::digest(key, &earlier.salt, &value) == it.digest)
         })
     }
 
@@ -191,6 +178,23 @@ impl Recorder {
     }
 }
 
+/// Files by their names.
+fn by_name(files: &[Arc<ManifestFile>]) -> HashMap<&str, &ManifestFile> {
+    files.iter().map(|file| (file.source.name.as_str(), file.as_ref())).collect()
+}
+
+/// A value that a manifest takes from a file or a variable.
+fn value_of(
+    tree: &dyn Tree,
+    by_name: &HashMap<&str, &ManifestFile>,
+    manifest: &str,
+    from_file: &str,
+    from_env: &str,
+) -> Option<String> {
+    let manifest = by_name.get(manifest)?;
+    if from_file.is_empty() { tree.variable(manifest, from_env).ok() } else { tree.file(manifest, from_file).ok() }
+}
+
 /// The digest of all manifests' names and texts.
 fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
     let digests: Vec<blake3::Hash> = files.par_iter().map(|file| file.source.digest()).collect();
@@ -214,16 +218,8 @@ impl Tree for Recorder {
         self.tree.commit()
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        self.tree.commit_author()
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        self.tree.commit_message()
-    }
-
-    fn tag(&self) -> Option<String> {
-        self.tree.tag()
+    fn commit_details(&self) -> GitCommitDetails {
+        self.tree.commit_details()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -5,11 +5,11 @@ use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MOST_FILES, MOST_TOTAL_BYTES, Tree, TreeFiles, in_context, text_file, too_many};
+use super::{GitCommitDetails, MOST_FILES, MOST_TOTAL_BYTES, Tree, TreeFiles, context_error, text_file, too_many};
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
+        diagnostics::{Code, Diagnostic, Fault},
         operation::CommitAuthor,
         secrets::{
             redact::{quotable_path, quotable_variable},
@@ -95,8 +95,7 @@ type ValueIndexes = HashMap<(String, String), usize>;
 pub struct Sent {
     files: Vec<SharedFile>,
     commit: Option<String>,
-    commit_author: Option<CommitAuthor>,
-    commit_message: Option<String>,
+    details: GitCommitDetails,
     /// Whether a request without manifests counts as empty, rather than as an error.
     may_be_empty: bool,
     /// The index of each file by the name that it is read with, and of its values.
@@ -120,7 +119,7 @@ impl Sent {
         });
         let by_name = by_name.collect();
         let commit = commit.map(|commit| without_tokens(&commit).into_owned());
-        Self { files, commit, commit_author: None, commit_message: None, may_be_empty: false, by_name }
+        Self { files, commit, details: GitCommitDetails::default(), may_be_empty: false, by_name }
     }
 
     /// Treats a request without manifests as empty, rather than as an error.
@@ -131,14 +130,16 @@ impl Sent {
 
     /// Sets the author of the commit.
     #[must_use]
-    pub fn with_commit_author(self, commit_author: Option<CommitAuthor>) -> Self {
-        Self { commit_author, ..self }
+    pub fn with_commit_author(mut self, commit_author: Option<CommitAuthor>) -> Self {
+        self.details.author = commit_author;
+        self
     }
 
     /// Sets the first line of the commit's message.
     #[must_use]
-    pub fn with_commit_message(self, commit_message: Option<String>) -> Self {
-        Self { commit_message, ..self }
+    pub fn with_commit_message(mut self, commit_message: Option<String>) -> Self {
+        self.details.message = commit_message;
+        self
     }
 
     fn value(&self, manifest: &ManifestFile, file: &str, variable: &str) -> Option<String> {
@@ -165,7 +166,7 @@ impl Tree for Sent {
             let file = text_file(sent.name.clone(), sent.content(), nowhere(), nowhere(), &mut found);
             if sent.is_context {
                 files.extend(file.map(|file| Arc::new(file.as_context())));
-                diagnostics.extend(found.into_iter().filter_map(in_context));
+                diagnostics.extend(found.into_iter().filter_map(context_error));
             } else {
                 files.extend(file);
                 diagnostics.append(&mut found);
@@ -186,12 +187,8 @@ impl Tree for Sent {
         self.files.iter().any(|sent| sent.is_context)
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        self.commit_author.clone()
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        self.commit_message.clone()
+    fn commit_details(&self) -> GitCommitDetails {
+        self.details.clone()
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use super::{
-    FileStamp, MOST_VALUE_BYTES, NotedFile, inside_git,
+    FileStamp, MOST_VALUE_BYTES, NotedFile,
     jail::{AccessError, Jail},
     outside, value_of,
 };
-use crate::model::diagnostics::fault::Fault;
+use crate::model::diagnostics::Fault;
 
 /// The values of a source that its commits do not have.
 #[derive(Debug, Default)]
@@ -119,13 +119,10 @@ impl SourceValues {
                 }
                 return value_of(name, inside, Ok(file.bytes));
             }
-            Err(AccessError::Outside) => return Err(self.outside(name)),
-            Err(AccessError::Git) => return Err(inside_git(name)),
-            Err(AccessError::NotAFile) => "not a regular file".to_owned(),
             Err(AccessError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 "it is neither in the commit nor in the folder that `values` of the source names".to_owned()
             }
-            Err(AccessError::Io(error)) => error.to_string(),
+            Err(refused) => refused.reason(name, || self.outside(name))?,
         };
         value_of(name, inside, Err(reason)).map_err(|fault| {
             fault.help("check the path, which is relative to the folder that `values` of the source names")

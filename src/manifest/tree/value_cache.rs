@@ -18,9 +18,9 @@ const LARGEST: usize = 64 << 10;
 
 /// The values, by the root that they may be read in and their path. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct KeptValues(Arc<WeightedCache<(PathBuf, PathBuf), KeptValue>>);
+pub(super) struct ValueCache(Arc<WeightedCache<(PathBuf, PathBuf), CachedValue>>);
 
-impl Default for KeptValues {
+impl Default for ValueCache {
     fn default() -> Self {
         Self(Arc::new(weighted(MOST_BYTES, |_, value| value.text.expose().len())))
     }
@@ -28,28 +28,28 @@ impl Default for KeptValues {
 
 /// A file with a value.
 #[derive(Debug, Clone)]
-pub(super) struct KeptValue {
+pub(super) struct CachedValue {
     /// The content.
     pub text: Secret,
     /// The resolved path.
     pub real: PathBuf,
-    /// What the file looked like when it was opened.
+    /// The stamp of the file when it was opened.
     pub stamp: Option<FileStamp>,
 }
 
-impl KeptValues {
+impl ValueCache {
     /// Forgets all of them, for the next reading.
     pub(super) fn clear(&self) {
         self.0.clear();
     }
 
     /// Finds a value that was read in a root.
-    pub(super) fn find(&self, root: &Path, path: &Path) -> Option<KeptValue> {
+    pub(super) fn get(&self, root: &Path, path: &Path) -> Option<CachedValue> {
         self.0.get(&(root.to_owned(), path.to_owned()))
     }
 
     /// Keeps a value that was read in a root, unless it is large.
-    pub(super) fn keep(&self, root: &Path, path: &Path, value: KeptValue) {
+    pub(super) fn insert(&self, root: &Path, path: &Path, value: CachedValue) {
         if value.text.expose().len() <= LARGEST {
             self.0.insert((root.to_owned(), path.to_owned()), value);
         }
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn a_value_is_only_kept_for_the_root_that_may_read_it() {
-        let values = KeptValues::default();
-        let value = KeptValue { text: Secret::new("key"), real: PathBuf::new(), stamp: None };
-        values.keep(Path::new("wide"), Path::new("wide/key"), value);
-        assert!(values.find(Path::new("wide"), Path::new("wide/key")).is_some());
-        assert!(values.find(Path::new("narrow"), Path::new("wide/key")).is_none());
+        let values = ValueCache::default();
+        let value = CachedValue { text: Secret::new("key"), real: PathBuf::new(), stamp: None };
+        values.insert(Path::new("wide"), Path::new("wide/key"), value);
+        assert!(values.get(Path::new("wide"), Path::new("wide/key")).is_some());
+        assert!(values.get(Path::new("narrow"), Path::new("wide/key")).is_none());
     }
 }

@@ -208,6 +208,11 @@ impl Diagnostic {
         }
     }
 
+    /// Creates a warning without a place.
+    pub fn warning(code: impl Into<Name>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message) }
+    }
+
     /// Creates an error from a fault and its place.
     pub fn from_fault(fault: Fault, place: Place) -> Self {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }

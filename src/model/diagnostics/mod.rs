@@ -8,6 +8,6 @@ pub(crate) mod suggestions;
 
 pub(crate) use self::{
     code::Code,
-    diagnostic::Diagnostic,
-    fault::{Aim, Fault, Path},
+    diagnostic::{Cause, Diagnostic, Name, Place, Severity, SourceFile},
+    fault::{Aim, Fault, Faults, Path, Segment},
 };

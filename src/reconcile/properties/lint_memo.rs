@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use super::again::{options, said, shown};
+use super::incremental::{options, said, shown};
 use crate::{
     model::snapshot::Snapshot,
-    reconcile::{Prepared, sync_loop::freshness::SettledRun},
+    reconcile::{Prepared, sync_loop::freshness::FinishedRun},
     store::ids_and_clock,
 };
 
@@ -78,7 +78,7 @@ fn findings_that_are_kept_hold_as_long_as_those_of_all() {
         let again = Prepared::load_again(options(folder.path(), false), last);
         let planned = again.plan(&snapshot);
         let until = again.done(&planned, snapshot.revision).until;
-        let from_all = SettledRun::judged_now(&planned, snapshot.revision, &again.options).until;
+        let from_all = FinishedRun::judged_now(&planned, snapshot.revision, &again.options).until;
         assert_eq!(until, from_all, "{years:?}");
         assert_eq!(until, format!("{first}-01-01T00:00:00Z").parse().ok(), "{}", said(&planned));
         let operations = planned.plan.map(|plan| plan.operations()).unwrap_or_default();

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod again;
 mod drift;
+mod incremental;
 mod lint_memo;
-mod remembered;
+mod plan_cache;
 mod rollback;
 mod specs;
 mod worlds;
@@ -22,7 +22,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{code::Code, fault::Fault},
+        diagnostics::{Code, Fault},
         id::Id,
         key::Key,
         kind::{

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{
     Kind,
-    diagnostics::fault::Faults,
+    diagnostics::Faults,
     key_scope::{KeyScope, WriteAction},
     kind::{
         api_key::ApiKey,

@@ -5,16 +5,13 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::{
-    judged::about,
     spans::start_stage,
     token::{TokenFiles, Tokens, with_hashes},
+    validation::fault_message,
 };
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity},
-        },
+        diagnostics::{Code, Diagnostic, Severity},
         id::Id,
         operation::Author,
         snapshot::Snapshot,
@@ -203,7 +200,7 @@ impl ApplyError {
             ApplyError::Commit(CommitError::Refused(refusal)) => {
                 let fault = refusal.faults.first();
                 let code = fault.map_or(Code::Internal, |fault| fault.code);
-                Diagnostic::error(code, fault.map(|fault| about(&refusal.key, fault)).unwrap_or_default())
+                Diagnostic::error(code, fault.map(|fault| fault_message(&refusal.key, fault)).unwrap_or_default())
                     .help(code.info().cure)
             }
         }

@@ -9,10 +9,7 @@ use crate::{
     lint::{self, Finding, Level, LintMemo, Subject, World},
     manifest::resolve::Resolved,
     model::{
-        diagnostics::{
-            diagnostic::{Diagnostic, Name, Place, Severity},
-            fault::{Aim, Path},
-        },
+        diagnostics::{Aim, Diagnostic, Name, Path, Place, Severity},
         key::Key,
     },
     reconcile::LintLevels,
@@ -48,7 +45,7 @@ pub(super) fn findings(
     memo: Option<&LintMemo>,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
     let Surroundings { raised, is_whole, now } = surroundings;
-    let judged = resolved.judged();
+    let judged = resolved.sound_resources();
     let world = World {
         judged: &judged,
         is_whole,
@@ -65,7 +62,7 @@ pub(super) fn findings(
     found.retain(|finding| !resolved.is_unjudged(finding.lint, &finding.subject, &finding.path));
     drop_redundant(resolved, lints, &mut found);
     for finding in found {
-        if let Some(set) = set_of(resolved, finding) {
+        if let Some(set) = causing_set(resolved, finding) {
             if resolved.is_context(&set) {
                 continue;
             }
@@ -77,7 +74,7 @@ pub(super) fn findings(
         if let (Severity::Error, Subject::Resource(key)) = (severity, &finding.subject) {
             denied.push(key.clone());
         }
-        shown.extend(of_resource(resolved, finding, severity));
+        shown.extend(resource_diagnostic(resolved, finding, severity));
     }
     for ((lint, set, ..), found) in of_sets {
         let Some(severity) = severity(resolved, lints, &Subject::ModuleSet(set.clone()), lint) else { continue };
@@ -87,7 +84,7 @@ pub(super) fn findings(
                 Subject::ModuleSet(_) => None,
             }));
         }
-        shown.extend(of_set(resolved, &set, &found, severity));
+        shown.extend(set_diagnostic(resolved, &set, &found, severity));
     }
     (shown, denied)
 }
@@ -123,7 +120,7 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<&Find
 }
 
 /// The module set that alone causes a finding.
-fn set_of(resolved: &Resolved, finding: &Finding) -> Option<String> {
+fn causing_set(resolved: &Resolved, finding: &Finding) -> Option<String> {
     if finding.of_whole || finding.in_document {
         return None;
     }
@@ -145,7 +142,7 @@ fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &s
     }
 }
 
-fn of_resource(resolved: &Resolved, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
+fn resource_diagnostic(resolved: &Resolved, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
     let (place, field) = match finding.in_document {
         true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.aim), None),
         false => resolved.place_inside(&finding.subject, &finding.path, finding.aim)?,
@@ -155,7 +152,7 @@ fn of_resource(resolved: &Resolved, finding: &Finding, severity: Severity) -> Op
 }
 
 /// The findings of the routes that use a set, as one at its line in the set.
-fn of_set(resolved: &Resolved, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
+fn set_diagnostic(resolved: &Resolved, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
     let first = found.first()?;
     let place = resolved.place(&first.subject, &first.path, first.aim)?;
     let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();

@@ -1,10 +1,30 @@
-//! One run, the part of a sync that works on the store: it plans the manifests, decides what may happen, applies it, and
-//! reports.
+//! One run: it plans the manifests, decides what may happen, applies it, and reports.
+//!
+//! # The problem
+//!
+//! While a plan is computed, others commit, a source is suspended, or a person rolls back. What is applied must be right for
+//! the state at the moment of the commit.
+//!
+//! # The idea
+//!
+//! Stages are functions from one value to the next ([`stages`]), and depend only on the manifests and a Snapshot, so they can
+//! be repeated on another Snapshot. The decision is a list of checks, each of which passes the plan on or stops the run:
+//! errors, a rollback, safety limits, a suspension, drift (`PlannedRun::decide`). If others commit meanwhile, the plan and the
+//! decision are repeated, at last under the lock of the store ([`apply::apply_current`]).
+//!
+//! For example, a plan that deletes 40 routes is stopped by the deletion limit; its report is [`RunReport::Failed`], and the
+//! condition of the source is `Refused`.
+//!
+//! A rollback, a transfer and the destruction of a source are plans without manifests, and take the same way.
+//!
+//! # What it never does
+//!
+//! It commits no part of a plan, unless the source is isolated (D44) or leaves drift as it is (D85). It never deletes while
+//! manifests have errors.
 
 pub(crate) mod apply;
 pub(crate) mod cancel;
 pub(crate) mod destroy;
-pub(crate) mod judged;
 mod lint_stage;
 pub(crate) mod options;
 pub(crate) mod plan_cache;
@@ -15,6 +35,7 @@ pub(crate) mod spans;
 pub(crate) mod stages;
 pub(crate) mod token;
 pub(crate) mod transfer;
+pub(crate) mod validation;
 
 use std::{
     sync::Arc,
@@ -32,7 +53,7 @@ use super::{
 };
 use crate::{
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         drift::{DriftState, DriftedResource},
         key::Key,
         operation::{Author, Operation},
@@ -58,7 +79,7 @@ pub(super) enum RunMode<'a> {
         on_drift: OnDrift,
         /// The values that have changed since their commit was applied.
         changed_values: &'a [String],
-        /// Whether it still may, asked inside the commit.
+        /// Whether the run still may apply it, asked inside the commit.
         may_apply: &'a dyn Fn() -> bool,
     },
     /// Report the plan, because the source is suspended.
@@ -201,7 +222,7 @@ impl PlannedRun<'_> {
     /// meanwhile, the run plans again, and the last decision counts.
     fn decide(&mut self, current: &Snapshot, planned: Planned) -> Result<Planned, NotApplied> {
         let planned = self.find_drift(current, planned)?;
-        self.findings = RunFindings::of(&planned, current);
+        self.findings = RunFindings::from_plan(&planned, current);
         let planned = self.check_errors(planned)?;
         self.check_rollback(current, &planned)?;
         check_refusals(&planned)?;

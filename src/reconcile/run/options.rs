@@ -10,13 +10,10 @@ use crate::{
     lint::{self, LINTS, Level},
     manifest::{
         resolve::ResolveOptions,
-        tree::{Disk, Tree},
+        tree::{Disk, GitCommitDetails, Tree},
     },
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path, nearest},
-        },
+        diagnostics::{Code, Fault, Path, fault::nearest},
         id::Id,
         operation::Author,
     },
@@ -64,8 +61,8 @@ impl Options {
 
     /// Returns the author of the run's changes, for the history.
     pub fn author(&self) -> Author {
-        let author = Author::source(&self.source, self.tree.commit());
-        author.with_commit_author(self.tree.commit_author()).with_commit_message(self.tree.commit_message())
+        let GitCommitDetails { author, message, .. } = self.tree.commit_details();
+        Author::source(&self.source, self.tree.commit()).with_commit_author(author).with_commit_message(message)
     }
 }
 

@@ -18,13 +18,10 @@ use crate::{
     },
     model::{
         build,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
-        },
+        diagnostics::{Code, Diagnostic, Name, Place, Severity, SourceFile},
         secrets::digest_key::DigestKey,
     },
-    reconcile::{Options, sync_loop::freshness::SettledRun},
+    reconcile::{Options, sync_loop::freshness::FinishedRun},
     store::{engine::OnDisk, ids_and_clock, read_beside, write_beside},
 };
 
@@ -37,7 +34,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// A run that had nothing to do.
 #[derive(Serialize, Deserialize)]
-struct RememberedRun {
+struct CachedRun {
     /// The digest of the program and the options.
     question: String,
     /// The fingerprint of the store.
@@ -50,12 +47,12 @@ struct RememberedRun {
     until: Option<Timestamp>,
     revision: u64,
     unchanged: usize,
-    warnings: Vec<RememberedWarning>,
+    warnings: Vec<CachedWarning>,
 }
 
 /// A warning, with places as byte ranges in files by index.
 #[derive(Serialize, Deserialize)]
-struct RememberedWarning {
+struct CachedWarning {
     code: String,
     message: String,
     help: Option<String>,
@@ -65,7 +62,7 @@ struct RememberedWarning {
 }
 
 /// The answer to a run that has nothing to do.
-pub(crate) struct Recalled {
+pub(crate) struct CachedAnswer {
     /// The warnings about the manifests.
     pub warnings: Vec<Diagnostic>,
     /// The number of resources.
@@ -78,7 +75,7 @@ pub(crate) struct Recalled {
 
 /// Returns the answer to a run if it was remembered and nothing that it depends on has changed. Reads the files through
 /// `recorder`.
-pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<Recalled> {
+pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> Option<CachedAnswer> {
     let key = store.digest_key.as_ref()?;
     let (question, state) = (question(options)?, store.fingerprint.to_hex());
     let run = read(store, key).into_iter().find(|run| run.question == question && run.state == state.as_str())?;
@@ -88,11 +85,11 @@ pub(crate) fn recall(store: &OnDisk, options: &Options, recorder: &Recorder) -> 
     }
     let files = recorder.reads_again(key, &run.reading)?;
     let warnings = run.warnings.into_iter().map(|warning| warning.diagnostic(&files)).collect::<Option<_>>()?;
-    Some(Recalled { warnings, unchanged: run.unchanged, revision: run.revision, files })
+    Some(CachedAnswer { warnings, unchanged: run.unchanged, revision: run.revision, files })
 }
 
 /// Remembers a run after which the next one has nothing to do. `store` must have the state of its revision.
-pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &SettledRun<'_>) {
+pub(crate) fn remember(store: &OnDisk, options: &Options, recorder: &Recorder, done: &FinishedRun<'_>) {
     // Without a key, the digests would give away short secrets.
     let Some(key) = &store.digest_key else { return };
     let Some(run) = run_of(store, key, options, recorder, done) else { return };
@@ -109,12 +106,12 @@ fn run_of(
     key: &DigestKey,
     options: &Options,
     recorder: &Recorder,
-    done: &SettledRun<'_>,
-) -> Option<RememberedRun> {
-    let SettledRun { planned, revision, until } = *done;
+    done: &FinishedRun<'_>,
+) -> Option<CachedRun> {
+    let FinishedRun { planned, revision, until } = *done;
     let plan = planned.plan.as_ref().filter(|_| planned.leaves_nothing(revision))?;
     let indices = planned.files.iter().enumerate().map(|(at, file)| (Arc::as_ptr(&file.source), at)).collect();
-    Some(RememberedRun {
+    Some(CachedRun {
         question: question(options)?,
         state: store.fingerprint.to_hex().to_string(),
         reading: recorder.reading(key, ids_and_clock::salt())?,
@@ -122,11 +119,11 @@ fn run_of(
         until,
         revision,
         unchanged: if plan.is_empty() { plan.unchanged } else { planned.desired.len() },
-        warnings: planned.diagnostics.iter().map(|it| RememberedWarning::new(it, &indices)).collect::<Option<_>>()?,
+        warnings: planned.diagnostics.iter().map(|it| CachedWarning::new(it, &indices)).collect::<Option<_>>()?,
     })
 }
 
-impl RememberedWarning {
+impl CachedWarning {
     /// `files` has the index of each file.
     fn new(diagnostic: &Diagnostic, files: &HashMap<*const SourceFile, usize>) -> Option<Self> {
         let place = |place: &Place| Some((*files.get(&Arc::as_ptr(&place.file))?, place.span.start, place.span.end));
@@ -192,7 +189,7 @@ fn program() -> Option<String> {
 }
 
 /// Reads the runs: one a line, each behind its checksum. A line that is damaged, or was written with another key, is none.
-fn read(store: &OnDisk, key: &DigestKey) -> Vec<RememberedRun> {
+fn read(store: &OnDisk, key: &DigestKey) -> Vec<CachedRun> {
     let text = read_beside(store, FILE, MOST_BYTES as u64).unwrap_or_default();
     let runs = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (sum, run) = line.split_at_checked(64)?;
@@ -205,7 +202,7 @@ fn checksum(key: &DigestKey, run: &[u8]) -> blake3::Hash {
     key.digest("remembered run", &[run])
 }
 
-fn lines_of(runs: &[RememberedRun], key: &DigestKey) -> Result<Vec<u8>, serde_json::Error> {
+fn lines_of(runs: &[CachedRun], key: &DigestKey) -> Result<Vec<u8>, serde_json::Error> {
     let mut text = Vec::new();
     for run in runs {
         let line = serde_json::to_vec(run)?;

@@ -2,22 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use rayon::{
-    iter::{IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSliceMut,
-};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::{judged::about, stages::try_on, token};
+use super::{stages::try_on, token, validation::fault_message};
 use crate::{
     background::give_way,
     manifest::{ManifestFile, Origins},
     model::{
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Severity},
-            fault::{Aim, Path},
-        },
+        diagnostics::{Aim, Code, Diagnostic, Name, Path, Severity},
         key::Key,
         snapshot::Snapshot,
     },
@@ -38,7 +31,7 @@ const MOST_LINES: usize = 2_000;
 const MOST_LOCATED: usize = 20;
 
 /// The result of planning.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Planned {
     /// Errors and warnings about the manifests.
     pub diagnostics: Vec<Diagnostic>,
@@ -56,7 +49,7 @@ pub struct Planned {
     pub files: Vec<Arc<ManifestFile>>,
     /// The origin of each declared resource.
     pub(crate) origins: Arc<Origins>,
-    /// What the plan made of the state it was computed from. Whoever can change the plan must not commit this.
+    /// What the plan made of the state it was computed from. Code that may have changed the plan must not commit this.
     pub(crate) tried: Option<Arc<Tried>>,
 }
 
@@ -66,22 +59,12 @@ impl Planned {
         let tried = try_on(current, &mut plan).unwrap_or_else(|refusal| {
             let refused = refusal.faults.iter().map(|fault| {
                 let help = fault.help.clone().unwrap_or_else(|| fault.code.info().cure.to_owned());
-                Diagnostic::error(fault.code, about(&refusal.key, fault)).help(help)
+                Diagnostic::error(fault.code, fault_message(&refusal.key, fault)).help(help)
             });
             plan.refusals.extend(refused);
             None
         });
-        Self {
-            diagnostics: Vec::new(),
-            plan: Some(plan),
-            desired: Arc::default(),
-            left_out: Vec::new(),
-            unread: None,
-            is_undone: false,
-            files: Vec::new(),
-            origins: Arc::default(),
-            tried,
-        }
+        Self { plan: Some(plan), tried, ..Self::default() }
     }
 
     /// Returns the error that writing the token of a new API key would cause, at the line of its `token_file`. Only the
@@ -107,15 +90,12 @@ impl Planned {
             let place = origin.place(&Path::root(), Aim::Value);
             Some(format!("{}:{}", place.file.name, place.line_column().0))
         };
-        // The first look at a file parses it for its positions.
+        // The first position in a file parses it.
         let places = changes.par_iter().filter_map(|change| {
             give_way();
             Some((change.key.clone(), place(&change.key)?))
         });
-        let mut places: Vec<(Key, String)> = places.collect();
-        // A map is made of sorted entries at once, and otherwise by one search for each.
-        places.par_sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        places.into_iter().collect()
+        places.collect::<Vec<(Key, String)>>().into_iter().collect()
     }
 
     /// Whether the manifests have errors.
@@ -135,7 +115,7 @@ impl Planned {
     }
 
     /// Marks a cancelled run, which has no plan.
-    pub(super) fn given_up(mut self) -> Self {
+    pub(super) fn cancelled(mut self) -> Self {
         self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));
         self
     }
@@ -162,13 +142,8 @@ impl Planned {
     fn openings(&self) -> Vec<Diagnostic> {
         let openings = self.plan.iter().flat_map(Plan::openings);
         let told = openings.map(|opening| {
-            let warning = Diagnostic::error(Code::OpensAccess, opening.to_string());
-            let warning = warning.help("apply it if that is meant; in CI, let somebody approve it");
-            let warning = Diagnostic { severity: Severity::Warning, ..warning };
-            match self.origins.get(&opening.key) {
-                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
-                None => warning,
-            }
+            let help = "apply it if that is meant; in CI, let somebody approve it";
+            self.warning(Some(&opening.key), Code::OpensAccess, opening.to_string(), help)
         });
         told.chain(self.lost_certificates()).collect()
     }
@@ -176,22 +151,25 @@ impl Planned {
     /// The warnings of edges of other sources that lose their last certificate for a host.
     fn lost_certificates(&self) -> impl Iterator<Item = Diagnostic> {
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
-        lost.map(|lost| {
-            let warning = Diagnostic::error(Code::NotDelegated, lost.to_string());
-            let warning = warning.help(
-                "leave the certificate as it is until the edge has another one, or name this source in its `certificates_from`",
-            );
-            let warning = Diagnostic { severity: Severity::Warning, ..warning };
-            match self.origins.get(&lost.certificate) {
-                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
-                None => warning,
-            }
+        lost.map(move |lost| {
+            let help = "leave the certificate as it is until the edge has another one, or name this source in its \
+                        `certificates_from`";
+            self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
         })
+    }
+
+    /// A warning at the manifest of a resource, if there is one.
+    fn warning(&self, key: Option<&Key>, code: Code, message: String, help: &str) -> Diagnostic {
+        let warning = Diagnostic::warning(code, message).help(help);
+        match key.and_then(|key| self.origins.get(key)) {
+            Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+            None => warning,
+        }
     }
 
     /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
     /// come first, so that no limit leaves them out.
-    fn warn_of_kept(&mut self) {
+    fn warn_about_kept(&mut self) {
         let is_warning_of_kept =
             |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
         self.diagnostics.retain(|it| !is_warning_of_kept(it));
@@ -201,21 +179,16 @@ impl Planned {
                 Some(_) => "let the other sources use the new one; the next run then deletes this one",
                 None => "let the other sources use something else; the next run then deletes it",
             };
-            let warning = Diagnostic::error(Code::InUse, kept.to_string()).help(help);
-            let warning = Diagnostic { severity: Severity::Warning, ..warning };
-            match kept.successor.as_ref().and_then(|key| self.origins.get(key)) {
-                Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
-                None => warning,
-            }
+            self.warning(kept.successor.as_ref(), Code::InUse, kept.to_string(), help)
         });
         let warnings: Vec<Diagnostic> = warnings.collect();
         self.diagnostics.splice(0..0, warnings);
     }
 
-    /// The same with the warnings about kept resources.
+    /// Adds the warnings about kept resources.
     #[must_use]
-    pub(super) fn with_warnings_of_kept(mut self) -> Self {
-        self.warn_of_kept();
+    pub(super) fn with_kept_warnings(mut self) -> Self {
+        self.warn_about_kept();
         self
     }
 
@@ -225,7 +198,7 @@ impl Planned {
         for kept in plan.kept.iter_mut().take(MOST_LOCATED) {
             kept.locate(source, |key, source| store.declared_at(key, source).ok().flatten());
         }
-        self.warn_of_kept();
+        self.warn_about_kept();
     }
 
     /// Creates the report of a command.

@@ -3,10 +3,7 @@
 use jiff::Timestamp;
 
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
-    },
+    model::diagnostics::{Code, Diagnostic, Name, Severity},
     plan::Plan,
     reconcile::{Planned, sync_loop::health::Reason},
 };

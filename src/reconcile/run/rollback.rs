@@ -25,7 +25,7 @@ impl Rollback {
         Planned::without_manifests(current, revert(current, target, self.source.as_deref(), self.budget))
     }
 
-    /// The same for a reader who does not see the secrets of both states: the plan changes none.
+    /// Plans for a reader who does not see the secrets of both states: the plan changes none.
     pub(crate) fn masked_plan(&self, current: &Snapshot, target: &Snapshot) -> Result<Planned, JsonError> {
         Ok(self.plan(&with_secrets_of_state(current, target)?, target))
     }
@@ -53,19 +53,11 @@ impl Rollback {
     ) -> Result<Author, ApplyError> {
         let rejected = store.left_by(current, target, self.source.as_deref());
         let rejected = rejected.map_err(|error| ApplyError::Commit(CommitError::Failed(error)))?;
-        let author = Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: None };
-        Ok(match caller {
-            Some((key, owner)) => author.through(key.clone(), owner.clone()),
-            None => author,
-        })
+        Ok(Author::Rollback { to: self.to, source: self.source.clone(), rejected, through: caller.cloned() })
     }
 
     /// The author of attempts that changed nothing.
     pub(crate) fn attempted(&self, caller: Option<&(Id, Id)>) -> Author {
-        let author = Author::Rollback { to: self.to, source: self.source.clone(), rejected: Vec::new(), through: None };
-        match caller {
-            Some((key, owner)) => author.through(key.clone(), owner.clone()),
-            None => author,
-        }
+        Author::Rollback { to: self.to, source: self.source.clone(), rejected: Vec::new(), through: caller.cloned() }
     }
 }

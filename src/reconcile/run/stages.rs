@@ -10,9 +10,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    judged::Judged,
     lint_stage::{Surroundings, findings},
     spans::stage,
+    validation::Validation,
 };
 use crate::{
     lint::LintMemo,
@@ -26,7 +26,7 @@ use crate::{
         tree::Tree,
     },
     model::{
-        diagnostics::diagnostic::{Diagnostic, Severity},
+        diagnostics::{Diagnostic, Severity},
         json::JsonError,
         key::Key,
         snapshot::{Entry, Refusal, Snapshot},
@@ -34,8 +34,8 @@ use crate::{
     plan::{Plan, diff, safety::Budget},
     reconcile::{
         LintLevels, Options, Planned,
-        sources::secret_visibility::{Sees, uncompared, without_unseen},
-        sync_loop::{clock::Clock, freshness::SettledRun},
+        sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
+        sync_loop::{clock::Clock, freshness::FinishedRun},
     },
     store::{Tried, ids_and_clock},
 };
@@ -61,22 +61,22 @@ struct RunMemo {
 
 /// How a plan ends.
 struct PlanEnd {
-    judged: Judged,
+    validation: Validation,
     /// The plan, unless there is none to apply, and its result.
     plan: Option<(Plan, Option<Arc<Tried>>)>,
     /// The resources that differ from those in the store. None if these may be any.
     unsettled: Option<BTreeSet<Key>>,
     /// Whether the run was cancelled before that.
-    is_given_up: bool,
+    is_cancelled: bool,
 }
 
 impl PlanEnd {
-    fn without_plan(judged: Judged, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { judged, plan: None, unsettled, is_given_up: false }
+    fn without_plan(validation: Validation, unsettled: Option<BTreeSet<Key>>) -> Self {
+        Self { validation, plan: None, unsettled, is_cancelled: false }
     }
 
-    fn given_up(judged: Judged, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { is_given_up: true, ..Self::without_plan(judged, unsettled) }
+    fn cancelled(validation: Validation, unsettled: Option<BTreeSet<Key>>) -> Self {
+        Self { is_cancelled: true, ..Self::without_plan(validation, unsettled) }
     }
 }
 
@@ -111,8 +111,12 @@ fn free(unused: impl Send + 'static) {
 impl Prepared {
     /// Reads the manifests.
     pub(crate) fn load(options: Options) -> Self {
-        let loaded = Arc::new(manifest::load(options.tree.as_ref()));
-        Self { options, loaded, memo: None, clock: Clock::default(), sees: None }
+        let loaded = manifest::load(options.tree.as_ref());
+        Self::new(options, loaded)
+    }
+
+    fn new(options: Options, loaded: Loaded) -> Self {
+        Self { options, loaded: Arc::new(loaded), memo: None, clock: Clock::default(), sees: None }
     }
 
     /// Reads the manifests of a source that is followed. What has not changed since the last run is not read, merged or
@@ -123,8 +127,7 @@ impl Prepared {
             Some(last) => (manifest::load_again(tree, &last.loaded), last.memo),
             None => (manifest::load_again(tree, &Loaded::default()), None),
         });
-        let memo = Some(memo.unwrap_or_default());
-        Self { options, loaded: Arc::new(loaded), memo, clock: Clock::default(), sees: None }
+        Self { memo: Some(memo.unwrap_or_default()), ..Self::new(options, loaded) }
     }
 
     /// The state of a store that has only the resources of the context.
@@ -132,12 +135,12 @@ impl Prepared {
         self.loaded.context_state()
     }
 
-    /// The same, judged at the time of a clock.
+    /// Sets the clock that tells the time of the lints.
     pub(crate) fn on(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same for a reader who sees the secrets of some resources only: its plans do not depend on those of the others.
+    /// Plans for a reader who sees the secrets of some resources only: these plans do not depend on those of the others.
     /// They are not the ones to apply.
     #[must_use]
     pub(crate) fn seen_by(self, sees: Sees) -> Self {
@@ -149,7 +152,7 @@ impl Prepared {
         self.sees.as_ref()
     }
 
-    /// The same manifests for a reader who sees no secrets at all.
+    /// Plans these manifests for a reader who sees no secrets at all.
     pub(crate) fn masked(&self) -> Self {
         let (options, loaded, clock) = (self.options.clone(), Arc::clone(&self.loaded), self.clock.clone());
         Self { options, loaded, memo: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
@@ -176,49 +179,50 @@ impl Prepared {
     }
 
     /// The run that has just judged and planned this, after which the store is at a revision.
-    pub(crate) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> SettledRun<'a> {
+    pub(crate) fn done<'a>(&self, planned: &'a Planned, revision: u64) -> FinishedRun<'a> {
         match &self.memo {
             // Each part knows it since it was judged.
-            Some(memo) => SettledRun { planned, revision, until: memo.findings.valid_until() },
-            None => SettledRun::judged_now(planned, revision, &self.options),
+            Some(memo) => FinishedRun { planned, revision, until: memo.findings.valid_until() },
+            None => FinishedRun::judged_now(planned, revision, &self.options),
         }
     }
 
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
     pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         if self.options.cancel.is_cancelled() {
-            return Judged::nothing().planned(&self.loaded, None).given_up();
+            return Validation::nothing().planned(&self.loaded, None).cancelled();
         }
         let mut resolved = stage("resolve", || self.resolve(snapshot));
         let keeps_all_names = resolved.keeps_all_names();
-        resolved.limit(&self.options.scope, snapshot);
+        resolved.check_scope(&self.options.scope, snapshot);
         let end = self.plan_resolved(resolved, snapshot);
         self.planned(end, snapshot, keeps_all_names)
     }
 
-    /// Judges a resolved source, and plans it if that found no error.
+    /// Judges a resolved source, and plans it if that found no error. All stages after `resolve` are here in their order, with
+    /// each way in which a run ends before its plan; apart, the order would be hidden.
     fn plan_resolved(&self, resolved: Resolved, snapshot: &Snapshot) -> PlanEnd {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
         let memo = self.memo.as_ref().map(|memo| &memo.findings);
-        let mut judged = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
-        let mut faulty = judged.has_errors();
+        let mut validation = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
+        let mut faulty = validation.has_errors();
         if stops() {
-            return PlanEnd::given_up(judged.capped(), may_differ);
+            return PlanEnd::cancelled(validation.capped(), may_differ);
         }
         if faulty && !options.isolate {
-            return PlanEnd::without_plan(judged.capped(), may_differ);
+            return PlanEnd::without_plan(validation.capped(), may_differ);
         }
         if faulty {
-            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now));
+            validation = stage("isolate", || isolate(loaded, validation, options, snapshot, now));
         }
-        let mut judged = judged.capped();
-        let seen = match self.seen(&mut judged, snapshot) {
+        let mut validation = validation.capped();
+        let seen = match self.seen(&mut validation, snapshot) {
             Ok(seen) => seen,
             Err(error) => {
-                judged.diagnostics.push(error.into());
-                return PlanEnd::without_plan(judged, None);
+                validation.diagnostics.push(error.into());
+                return PlanEnd::without_plan(validation, None);
             }
         };
         let snapshot = seen.as_ref().unwrap_or(snapshot);
@@ -226,7 +230,7 @@ impl Prepared {
             // A resource may have moved to an invalid manifest, so nothing is deleted while there are errors.
             let prune = options.prune && !faulty;
             let only = may_differ.as_ref().filter(|_| !faulty);
-            let (desired, owner) = (&judged.resolved.desired, options.key_owner.as_ref());
+            let (desired, owner) = (&validation.resolved.desired, options.key_owner.as_ref());
             let mut plan =
                 stage("diff", || diff(snapshot, desired, &options.source, prune, options.budget, owner, only));
             // Only the next run on a followed source asks for them.
@@ -236,9 +240,9 @@ impl Prepared {
                 changed.chain(plan.kept.iter().map(|kept| &kept.key)).cloned().collect()
             });
             if stops() {
-                return PlanEnd::given_up(judged, unsettled);
+                return PlanEnd::cancelled(validation, unsettled);
             }
-            let origins = &judged.resolved.origins;
+            let origins = &validation.resolved.origins;
             let changed = plan.changes.iter().map(|change| &change.key);
             plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
             let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
@@ -246,38 +250,38 @@ impl Prepared {
                 break (plan, unsettled);
             }
             // A deletion has no manifest to set aside, but the next plan has no deletions.
-            let has_rest = judged.mark(refused, snapshot) || !faulty;
+            let has_rest = validation.mark(refused, snapshot) || !faulty;
             if !options.isolate || !has_rest {
-                return PlanEnd::without_plan(judged.capped(), unsettled);
+                return PlanEnd::without_plan(validation.capped(), unsettled);
             }
-            judged = stage("isolate", || isolate(loaded, judged, options, snapshot, now)).capped();
+            validation = stage("isolate", || isolate(loaded, validation, options, snapshot, now)).capped();
             faulty = true;
         };
         match stage("try", || try_on(snapshot, &mut plan)) {
-            Err(refusal) => PlanEnd::without_plan(judged.refused(refusal, snapshot), unsettled),
-            Ok(_) if stops() => PlanEnd::given_up(judged, unsettled),
-            Ok(tried) => PlanEnd { judged, plan: Some((plan, tried)), unsettled, is_given_up: false },
+            Err(refusal) => PlanEnd::without_plan(validation.refused(refusal, snapshot), unsettled),
+            Ok(_) if stops() => PlanEnd::cancelled(validation, unsettled),
+            Ok(tried) => PlanEnd { validation, plan: Some((plan, tried)), unsettled, is_cancelled: false },
         }
     }
 
     /// The state as the reader of the plan sees it, unless the reader sees all of it.
-    fn seen(&self, judged: &mut Judged, snapshot: &Snapshot) -> Result<Option<Snapshot>, JsonError> {
+    fn seen(&self, validation: &mut Validation, snapshot: &Snapshot) -> Result<Option<Snapshot>, JsonError> {
         let Some(sees) = &self.sees else { return Ok(None) };
-        let desired = &judged.resolved.desired;
-        judged.diagnostics.extend(uncompared(snapshot, desired, sees));
-        without_unseen(snapshot, desired, sees).map(Some)
+        let desired = &validation.resolved.desired;
+        validation.diagnostics.extend(uncompared_warning(snapshot, desired, sees));
+        hide_unseen_secrets(snapshot, desired, sees).map(Some)
     }
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> Planned {
-        let PlanEnd { mut judged, plan, unsettled, is_given_up } = end;
-        let resolved = &mut judged.resolved;
+        let PlanEnd { mut validation, plan, unsettled, is_cancelled } = end;
+        let resolved = &mut validation.resolved;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
         let has_plan = plan.is_some();
-        let planned = Planned { tried, ..judged.planned(&self.loaded, plan) };
-        if let (true, Some(memo), Some(unsettled)) = (keeps_all_names, &self.memo, unsettled) {
+        let planned = Planned { tried, ..validation.planned(&self.loaded, plan) };
+        if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolved {
                 loaded: Arc::clone(&self.loaded),
                 snapshot: snapshot.clone(),
@@ -286,12 +290,12 @@ impl Prepared {
                 facts,
                 others,
                 is_self_contained,
-                unsettled,
+                unsettled: unsettled.filter(|_| keeps_all_names),
             });
         }
         match has_plan {
-            true => planned.with_warnings_of_kept(),
-            false if is_given_up => planned.given_up(),
+            true => planned.with_kept_warnings(),
+            false if is_cancelled => planned.cancelled(),
             false => planned,
         }
     }
@@ -325,36 +329,42 @@ fn judge(
     lints: &LintLevels,
     memo: Option<&LintMemo>,
     now: Timestamp,
-) -> Judged {
+) -> Validation {
     let mut diagnostics = loaded.diagnostics.clone();
     diagnostics.append(&mut resolved.diagnostics);
-    let mut judged = Judged { resolved, diagnostics, set_aside: Vec::new() };
-    let is_whole = !judged.has_errors();
-    judged.resolved.spread_faults();
+    let mut validation = Validation { resolved, diagnostics, set_aside: Vec::new() };
+    let is_whole = !validation.has_errors();
+    validation.resolved.spread_faults();
     let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole, now };
-    let (found, denied) = findings(&judged.resolved, surroundings, lints, memo);
-    judged.diagnostics.extend(found);
-    judged.resolved.faulty.extend(denied);
-    judged
+    let (found, denied) = findings(&validation.resolved, surroundings, lints, memo);
+    validation.diagnostics.extend(found);
+    validation.resolved.faulty.extend(denied);
+    validation
 }
 
 /// Skips invalid resources and everything that depends on them, and judges the rest again.
-fn isolate(loaded: &Loaded, mut judged: Judged, options: &Options, snapshot: &Snapshot, now: Timestamp) -> Judged {
-    judged.set_aside.extend(judged.resolved.set_aside());
+fn isolate(
+    loaded: &Loaded,
+    mut validation: Validation,
+    options: &Options,
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> Validation {
+    validation.set_aside.extend(validation.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
     let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole: true, now };
-    let (found, denied) = findings(&judged.resolved, surroundings, &options.lints, None);
-    judged.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
-    judged.resolved.faulty = denied.into_iter().collect();
-    judged.set_aside.extend(judged.resolved.set_aside());
+    let (found, denied) = findings(&validation.resolved, surroundings, &options.lints, None);
+    validation.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
+    validation.resolved.faulty = denied.into_iter().collect();
+    validation.set_aside.extend(validation.resolved.set_aside());
     loop {
-        judged.resolved.judge_consent(snapshot, &options.source);
-        judged.diagnostics.append(&mut judged.resolved.diagnostics);
-        if judged.resolved.faulty.is_empty() {
-            return judged;
+        validation.resolved.judge_delegation(snapshot, &options.source);
+        validation.diagnostics.append(&mut validation.resolved.diagnostics);
+        if validation.resolved.faulty.is_empty() {
+            return validation;
         }
-        judged.set_aside.extend(judged.resolved.set_aside());
+        validation.set_aside.extend(validation.resolved.set_aside());
     }
 }
 

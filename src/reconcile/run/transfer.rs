@@ -2,11 +2,7 @@
 
 use super::token::TokenFiles;
 use crate::{
-    model::{
-        diagnostics::diagnostic::{Diagnostic, Severity},
-        operation::Author,
-        snapshot::Snapshot,
-    },
+    model::{diagnostics::Diagnostic, operation::Author, snapshot::Snapshot},
     plan::{Plan, transfer::Transfer},
     reconcile::{ApplyError, Planned, apply_current},
     store::Store,
@@ -34,8 +30,7 @@ fn not_delegated(transfer: &Transfer, plan: &Plan, after: &Snapshot) -> Vec<Diag
     let warnings = found.map(|(key, fault)| {
         let (to, route) = (printable(&transfer.to), after.name_of(&key));
         let message = format!("the next run of source `{to}` will be an error for {route}: {}", fault.message);
-        let error = Diagnostic::error(fault.code, message).help(fault.help.unwrap_or_default());
-        Diagnostic { severity: Severity::Warning, ..error }
+        Diagnostic::warning(fault.code, message).help(fault.help.unwrap_or_default())
     });
     warnings.collect()
 }

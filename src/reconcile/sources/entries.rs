@@ -8,7 +8,7 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    model::diagnostics::code::Code,
+    model::diagnostics::Code,
     store::{Store, StoreError, read_beside, write_beside},
 };
 
@@ -46,15 +46,22 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
 
     /// Sets the entry of a source, durably.
     pub(crate) fn set(&self, source: &str, entry: T) -> Result<(), StoreError> {
+        self.update(|entries| drop(entries.insert(source.to_owned(), entry)))
+    }
+
+    /// Changes the entries, durably.
+    pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
+        // Before the lock: a commit that reads an entry must not wait for whoever waits for the store.
+        let on_disk = self.store.beside();
         let mut by_source = self.by_source();
         let mut next = by_source.clone();
-        next.insert(source.to_owned(), entry);
-        if let Some(on_disk) = self.store.beside() {
+        let result = change(&mut next);
+        if let Some(on_disk) = on_disk {
             let text =
                 serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
             write_beside(&on_disk, self.name, &text)?;
         }
         *by_source = next;
-        Ok(())
+        Ok(result)
     }
 }

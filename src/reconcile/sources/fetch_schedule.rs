@@ -13,7 +13,7 @@ use rand::Rng;
 
 use crate::{
     manifest::tree::remote::{RemoteMirror, RemoteUrl},
-    model::diagnostics::diagnostic::Diagnostic,
+    model::diagnostics::Diagnostic,
     syntax::text::escaped,
 };
 

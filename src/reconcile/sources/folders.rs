@@ -28,7 +28,7 @@ pub(crate) struct Folders {
     watcher: RecommendedWatcher,
     paths: Vec<PathBuf>,
     /// The state of each path when its watch was created.
-    watched: Vec<Watched>,
+    watched: Vec<WatchedPath>,
     /// Set when a path, a parent folder or a link in a folder is created or removed. The inode alone is not enough, because a
     /// new folder may reuse it.
     moved: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ pub(crate) struct Folders {
 
 /// The state of a path when its watch was created.
 #[derive(Clone, PartialEq)]
-struct Watched {
+struct WatchedPath {
     /// The nearest existing parent folder, where its creation and removal are seen.
     above: PathBuf,
     above_is: Option<FileId>,
@@ -58,7 +58,7 @@ impl Folders {
     ) -> notify::Result<Self> {
         let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         let (changed, moved) = (Arc::new(changed) as Arc<dyn Fn() + Send + Sync>, Arc::new(AtomicBool::new(false)));
-        let now: Vec<Watched> = paths.iter().map(|path| Watched::of(path)).collect();
+        let now: Vec<WatchedPath> = paths.iter().map(|path| WatchedPath::resolve(path)).collect();
         let (watcher, watched) = match establish(&paths, &writes, &changed, &moved) {
             Ok(established) => established,
             Err(_) => {
@@ -73,14 +73,14 @@ impl Folders {
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
     /// event in a watched folder.
     pub(crate) fn have_moved(&self) -> bool {
-        self.paths.iter().map(|path| Watched::of(path)).ne(self.watched.iter().map(Watched::clone))
+        self.paths.iter().map(|path| WatchedPath::resolve(path)).ne(self.watched.iter().map(WatchedPath::clone))
     }
 
     /// Recreates the watches if a path resolves differently than before. `source` is named in the log.
     pub(crate) fn refresh(&mut self, source: &str) {
         for _ in 0..ATTEMPTS {
             let moved = self.moved.swap(false, Ordering::AcqRel);
-            let now: Vec<Watched> = self.paths.iter().map(|path| Watched::of(path)).collect();
+            let now: Vec<WatchedPath> = self.paths.iter().map(|path| WatchedPath::resolve(path)).collect();
             if !moved && now == self.watched {
                 return;
             }
@@ -105,7 +105,7 @@ fn establish(
     writes: &Arc<OpenWrites>,
     changed: &Arc<dyn Fn() + Send + Sync>,
     moved: &Arc<AtomicBool>,
-) -> notify::Result<(RecommendedWatcher, Vec<Watched>)> {
+) -> notify::Result<(RecommendedWatcher, Vec<WatchedPath>)> {
     let whole: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
     let links: HashSet<PathBuf> = whole.iter().flat_map(|path| links_below(path)).collect();
     let (writes, changed, moved) = (Arc::clone(writes), Arc::clone(changed), Arc::clone(moved));
@@ -134,7 +134,7 @@ fn establish(
     let mut watched = Vec::new();
     for path in paths {
         // Record the path's state before the watch: if it changes in between, the next check sees the difference.
-        let now = Watched::of(path);
+        let now = WatchedPath::resolve(path);
         // Editors replace files, and releases swap links: both events are in the parent folder.
         watcher.watch(&now.above, RecursiveMode::NonRecursive)?;
         if path.is_dir() {
@@ -160,8 +160,8 @@ fn links_below(path: &Path) -> Vec<PathBuf> {
     links
 }
 
-impl Watched {
-    fn of(path: &Path) -> Self {
+impl WatchedPath {
+    fn resolve(path: &Path) -> Self {
         let above = nearest_above(path);
         // A file counts, too: it may be a link through a link that is swapped, as in a mounted ConfigMap.
         Self { above_is: identity(&above), above, is: identity(path) }

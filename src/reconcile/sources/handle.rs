@@ -17,7 +17,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 use super::fetch_schedule::FetchSchedule;
 use crate::{
     manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
-    model::{diagnostics::diagnostic::Diagnostic, operation::Author},
+    model::{diagnostics::Diagnostic, operation::Author},
     reconcile::{
         Options,
         run::cancel::Cancel,
@@ -40,7 +40,7 @@ pub(crate) const LONGEST_START: Duration = Duration::from_secs(10);
 /// The interval of syncs without events, unless the source sets another one.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Whoever must know when a source stops or resumes being applied.
+/// Observes when a source stops or resumes being applied.
 pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
     /// Called with a source whose run has ended, or that was suspended or resumed.
     fn observe(&self, handle: &SourceHandle);
@@ -98,21 +98,10 @@ pub struct SourceHandle {
     pub source: String,
     /// The health of the loop.
     pub health: Health,
-    /// Where its manifests are.
-    pub(crate) location: SourceLocation,
-    /// How often it syncs without an event.
-    pub(crate) interval: Duration,
-    /// What it does about drift.
-    pub(crate) drift: DriftPolicy,
+    /// What is followed, and how.
+    pub(crate) settings: FollowedSource,
     /// What it last attempted, found and applied.
     pub(crate) status: StatusBoard,
-    /// The fetches of its repository, if that is a remote one.
-    pub(crate) fetches: Option<Arc<FetchSchedule>>,
-    /// The commit that was applied last, if the manifests are in a repository.
-    lineage: Option<Arc<Lineage>>,
-    /// The values that its commits do not have.
-    pub(crate) values: Arc<SourceValues>,
-    observer: Option<Arc<dyn SourceObserver>>,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
     logged: Mutex<Option<Suspension>>,
@@ -125,7 +114,6 @@ pub struct SourceHandle {
     /// The resources that the loop, and those before it, have reverted.
     repairs: Arc<AtomicU64>,
     signals: Sender<Signal>,
-    cancel: Cancel,
     clock: Clock,
     stopped: OnceLock<Instant>,
 }
@@ -142,7 +130,7 @@ impl SourceHandle {
     ) -> Self {
         // A loop that syncs more often still has the time of the default.
         let health = Health::on(clock.clone(), 3 * source.interval.max(INTERVAL));
-        let is_same_place = before.is_some_and(|before| before.location == source.location);
+        let is_same_place = before.is_some_and(|before| before.settings.location == source.location);
         let known = match before {
             Some(before) => {
                 health.take_over(&before.health, is_same_place);
@@ -160,14 +148,8 @@ impl SourceHandle {
         Self {
             source: source.options.source.clone(),
             health,
-            location: source.location.clone(),
-            interval: source.interval,
-            drift: source.drift,
+            settings: source.clone(),
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
-            fetches: source.fetches.clone(),
-            lineage: source.lineage.clone(),
-            values: Arc::clone(&source.values),
-            observer: source.observer.clone(),
             suspensions,
             logged: Mutex::default(),
             configured: source.is_suspended.then(configured),
@@ -175,7 +157,6 @@ impl SourceHandle {
             run: Mutex::default(),
             repairs: before.map(|it| Arc::clone(&it.repairs)).unwrap_or_default(),
             signals,
-            cancel: source.options.cancel.clone(),
             clock,
             stopped: OnceLock::new(),
         }
@@ -215,7 +196,7 @@ impl SourceHandle {
 
     /// Begins a run, which a suspension or the end of the loop cancels.
     pub(crate) fn begin_run(&self) -> Cancel {
-        let cancel = self.cancel.child();
+        let cancel = self.settings.options.cancel.child();
         *self.run() = cancel.clone();
         cancel
     }
@@ -252,13 +233,13 @@ impl SourceHandle {
             _ => {}
         }
         if now.is_none() {
-            // Whoever sees the status of a source that is not suspended must not read that it is.
+            // The status of a source that is not suspended must not say that it is.
             self.health.resume();
         }
         *logged = now;
         let is_suspended = logged.is_some();
         drop(logged);
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = &self.settings.observer {
             observer.observe(self);
         }
         is_suspended
@@ -286,13 +267,13 @@ impl SourceHandle {
 
     /// Whether the manifests are in a repository.
     pub(crate) fn is_in_repository(&self) -> bool {
-        self.lineage.is_some()
+        self.settings.lineage.is_some()
     }
 
     /// Finds the commit that was applied last, if the manifests are in a repository and it is not known.
     pub(crate) fn find_lineage(&self) -> Result<(), Diagnostic> {
-        let Some(lineage) = self.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
-        let commit = self.suspensions.applied().last(&self.source, &self.location).map_err(|error| {
+        let Some(lineage) = self.settings.lineage.as_ref().filter(|lineage| !lineage.is_known()) else { return Ok(()) };
+        let commit = self.suspensions.applied().last(&self.source, &self.settings.location).map_err(|error| {
             let message = format!("cannot find out which commit was applied last: {error}");
             Diagnostic::error(error.code, message).help(error.code.info().cure)
         })?;
@@ -301,16 +282,16 @@ impl SourceHandle {
     }
 
     /// The warning about the commit that was read, if it does not descend from the one that was applied before.
-    pub(crate) fn rewound(&self) -> Option<Diagnostic> {
-        self.lineage.as_ref()?.warning()
+    pub(crate) fn lineage_warning(&self) -> Option<Diagnostic> {
+        self.settings.lineage.as_ref()?.warning()
     }
 
     /// Records the commit that is applied now: the next one must descend from it.
     pub(crate) fn note_applied(&self, commit: Option<&str>) {
-        let (Some(lineage), Some(commit)) = (&self.lineage, commit) else { return };
-        self.values.note_applied(commit);
+        let (Some(lineage), Some(commit)) = (&self.settings.lineage, commit) else { return };
+        self.settings.values.note_applied(commit);
         if lineage.set_applied(Some(commit))
-            && let Err(error) = self.suspensions.applied().set(&self.source, &self.location, commit)
+            && let Err(error) = self.suspensions.applied().set(&self.source, &self.settings.location, commit)
         {
             let source = self.source.as_str();
             tracing::warn!(source, code = %error.code, "cannot record which commit was applied last: {error}");
@@ -320,8 +301,8 @@ impl SourceHandle {
     /// Accepts a commit in place of the one that was applied last, durably. The next sync applies it, or one that descends
     /// from it.
     pub(crate) fn accept_commit(&self, commit: &str, author: Author) -> Result<(), StoreError> {
-        self.suspensions.applied().accept(&self.source, Some(&self.location), commit, author)?;
-        if let Some(lineage) = &self.lineage {
+        self.suspensions.applied().accept(&self.source, Some(&self.settings.location), commit, author)?;
+        if let Some(lineage) = &self.settings.lineage {
             lineage.set_applied(Some(commit));
         }
         Ok(())
@@ -347,18 +328,18 @@ impl SourceHandle {
         let until = self.suspension().and_then(|suspension| suspension.until);
         let left = until.map(|until| until.duration_since(self.clock.time()));
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
-        let left = left.map_or(self.interval, |left| left.min(self.interval));
-        self.fetches.as_ref().map_or(left, |fetches| left.min(fetches.pause()))
+        let left = left.map_or(self.settings.interval, |left| left.min(self.settings.interval));
+        self.settings.fetches.as_ref().map_or(left, |fetches| left.min(fetches.pause()))
     }
 
     /// Why the repository cannot be fetched, if it cannot.
     pub(crate) fn fetch_failure(&self) -> Option<Diagnostic> {
-        self.fetches.as_ref()?.failure()
+        self.settings.fetches.as_ref()?.failure()
     }
 
     /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.
     pub(crate) fn request_fetch(&self, urls: &[RemoteUrl]) -> bool {
-        let (is_own, is_new) = self.fetches.as_ref().map(|fetches| fetches.request(urls)).unwrap_or_default();
+        let (is_own, is_new) = self.settings.fetches.as_ref().map(|fetches| fetches.request(urls)).unwrap_or_default();
         // However many requests there are, they cause one sync at a time.
         if is_new {
             self.request_sync();
@@ -368,7 +349,7 @@ impl SourceHandle {
 
     /// Whether the loop was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.settings.options.cancel.is_cancelled()
     }
 
     /// Requests a sync now.
@@ -379,7 +360,7 @@ impl SourceHandle {
     /// Asks the loop to stop. A current run ends before its next step.
     pub fn stop(&self) {
         self.stopped.get_or_init(Instant::now);
-        self.cancel.cancel();
+        self.settings.options.cancel.cancel();
         let _ = self.signals.send(Signal::Stop);
     }
 }

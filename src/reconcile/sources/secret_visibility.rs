@@ -9,10 +9,7 @@ use zeroize::Zeroizing;
 use crate::{
     model::{
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity},
-        },
+        diagnostics::{Code, Diagnostic},
         json::JsonError,
         key::Key,
         lazy_spec::{LazySpec, StoredSecrets},
@@ -29,7 +26,7 @@ pub(crate) type Sees = Arc<dyn Fn(&Entry) -> bool + Send + Sync>;
 
 /// Returns a state in which the secrets that the reader does not see are those of the manifests, so that a plan does not
 /// change them. A secret that the manifests do not have is a mask, which no value of the manifests is.
-pub(crate) fn without_unseen(
+pub(crate) fn hide_unseen_secrets(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
     sees: &Sees,
@@ -43,7 +40,11 @@ const NAMED: usize = 5;
 
 /// The warning that a plan does not compare secrets that its reader does not see, if there are any. An immutable secret goes
 /// with its resource, so there is nothing to compare.
-pub(crate) fn uncompared(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, sees: &Sees) -> Option<Diagnostic> {
+pub(crate) fn uncompared_warning(
+    snapshot: &Snapshot,
+    desired: &BTreeMap<Key, Desired>,
+    sees: &Sees,
+) -> Option<Diagnostic> {
     let mutable = desired.values().filter(|wanted| wanted.key.kind.info().fixed.is_empty());
     let unseen: Vec<(&Desired, usize)> = mutable
         .filter_map(|wanted| Some((wanted, snapshot.get(&wanted.key)?)))
@@ -62,10 +63,8 @@ pub(crate) fn uncompared(snapshot: &Snapshot, desired: &BTreeMap<Key, Desired>, 
     let named = named.collect::<Vec<_>>().join(", ");
     let more = unseen.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and those of {more} more resources") } else { String::new() };
-    let warning = Diagnostic::error(Code::UncomparedSecrets, format!("values not compared: {named}{more}"));
-    let warning =
-        warning.help("to compare them, plan with an API key that may apply the source, or whose scope has `secrets`");
-    Some(Diagnostic { severity: Severity::Warning, ..warning })
+    let warning = Diagnostic::warning(Code::UncomparedSecrets, format!("values not compared: {named}{more}"));
+    Some(warning.help("to compare them, plan with an API key that may apply the source, or whose scope has `secrets`"))
 }
 
 /// Returns a state that has the secrets of an earlier one, so that a rollback to it changes none.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     manifest::tree::whole_commit,
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         operation::Author,
     },
     reconcile::sources::{entries::SourceEntries, handle::SourceLocation},
@@ -32,14 +32,14 @@ struct AppliedCommit {
 }
 
 impl AppliedCommit {
-    fn of(location: &SourceLocation, commit: &str) -> Self {
+    fn new(location: &SourceLocation, commit: &str) -> Self {
         let SourceLocation { repository, revision, semver, .. } = location.clone();
         Self { repository, revision, semver, commit: commit.to_owned() }
     }
 
     /// Whether the commit was read from a location.
-    fn is_of(&self, location: &SourceLocation) -> bool {
-        self.repository.is_empty() || *self == Self::of(location, &self.commit)
+    fn is_from(&self, location: &SourceLocation) -> bool {
+        self.repository.is_empty() || *self == Self::new(location, &self.commit)
     }
 }
 
@@ -68,14 +68,14 @@ impl AppliedCommits {
             return Ok(None);
         }
         match self.by_source.get(source) {
-            Some(applied) => Ok(applied.is_of(location).then_some(applied.commit)),
+            Some(applied) => Ok(applied.is_from(location).then_some(applied.commit)),
             None => self.store.last_commit(source),
         }
     }
 
     /// Records the commit that a source has applied, durably.
     pub(crate) fn set(&self, source: &str, location: &SourceLocation, commit: &str) -> Result<(), StoreError> {
-        self.by_source.set(source, AppliedCommit::of(location, commit))
+        self.by_source.set(source, AppliedCommit::new(location, commit))
     }
 
     /// Accepts a commit in place of the one that was applied last, durably. The history records it, and who did it.
@@ -88,7 +88,7 @@ impl AppliedCommits {
         author: Author,
     ) -> Result<(), StoreError> {
         let accepted = match location {
-            Some(location) => AppliedCommit::of(location, commit),
+            Some(location) => AppliedCommit::new(location, commit),
             None => {
                 let known = self.by_source.get(source).unwrap_or_default();
                 AppliedCommit { commit: commit.to_owned(), ..known }

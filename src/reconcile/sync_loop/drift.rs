@@ -6,7 +6,7 @@ use crate::{
     background::give_way,
     model::{
         Kind,
-        diagnostics::diagnostic::Diagnostic,
+        diagnostics::Diagnostic,
         drift::{Drift, DriftFields, DriftState, DriftedResource, ForeignWrite},
         key::Key,
         operation::Operation,
@@ -17,7 +17,7 @@ use crate::{
     plan::{Change, Effect, Plan},
     reconcile::{
         Planned,
-        run::{judged::about, stages::try_on},
+        run::{stages::try_on, validation::fault_message},
         sources::secret_visibility::Sees,
     },
     store::{Store, StoreError},
@@ -148,7 +148,7 @@ fn hide_secrets(fields: &mut DriftFields) {
     fields.values_mut().for_each(without_digests);
 }
 
-/// The same writes without the digests of secrets.
+/// Removes the digests of secrets from writes.
 fn without_secrets(writes: &[ForeignWrite]) -> Vec<ForeignWrite> {
     let mut writes = writes.to_vec();
     for write in &mut writes {
@@ -233,7 +233,9 @@ pub(crate) fn hold(snapshot: &Snapshot, planned: &mut Planned) -> Result<HeldCha
         plan.changes.retain(|change| change.key != refusal.key);
         if plan.changes.len() == before {
             let faults = refusal.faults.iter();
-            return Err(faults.map(|fault| Diagnostic::error(fault.code, about(&refusal.key, fault))).collect());
+            return Err(faults
+                .map(|fault| Diagnostic::error(fault.code, fault_message(&refusal.key, fault)))
+                .collect());
         }
         held.waiting += before - plan.changes.len();
     }

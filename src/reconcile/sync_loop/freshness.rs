@@ -15,7 +15,7 @@ use crate::{
 const LONGEST_SETTLED: Duration = Duration::from_secs(3600);
 
 /// A run that is over.
-pub(crate) struct SettledRun<'a> {
+pub(crate) struct FinishedRun<'a> {
     /// What was planned.
     pub planned: &'a Planned,
     /// The revision of the store after it.
@@ -24,7 +24,7 @@ pub(crate) struct SettledRun<'a> {
     pub until: Option<Timestamp>,
 }
 
-impl<'a> SettledRun<'a> {
+impl<'a> FinishedRun<'a> {
     /// A run that judged the manifests just now.
     pub(crate) fn judged_now(planned: &'a Planned, revision: u64, options: &Options) -> Self {
         let days = options.lints.certificate_expiry_days.unwrap_or(lint::expiring_certificate::DAYS);
@@ -33,21 +33,21 @@ impl<'a> SettledRun<'a> {
 }
 
 /// A record that the store matched the folder.
-pub(super) struct Settled {
+pub(super) struct Freshness {
     revision: u64,
     at: Instant,
     /// The time from which lints may report something else.
     until: Option<Timestamp>,
 }
 
-impl Settled {
+impl Freshness {
     /// The store matches the folder at a revision.
     pub(super) fn at(revision: u64, clock: &Clock) -> Self {
         Self { revision, at: clock.now(), until: None }
     }
 
     /// Like [`Self::at`], after a run that judged the manifests now.
-    pub(super) fn of(run: &SettledRun<'_>, clock: &Clock) -> Self {
+    pub(super) fn after(run: &FinishedRun<'_>, clock: &Clock) -> Self {
         Self { until: run.until, ..Self::at(run.revision, clock) }
     }
 

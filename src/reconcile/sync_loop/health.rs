@@ -71,7 +71,7 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Whether somebody wants it so: a source that was suspended, rolled back or changed by hand must not take the server
+    /// Whether a person wants it so: a source that was suspended, rolled back or changed by hand must not take the server
     /// out of rotation.
     fn is_intended(self) -> bool {
         matches!(self, Reason::Suspended | Reason::Resumed | Reason::RolledBack | Reason::Drifted | Reason::Fight)
@@ -82,17 +82,7 @@ impl Reason {
         match self {
             Reason::Starting => Status::Unknown,
             Reason::Applied | Reason::InSync => Status::Synced,
-            Reason::PartlyApplied
-            | Reason::Invalid
-            | Reason::Suspended
-            | Reason::Resumed
-            | Reason::Refused
-            | Reason::RolledBack
-            | Reason::Drifted
-            | Reason::Fight
-            | Reason::Failed
-            | Reason::FetchFailed
-            | Reason::Panicked => Status::OutOfSync,
+            _ => Status::OutOfSync,
         }
     }
 }

@@ -11,7 +11,7 @@
 //! An event only says that something may have changed. It triggers a *sync*: one pass that reads the manifests, compares
 //! all of them with the store, and applies the difference. A sync needs nothing that an earlier one left, so it can be
 //! repeated, postponed or cut short at any time, and the next one makes up for it. A timer triggers one at each interval,
-//! which finds what no event told.
+//! which finds changes that caused no event.
 //!
 //! # What happens to a saved file
 //!
@@ -21,13 +21,14 @@
 //! 2. **Writes are quiet.** [`WriteQuiescence`] knows the files that are incomplete. The sync waits for them, and is
 //!    tried again (D92). It asks again after the next step, because only manifests tell which values they take.
 //! 3. **Read.** All files to [`Prepared`], whatever triggered the sync (D74). If nothing has changed since the last sync
-//!    ([`Settled`]), or since a run of an earlier process (`remembered`), the sync ends here.
+//!    ([`Freshness`]), or since a run of an earlier process
+//!    ([`plan_cache`](super::run::plan_cache), D73), the sync ends here.
 //! 4. **Plan.** [`Prepared`] and a Snapshot to [`Planned`](super::Planned).
 //! 5. **Decide.** Errors, a rollback, the deletion limit, a suspension and drift, in this order: what of the plan may be
-//!    applied, or why nothing is (`Run::decide`). The plan and the decision are repeated if others commit meanwhile.
+//!    applied, or why nothing is (`PlannedRun::decide`). The plan and the decision are repeated if others commit meanwhile.
 //! 6. **Apply.** One commit, or none if there is nothing to do. Inside it, a suspension has the last word.
-//! 7. **Report.** A [`RunReport`] to the status, the health and the history of the source, and to whoever listens if it is
-//!    new (`record`).
+//! 7. **Report.** A [`RunReport`] to the status, the health and the history of the source, and to the caller of the loop if
+//!    it is new (`record`).
 //!
 //! `sync` has all of a sync, and [`run`](super::run) the steps from the plan on.
 //!
@@ -81,14 +82,14 @@ use crate::{
     background::lower_priority,
     manifest::tree::{Recorder, Tree},
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         operation::Author,
     },
     store::Store,
 };
 use clock::Clock;
 use drift::DriftPolicy;
-use freshness::Settled;
+use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
 use schedule::{NextStep, Schedule};
@@ -187,7 +188,7 @@ impl WatchedSource {
             folders,
             report,
             reported: None,
-            settled: None,
+            freshness: None,
             prepared: None,
             repairs: Repairs::default(),
             handle,
@@ -208,7 +209,7 @@ pub(super) struct Loop<F> {
     report: F,
     /// The digest of the last report. A persistent error is reported once, not with every run.
     reported: Option<blake3::Hash>,
-    settled: Option<Settled>,
+    freshness: Option<Freshness>,
     /// What the last run read.
     prepared: Option<Prepared>,
     /// What was reverted lately.
@@ -223,11 +224,11 @@ pub(super) struct Loop<F> {
 
 /// How a turn of the loop ended.
 enum TurnEnd {
-    /// It synced the source, whatever came of it.
+    /// The source was synced, with any result.
     Synced,
-    /// It waits so long for a file that is still being written.
+    /// A file is still being written: wait for this time.
     Waits(Duration),
-    /// It panicked, and rests so long.
+    /// The sync panicked: rest for this time.
     Rests(Duration),
 }
 
@@ -237,9 +238,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         Arc::clone(&self.handle)
     }
 
-    /// Syncs again and again until it is asked to stop. `synced` is told when the first sync is over.
+    /// Syncs again and again until it is asked to stop. `synced` gets a message after the first sync.
     pub(super) fn run(&mut self, received: &Receiver<Signal>, synced: oneshot::Sender<()>) {
-        let _gone = Gone(Arc::clone(&self.handle));
+        let _end = EndNotice(Arc::clone(&self.handle));
         let (mut synced, mut rested) = (Some(synced), None);
         loop {
             self.fetch();
@@ -289,14 +290,14 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Fetches a remote repository if that is due, before the sync: a suspension must not wait for a slow server.
     fn fetch(&mut self) {
         let handle = Arc::clone(&self.handle);
-        let Some(fetches) = &handle.fetches else { return };
+        let Some(fetches) = &handle.settings.fetches else { return };
         let has_turned = fetches.fetch_if_due(&mut || {
             handle.health.beat();
             !handle.is_stopping()
         });
         if has_turned {
             // The status has changed, even if the manifests have not.
-            self.settled = None;
+            self.freshness = None;
         }
     }
 
@@ -313,7 +314,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             Err(_) => TurnEnd::Rests(rested.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST))),
         };
         if let TurnEnd::Rests(rest) = end {
-            self.settled = None;
+            self.freshness = None;
             measure("panicked", began);
             tracing::error!(source = handle.source, rest_seconds = rest.as_secs(), "the reconcile loop panicked");
             let fault = Diagnostic::error(Code::Internal, "internal error in edgewright: the run panicked");
@@ -333,9 +334,9 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 }
 
 /// Records that the thread of the loop has ended, even by a panic.
-struct Gone(Arc<SourceHandle>);
+struct EndNotice(Arc<SourceHandle>);
 
-impl Drop for Gone {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.0.health.gone();
     }

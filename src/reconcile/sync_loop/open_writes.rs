@@ -31,7 +31,7 @@ pub(crate) struct OpenWrites {
 #[derive(Debug)]
 struct LastEvent {
     at: Instant,
-    /// Whether it was written since it was last closed.
+    /// Whether the file was written since it was last closed.
     is_open: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Records the result of a run: in the status, the history and the health of the source, and for whoever wants reports.
+//! Records the result of a run: in the status, the history and the health of the source, and for the caller of the loop.
 
 use super::{
     Loop,
@@ -22,7 +22,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         // Also if the repository cannot be fetched: the commit that was fetched last is in effect.
         let is_synced = found.status() == Status::Synced;
         if is_synced || matches!(report, RunReport::Partly(_) | RunReport::Drifted { .. }) {
-            if let Some(warning) = self.handle.rewound() {
+            if let Some(warning) = self.handle.lineage_warning() {
                 let source = self.options.source.as_str();
                 tracing::warn!(source, code = %warning.code, "{}", warning.message);
                 findings = findings.after(&[warning]);
@@ -39,7 +39,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         if !is_synced && !matches!(report, RunReport::Partly(_)) {
             self.find_applied(&snapshot);
         }
-        // Last: whoever sees the state sees what was found.
+        // Last: a reader who sees the state also sees the findings.
         let (reason, message) = report.condition();
         self.handle.health.result(reason, message, snapshot.revision);
         let digest = digest(&report, commit.as_deref());
@@ -80,7 +80,7 @@ impl<F> Loop<F> {
             Author::Source { commit_author, .. } => commit_author.clone(),
             _ => None,
         };
-        let (at, tag) = (self.clock.time(), self.options.tree.tag());
+        let (at, tag) = (self.clock.time(), self.options.tree.commit_details().tag);
         SyncRecord { at, commit: commit_of(author), commit_author, tag, revision }
     }
 

@@ -12,9 +12,9 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// What a loop does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
-    /// It syncs now.
+    /// Sync now.
     Sync,
-    /// It waits for an event, at most so long.
+    /// Wait for an event, at most for this time.
     Wait(Duration),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum NextStep {
 pub(super) struct Schedule {
     /// When it syncs without an event.
     due: Instant,
-    /// Whether it ignores events until then.
+    /// Whether events are ignored until then.
     is_resting: bool,
     /// The first and the last event since the last sync.
     burst: Option<(Instant, Instant)>,

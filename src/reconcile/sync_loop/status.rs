@@ -11,17 +11,13 @@ use jiff::Timestamp;
 use super::drift::{drifted, is_drift_alone};
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Severity},
-            fault::{Aim, Path as FieldPath},
-        },
+        diagnostics::{Aim, Code, Diagnostic, Name, Severity, fault::Path as FieldPath},
         drift::DriftedResource,
         operation::CommitAuthor,
         snapshot::Snapshot,
     },
     plan::{Change, Summary, format::json::Item},
-    reconcile::{Planned, run::plan_cache::Recalled},
+    reconcile::{Planned, run::plan_cache::CachedAnswer},
 };
 
 /// The most diagnostics of a status.
@@ -82,7 +78,7 @@ pub(crate) struct RunFindings {
 
 impl RunFindings {
     /// What planning on a state found.
-    pub(crate) fn of(planned: &Planned, snapshot: &Snapshot) -> Self {
+    pub(crate) fn from_plan(planned: &Planned, snapshot: &Snapshot) -> Self {
         let refusals = planned.plan.as_ref().map(|plan| plan.refusals.as_slice()).unwrap_or_default();
         let all: Vec<&Diagnostic> = planned.diagnostics.iter().chain(refusals).collect();
         // Each change counts once.
@@ -100,7 +96,7 @@ impl RunFindings {
     }
 
     /// What a remembered run found.
-    pub(super) fn recalled(recalled: &Recalled) -> Self {
+    pub(super) fn from_cache(recalled: &CachedAnswer) -> Self {
         let all: Vec<&Diagnostic> = recalled.warnings.iter().collect();
         Self { files: recalled.files.len(), declared: recalled.unchanged, ..Self::listing(&all) }
     }

@@ -7,7 +7,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -17,22 +16,16 @@ use super::{
 };
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Diagnostic, Fault, Path},
         operation::Author,
     },
     reconcile::sources::entries::SourceEntries,
-    store::{Attempt, Store, StoreError, commit::header::Outcome, ids_and_clock, read_beside, write_beside},
+    store::{Attempt, Store, StoreError, commit::header::Outcome, ids_and_clock},
     syntax::text::has_token,
 };
 
 /// The file, beside the files of the store.
 const FILE: &str = "suspensions";
-/// The largest file that is read.
-const MOST_BYTES: u64 = 16 << 20;
 /// The length of a reason in bytes.
 const MOST_REASON_BYTES: usize = 1000;
 
@@ -97,15 +90,15 @@ pub(crate) struct Suspensions {
     store: Arc<Store>,
     applied: AppliedCommits,
     conditions: SourceEntries<KnownCondition>,
-    /// Read without a lock: a run reads it inside its commit, and a change of it waits for that commit.
-    by_source: ArcSwap<BTreeMap<String, Suspension>>,
+    /// A run reads it inside its commit. A change of it does not wait for that commit until it is in effect.
+    by_source: SourceEntries<Suspension>,
     /// Held until a change is in the history, so that its order is that of the changes.
     changing: Mutex<()>,
 }
 
 impl fmt::Debug for Suspensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.by_source.load_full(), f)
+        f.write_str("Suspensions")
     }
 }
 
@@ -113,15 +106,13 @@ impl Suspensions {
     /// Reads the suspensions of a store. A file that cannot be parsed is an error: without its suspension, a source would
     /// be applied over somebody's fix.
     pub(crate) fn open(store: Arc<Store>) -> Result<Self, Diagnostic> {
-        let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, FILE, MOST_BYTES));
-        let by_source = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(|error| {
+        let by_source = SourceEntries::open(Arc::clone(&store), FILE).map_err(|error| {
             Diagnostic::error(Code::StoreCorrupt, format!("cannot read the file `{FILE}` of the store: {error}"))
                 .help("remove the file, and suspend the sources again that must not be applied")
         })?;
-        let by_source: BTreeMap<String, Suspension> = by_source.unwrap_or_default();
         let applied = AppliedCommits::open(Arc::clone(&store))?;
         let conditions = known_condition::open(Arc::clone(&store));
-        Ok(Self { store, applied, conditions, by_source: ArcSwap::from_pointee(by_source), changing: Mutex::default() })
+        Ok(Self { store, applied, conditions, by_source, changing: Mutex::default() })
     }
 
     /// The commits that the sources applied last.
@@ -136,7 +127,7 @@ impl Suspensions {
 
     /// The suspension of a source, unless it has ended by now.
     pub(crate) fn current(&self, source: &str, now: Timestamp) -> Option<Suspension> {
-        self.by_source.load().get(source).filter(|suspension| !suspension.is_over(now)).cloned()
+        self.by_source.get(source).filter(|suspension| !suspension.is_over(now))
     }
 
     /// Suspends a source, or resumes it, durably. The history records it, and who did it. Returns the suspension that
@@ -165,7 +156,7 @@ impl Suspensions {
 
     /// Removes the suspensions whose time is over, if that of a source is one of them. The history records their end.
     pub(crate) fn end(&self, source: &str, now: Timestamp) -> Result<(), StoreError> {
-        if !self.by_source.load().get(source).is_some_and(|suspension| suspension.is_over(now)) {
+        if !self.by_source.get(source).is_some_and(|suspension| suspension.is_over(now)) {
             return Ok(());
         }
         self.change(now, |_| None)
@@ -178,24 +169,20 @@ impl Suspensions {
         change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
     ) -> Result<(), StoreError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = (*self.by_source.load_full()).clone();
-        let mut notes: Vec<SuspensionNote> = Vec::new();
-        next.retain(|source, suspension| {
-            let end = suspension.until.filter(|until| *until <= now);
-            notes.extend(end.map(|end| {
-                let author = Author::source(source, None);
-                (source.clone(), author, Outcome::Resumed, format!("the suspension ended at {end}"))
-            }));
-            end.is_none()
-        });
-        notes.extend(change(&mut next));
-        if let Some(on_disk) = self.store.beside() {
-            let text =
-                serde_json::to_vec_pretty(&next).map_err(|error| StoreError::new(Code::Internal, error.to_string()))?;
-            write_beside(&on_disk, FILE, &text)?;
-        }
         // In effect before the history has it: the record then comes after every commit that did not see it.
-        self.by_source.store(Arc::new(next));
+        let notes = self.by_source.update(|suspensions| {
+            let mut notes: Vec<SuspensionNote> = Vec::new();
+            suspensions.retain(|source, suspension| {
+                let end = suspension.until.filter(|until| *until <= now);
+                notes.extend(end.map(|end| {
+                    let author = Author::source(source, None);
+                    (source.clone(), author, Outcome::Resumed, format!("the suspension ended at {end}"))
+                }));
+                end.is_none()
+            });
+            notes.extend(change(suspensions));
+            notes
+        })?;
         for (source, author, outcome, message) in notes {
             let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
             if let Err(error) = self.store.note(attempt, outcome, message) {
@@ -207,7 +194,7 @@ impl Suspensions {
     }
 }
 
-/// What the history is told: the source, who, the outcome, and why.
+/// A record for the history: the source, the author, the outcome and the reason.
 type SuspensionNote = (String, Author, Outcome, String);
 
 #[cfg(test)]

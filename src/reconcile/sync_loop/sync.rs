@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::{
     Loop,
     drift::DriftPolicy,
-    freshness::Settled,
+    freshness::Freshness,
     resource_fight::{Fight, reverted},
     status::RunFindings,
     write_quiescence::ReadingCheck,
 };
 use crate::{
     manifest::tree::{Tree, changed_while_read},
-    model::{diagnostics::diagnostic::Diagnostic, operation::Author},
+    model::{diagnostics::Diagnostic, operation::Author},
     reconcile::{
         Options, Planned, Prepared, measure,
         run::{
@@ -42,7 +42,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let began = Instant::now();
         self.recorder.begin_sync();
-        if self.confirms_last(began) || self.confirms_remembered(began) {
+        if self.confirm_last(began) || self.confirm_cached(began) {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
@@ -50,14 +50,14 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let is_part = self.handle.is_stopping();
         let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
         // If what was read is not applied, the next sync must not take the files for unchanged.
-        self.settled = None;
+        self.freshness = None;
         let mut wait = None;
         match check {
             Some(ReadingCheck::Complete) => match self.reconcile(&prepared, is_suspended) {
-                Some((run, settled)) => {
+                Some((run, freshness)) => {
                     span.end(&run, self.store.snapshot().revision);
                     self.note_repairs(&run.report);
-                    self.settled = settled;
+                    self.freshness = freshness;
                     self.record(run);
                 }
                 None => span.set_result("cancelled"),
@@ -83,10 +83,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     }
 
     /// Whether the result of the last sync still holds, because neither the store nor the manifests have changed.
-    fn confirms_last(&mut self, began: Instant) -> bool {
-        let holds = self.settled.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
+    fn confirm_last(&mut self, began: Instant) -> bool {
+        let holds = self.freshness.as_ref().is_some_and(|it| it.holds(self.store.as_ref(), &self.clock))
             && self.recorder.unchanged()
-            && self.handle.rewound().is_none();
+            && self.handle.lineage_warning().is_none();
         if holds {
             measure("in_sync", began);
             self.handle.health.unchanged();
@@ -99,16 +99,16 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     }
 
     /// Whether the result of a run that an earlier process remembered still holds, for the first sync.
-    fn confirms_remembered(&mut self, began: Instant) -> bool {
-        let Some((run, revision)) = self.recalled() else { return false };
+    fn confirm_cached(&mut self, began: Instant) -> bool {
+        let Some((run, revision)) = self.cached_run() else { return false };
         measure("in_sync", began);
-        self.settled = Some(Settled::at(revision, &self.clock));
+        self.freshness = Some(Freshness::at(revision, &self.clock));
         self.record(run);
         true
     }
 
     /// The result of that run, and its revision.
-    fn recalled(&self) -> Option<(RunResult, u64)> {
+    fn cached_run(&self) -> Option<(RunResult, u64)> {
         let snapshot = self.store.snapshot();
         let revision = snapshot.revision;
         let is_first = self.reported.is_none() && !self.options.tree.has_context();
@@ -121,7 +121,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return None;
         }
         let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
-        let findings = RunFindings::recalled(&recalled);
+        let findings = RunFindings::from_cache(&recalled);
         Some((RunResult { report, findings, author: self.options.author() }, revision))
     }
 
@@ -132,9 +132,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
 
     /// Plans what was read, and applies it unless the source is suspended. Returns the result, and what holds for the next sync
     /// if the store matches the manifests now; none if the run was cancelled.
-    fn reconcile(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Settled>)> {
+    fn reconcile(&self, prepared: &Prepared, is_suspended: bool) -> Option<(RunResult, Option<Freshness>)> {
         let commit = prepared.options.tree.commit();
-        let changed_values = commit.map(|commit| self.handle.values.changed_since(&commit)).unwrap_or_default();
+        let changed_values =
+            commit.map(|commit| self.handle.settings.values.changed_since(&commit)).unwrap_or_default();
         let may_apply = || self.handle.may_apply();
         let mode = match is_suspended {
             true => RunMode::Suspended,
@@ -142,15 +143,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 RunMode::Apply { on_drift: self.on_drift(), changed_values: &changed_values, may_apply: &may_apply }
             }
         };
-        let mut settled = None;
-        let in_sync = |planned: &Planned, revision: u64| settled = self.remember(prepared, planned, revision);
+        let mut freshness = None;
+        let in_sync = |planned: &Planned, revision: u64| freshness = self.remember(prepared, planned, revision);
         let run = run(self.store.as_ref(), prepared, mode, in_sync);
-        (!run.is_cut_short(&prepared.options)).then_some((run, settled))
+        (!run.is_cut_short(&prepared.options)).then_some((run, freshness))
     }
 
     /// What the run does with drift.
     fn on_drift(&self) -> OnDrift {
-        match self.handle.drift {
+        match self.handle.settings.drift {
             DriftPolicy::Warn => OnDrift::Report,
             DriftPolicy::Off => OnDrift::Count,
             DriftPolicy::Enforce => match self.repairs.rests_until(self.clock.now()) {
@@ -161,15 +162,15 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     }
 
     /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.
-    fn remember(&self, prepared: &Prepared, planned: &Planned, revision: u64) -> Option<Settled> {
+    fn remember(&self, prepared: &Prepared, planned: &Planned, revision: u64) -> Option<Freshness> {
         let done = prepared.done(planned, revision);
-        let settled = planned.settles().then(|| Settled::of(&done, &self.clock));
+        let freshness = planned.settles().then(|| Freshness::after(&done, &self.clock));
         if !self.options.tree.has_context()
             && let Some(on_disk) = self.store.on_disk(revision)
         {
             remember(&on_disk, &self.options, &self.recorder, &done);
         }
-        settled
+        freshness
     }
 
     /// Counts what a run has reverted, and logs a fight.

@@ -2,7 +2,7 @@
 
 use crate::{
     model::{
-        diagnostics::code::Code,
+        diagnostics::Code,
         drift::{Drift, FieldDrift},
         id::Id,
         operation::Author,
@@ -34,7 +34,7 @@ pub(crate) struct SyncOrigin<'a> {
 
 impl<'a> SyncOrigin<'a> {
     /// Returns the origin of a sync by its author.
-    pub(crate) fn of(author: &'a Author) -> Self {
+    pub(crate) fn from_author(author: &'a Author) -> Self {
         let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
         let (source, commit, commit_author, through) = match author {
             Author::Source { source, commit, commit_author, through, .. } => (source, commit, commit_author, through),
@@ -59,7 +59,7 @@ impl<'a> SyncOrigin<'a> {
 
 /// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
-    let mut origin = SyncOrigin::of(author);
+    let mut origin = SyncOrigin::from_author(author);
     if plan.is_uncommitted() {
         origin.author = None;
     }
@@ -142,7 +142,7 @@ fn drift(change: &Change) -> String {
 
 /// Logs a sync that had nothing to change.
 pub(crate) fn in_sync(author: &Author, unchanged: usize, revision: u64) {
-    let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
+    let SyncOrigin { source, commit, author, key } = SyncOrigin::from_author(author);
     tracing::info!(
         target: SYNC,
         source,
@@ -157,7 +157,7 @@ pub(crate) fn in_sync(author: &Author, unchanged: usize, revision: u64) {
 
 /// Logs a sync that the server refused for its client. The client has the whole error.
 pub(crate) fn refused(author: &Author, code: Code, reason: &str) {
-    let SyncOrigin { source, commit, author, key } = SyncOrigin::of(author);
+    let SyncOrigin { source, commit, author, key } = SyncOrigin::from_author(author);
     tracing::warn!(
         target: SYNC,
         source,
@@ -185,7 +185,7 @@ mod tests {
         ] {
             let author = Author::source("shop", Some("4f2a".into())).with_commit_author(Some(who(name, email)));
             let author = author.through(Id::new("ak_1"), Id::new("usr_1"));
-            let origin = SyncOrigin::of(&author);
+            let origin = SyncOrigin::from_author(&author);
             assert_eq!((origin.source, origin.commit, origin.key), (Some("shop"), Some("4f2a"), Some("ak_1")));
             assert_eq!(origin.author.as_deref(), Some(expected));
         }

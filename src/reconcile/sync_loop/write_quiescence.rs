@@ -9,15 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-
 use super::{clock::Moment, open_writes::OpenWrites, schedule::QUIET};
 use crate::{
     manifest::tree::{FileStamp, NotedFile},
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Severity},
-    },
+    model::diagnostics::{Code, Diagnostic},
     syntax::text::escaped,
 };
 
@@ -25,10 +20,9 @@ use crate::{
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest wait of a source for files that keep changing.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// So many files are worth a core that asks for their stamps.
-const LEAST_STAMPS: usize = 128;
 
 /// The files of a source that is followed, and those that it waits for.
+#[derive(Default)]
 pub(super) struct WriteQuiescence {
     /// The name of the source, for the log.
     source: String,
@@ -61,16 +55,7 @@ pub(super) enum ReadingCheck {
 impl WriteQuiescence {
     /// Nothing was read yet.
     pub(super) fn new(source: &str, writes: Arc<OpenWrites>) -> Self {
-        Self {
-            source: source.to_owned(),
-            writes,
-            open: HashMap::new(),
-            known: Vec::new(),
-            seen: HashMap::new(),
-            pending: Vec::new(),
-            since: None,
-            taken: HashMap::new(),
-        }
+        Self { source: source.to_owned(), writes, ..Self::default() }
     }
 
     /// How much longer to wait for the files that the last reading waited for. They are not read again until then.
@@ -86,12 +71,12 @@ impl WriteQuiescence {
     /// Checks files that were read, as they were then.
     pub(super) fn check(&mut self, read: Vec<NotedFile>, at: Moment) -> ReadingCheck {
         self.find_open(at);
-        // On all cores, because it is one system call for each file.
-        let stamps: Vec<Option<FileStamp>> = read.par_iter().with_min_len(LEAST_STAMPS).map(NotedFile::now).collect();
         let (mut torn, mut wait) = (None, Duration::ZERO);
         self.pending.clear();
         let mut files = Vec::with_capacity(read.len());
-        for (NotedFile { path, stamp: as_read }, stamp) in read.into_iter().zip(stamps) {
+        for file in read {
+            let stamp = file.now();
+            let NotedFile { path, stamp: as_read } = file;
             let is_torn = stamp != Some(as_read);
             let left = if is_torn { Some(QUIET) } else { self.wait_for(Path::new(&path), stamp, at) };
             if let Some(left) = left {
@@ -140,9 +125,7 @@ impl WriteQuiescence {
     /// What the status of the source shows: the files that it waits for, and those that may be incomplete.
     pub(super) fn notices(&self) -> Vec<(&Path, Diagnostic)> {
         fn notice<'p>(path: &'p Path, message: &str, help: &str) -> (&'p Path, Diagnostic) {
-            let message = format!("{} {message}", path.display());
-            let error = Diagnostic::error(Code::Unreadable, message).help(help);
-            (path, Diagnostic { severity: Severity::Warning, ..error })
+            (path, Diagnostic::warning(Code::Unreadable, format!("{} {message}", path.display())).help(help))
         }
         let waits = self.pending.iter().map(|path| {
             notice(path, "is still being written: nothing is applied until it is complete", "close the file")

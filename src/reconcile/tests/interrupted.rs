@@ -16,7 +16,7 @@ use crate::{
         tree::{Sent, SentFile, Tree},
     },
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
+        diagnostics::{Code, Diagnostic, Fault},
         operation::Author,
     },
     reconcile::{

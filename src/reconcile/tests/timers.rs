@@ -17,11 +17,7 @@ use crate::{
         tree::{Sent, SentFile, Tree},
     },
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::Fault,
-        },
+        diagnostics::{Code, Diagnostic, Fault, Name},
         operation::Author,
     },
     reconcile::{

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::SourceEntry;
 use crate::{
     manifest::tree::{
-        CommitVerifier, WantedRevision,
+        CommitVerifier, RevisionSpec,
         remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl},
     },
     model::diagnostics::{
@@ -21,7 +21,7 @@ pub(super) struct ConfiguredRepository {
     /// Where it is.
     pub address: RepositoryAddress,
     /// The revision to read.
-    pub wanted: WantedRevision,
+    pub wanted: RevisionSpec,
     /// Checks commits before they are read.
     pub verifier: Option<CommitVerifier>,
 }
@@ -93,8 +93,8 @@ impl SourceEntry {
             None => None,
         };
         let (revision, semver) = match &wanted {
-            WantedRevision::Ref(name) => (name.clone(), String::new()),
-            WantedRevision::Semver(_) => (String::new(), wanted.to_string()),
+            RevisionSpec::Ref(name) => (name.clone(), String::new()),
+            RevisionSpec::Semver(_) => (String::new(), wanted.to_string()),
         };
         let location = SourceLocation { paths, repository: repository.clone(), revision, semver };
         Ok((location, Some(ConfiguredRepository { address, wanted, verifier })))
@@ -152,11 +152,11 @@ impl SourceEntry {
         }
     }
 
-    fn wanted(&self) -> Result<WantedRevision, Fault> {
+    fn wanted(&self) -> Result<RevisionSpec, Fault> {
         match (&self.revision, &self.semver) {
             (Some(_), Some(_)) => Err(fault("semver", Code::NotAllowed, "`semver` cannot be combined with `ref`")
                 .help("remove one of the two")),
-            (None, Some(range)) => WantedRevision::semver(range).map_err(|reason| {
+            (None, Some(range)) => RevisionSpec::semver(range).map_err(|reason| {
                 fault("semver", Code::InvalidFormat, &format!("`semver` must be a range of versions: {reason}"))
                     .help("write it like ^1.2, ~1.2.3 or \">=1.2, <2\"")
             }),
@@ -165,7 +165,7 @@ impl SourceEntry {
                 if revision.trim().is_empty() || revision.contains(char::is_control) {
                     return Err(fault("ref", Code::InvalidFormat, "`ref` must be a branch, tag or commit"));
                 }
-                Ok(WantedRevision::Ref(revision))
+                Ok(RevisionSpec::Ref(revision))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The ID of an existing resource that a document adopts.
 
 use crate::model::{
-    diagnostics::{code::Code, fault::Fault},
+    diagnostics::{Code, Fault},
     external_id::ExternalKind,
     id::is_opaque_id,
     resource::KindInfo,

@@ -12,10 +12,7 @@ use crate::{
         resolve::origin::DocumentPart,
     },
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         kind::https_edge::{Delegation, HttpsEdge},
         resource::AnyResource,
     },
@@ -41,7 +38,7 @@ impl Reader<'_> {
         }
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
         if let Some((kind, edge)) = self.spec_of(body) {
-            let edge = consenting(edge, delegates_to, certificates_from);
+            let edge = with_delegation(edge, delegates_to, certificates_from);
             let declaration = self.declare(kind, metadata, None, edge, DocumentPart::Spec);
             self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
         }
@@ -50,7 +47,7 @@ impl Reader<'_> {
 }
 
 /// An edge with what it allows other sources.
-fn consenting(
+fn with_delegation(
     edge: Arc<dyn AnyResource>,
     delegates_to: Vec<Delegation>,
     certificates_from: Vec<String>,

@@ -8,7 +8,7 @@ use crate::{
     model::{
         Kind,
         decode::unknown_field,
-        diagnostics::fault::{Faults, Path, add_untold},
+        diagnostics::{Faults, Path, fault::add_untold},
         kind::https_edge_route::HttpsEdgeRoute,
         resource::Resource,
     },

@@ -1,82 +1,114 @@
-//! The owned resources of a store by their names.
+//! The names in a store, as one source sees them.
 
-use std::{hash::BuildHasher as _, sync::Arc};
+use std::sync::{Arc, OnceLock};
 
-use foldhash::fast::RandomState;
-use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSliceMut,
+use foldhash::{HashMap, HashMapExt as _};
+
+use crate::{
+    manifest::{Loaded, resolve::ResolveOptions},
+    model::{
+        Kind,
+        id::Id,
+        snapshot::{Entry, Snapshot},
+    },
 };
 
-use crate::model::{Kind, id::Id, snapshot::Entry};
+/// Resources by kind, parent and name. Two sources can use one name, and so can a replacement and its predecessor that was
+/// not pruned.
+type EntriesByName<'a> = HashMap<(Kind, Option<&'a Id>, &'a str), Vec<&'a Arc<Entry>>>;
 
-/// Owned resources by kind, parent and name. A name can be used by two sources, or by a replacement and its predecessor
-/// that was not pruned. A sorted list is made on all cores, unlike a map.
-pub(super) struct NameIndex<'a> {
-    /// In the order of their hashes.
-    named: Vec<NamedEntry<'a>>,
-    /// Where the hashes that begin with each number start: a binary search would wait for memory several times.
-    starts: Vec<u32>,
-    state: RandomState,
+/// The names in a store, as one source sees them.
+pub(in crate::manifest::resolve) struct StoreNames<'a> {
+    pub snapshot: &'a Snapshot,
+    pub source: &'a str,
+    /// Whether undeclared resources of the source are deleted.
+    pub prune: bool,
+    /// Whether a stated ID that the store does not have is used for a new resource.
+    pub recreate_ids: bool,
+    /// Whether there is no store to look up identifiers in.
+    pub offline: bool,
+    pub loaded: &'a Loaded,
+    /// Indexed when the first name is looked up.
+    names: OnceLock<NameIndex<'a>>,
+    routes_elsewhere: OnceLock<HashMap<&'a str, Vec<&'a Id>>>,
 }
 
-/// An owned resource.
-struct NamedEntry<'a> {
-    /// The hash of kind, parent and name.
-    hash: u64,
-    /// The place among those with the same name.
-    rank: i64,
-    entry: &'a Arc<Entry>,
+/// The owned resources of a store.
+#[derive(Default)]
+struct NameIndex<'a> {
+    /// By the names of their claims. Those of the source come first, the last of them before the others.
+    current: EntriesByName<'a>,
+    /// Resources that the source has handed over and that have another name since, by the name they had.
+    former: EntriesByName<'a>,
 }
 
 impl<'a> NameIndex<'a> {
-    /// The owned ones of some resources. Of those with one name, the ones of `source` come first, the last of them before
-    /// the others.
-    pub(super) fn new(entries: &[&'a Arc<Entry>], source: &str) -> Self {
-        let state = RandomState::default();
-        let named = |(position, entry): (usize, &'a Arc<Entry>)| -> Option<NamedEntry<'a>> {
-            let claim = entry.claim.as_deref()?;
-            let hash = state.hash_one((entry.key.kind, entry.key.parent.as_ref(), claim.name.as_str()));
-            let position = i64::try_from(position).unwrap_or(i64::MAX);
-            let rank = if claim.source == source { -position - 1 } else { position };
-            Some(NamedEntry { hash, rank, entry })
-        };
-        let entries = entries.par_iter().copied().enumerate().with_min_len(256);
-        let mut named: Vec<NamedEntry<'a>> = entries.filter_map(named).collect();
-        named.par_sort_unstable_by_key(|it| (it.hash, it.rank));
-        let mut starts = vec![0; named.len().next_power_of_two()];
-        let shift = shift_of(&starts);
-        let mut place = 0;
-        for (beginning, start) in starts.iter_mut().enumerate() {
-            while named.get(place).is_some_and(|it| it.hash.wrapping_shr(shift) < beginning as u64) {
-                place += 1;
+    fn new(snapshot: &'a Snapshot, source: &str) -> Self {
+        let mut index = Self::default();
+        for entry in snapshot.iter() {
+            let Some(claim) = entry.claim.as_deref() else { continue };
+            let (kind, parent) = (entry.key.kind, entry.key.parent.as_ref());
+            let named = index.current.entry((kind, parent, claim.name.as_str())).or_default();
+            let place = if claim.source == source { 0 } else { named.len() };
+            named.insert(place, entry);
+            if let (Some(from), Some(name)) = (&claim.transferred_from, &claim.transferred_as)
+                && from == source
+            {
+                index.former.entry((kind, parent, name.as_str())).or_default().push(entry);
             }
-            *start = u32::try_from(place).unwrap_or(u32::MAX);
         }
-        Self { named, starts, state }
+        index
+    }
+}
+
+impl<'a> StoreNames<'a> {
+    pub(in crate::manifest::resolve) fn new(
+        snapshot: &'a Snapshot,
+        options: ResolveOptions<'a>,
+        loaded: &'a Loaded,
+    ) -> Self {
+        let ResolveOptions { source, prune, recreate_ids } = options;
+        let (names, routes_elsewhere) = (OnceLock::new(), OnceLock::new());
+        Self { snapshot, source, prune, recreate_ids, offline: false, loaded, names, routes_elsewhere }
     }
 
-    /// The resources with a name.
-    pub(super) fn get<'k>(
+    fn names(&self) -> &NameIndex<'a> {
+        self.names.get_or_init(|| NameIndex::new(self.snapshot, self.source))
+    }
+
+    /// The edges of others that have a route of this source with a name.
+    pub(in crate::manifest::resolve) fn edges_of_routes(&self, name: &str) -> Vec<&'a Id> {
+        let index = self.routes_elsewhere.get_or_init(|| {
+            let mut index: HashMap<&'a str, Vec<&'a Id>> = HashMap::new();
+            for entry in self.snapshot.iter().filter(|entry| entry.key.kind == Kind::HttpsEdgeRoute) {
+                let claim = entry.claim.as_deref().filter(|claim| claim.source == self.source);
+                let edge = entry.key.parent_key().and_then(|edge| self.snapshot.get(&edge));
+                if let (Some(claim), Some(edge)) = (claim, edge.filter(|edge| !edge.is_owned_by(self.source))) {
+                    index.entry(&claim.name).or_default().push(&edge.key.id);
+                }
+            }
+            index
+        });
+        index.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The owned resources with a name, those of this source first.
+    pub(in crate::manifest::resolve) fn named<'k>(
         &'k self,
         kind: Kind,
         parent: Option<&'k Id>,
         name: &'k str,
     ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
-        let hash = self.state.hash_one((kind, parent, name));
-        let beginning = hash.wrapping_shr(shift_of(&self.starts)) as usize;
-        let first = self.starts.get(beginning).map_or(0, |first| *first as usize);
-        let later = self.named.iter().skip(first).skip_while(move |it| it.hash < hash);
-        let alike = later.take_while(move |it| it.hash == hash).map(|it| it.entry);
-        alike.filter(move |entry| {
-            let key = &entry.key;
-            let is_beside = key.kind == kind && key.parent.as_ref() == parent;
-            is_beside && entry.claim.as_deref().is_some_and(|claim| claim.name == name)
-        })
+        self.names().current.get(&(kind, parent, name)).into_iter().flatten().copied()
     }
-}
 
-/// How many bits of a hash are not the number that it begins with.
-fn shift_of(starts: &[u32]) -> u32 {
-    u64::BITS - starts.len().trailing_zeros()
+    /// The resources that this source has handed over under a name, and that have another name since.
+    pub(super) fn handed_over<'k>(
+        &'k self,
+        kind: Kind,
+        parent: Option<&'k Id>,
+        name: &'k str,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'k, 'a> {
+        self.names().former.get(&(kind, parent, name)).into_iter().flatten().copied()
+    }
 }

@@ -11,26 +11,24 @@ use git2::{ObjectType, Oid, Repository};
 
 use super::{
     provenance,
-    ref_suggestions::existing,
-    repository::{commit, discover, root_of, whole},
+    ref_suggestions::list_existing,
+    repository::{absolute, commit, discover, root_of},
 };
 use crate::{
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
-            MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree, TreeFiles,
+            GitCommitDetails, MOST_FILES, MOST_MANIFEST_BYTES, MOST_TOTAL_BYTES, SourceValues, StopCheck, Tree,
+            TreeFiles,
             ignored::{IGNORE_FILE, IgnoreRules},
-            is_hidden, is_manifest, manifest_file, no_manifest, outside, outside_manifest, outside_of, parent_of,
-            plain, too_large, too_many, unreadable, value_of,
+            is_hidden, is_manifest, manifest_file, no_manifest, normalize, outside, outside_manifest, outside_of,
+            parent_of, too_large, too_many, unreadable, value_of,
         },
     },
-    model::{
-        diagnostics::{diagnostic::Diagnostic, fault::Fault},
-        operation::CommitAuthor,
-    },
+    model::diagnostics::{Diagnostic, Fault},
 };
 
-/// The most files and folders that are looked at.
+/// The most files and folders that are visited.
 const MOST_ENTRIES: usize = 500_000;
 /// The most folders in each other.
 pub(super) const MOST_DEPTH: usize = 100;
@@ -53,7 +51,7 @@ pub struct CommitTree {
     paths: Vec<(PathBuf, PathBuf)>,
     /// The repository, for errors: nothing if the paths tell which one it is.
     repository_name: String,
-    /// Whether it is the older of two revisions.
+    /// Whether this is the older of two revisions.
     is_older: bool,
     /// Whether manifests and values may be read from files outside the paths (D28, D50).
     pub allow_outside_files: bool,
@@ -80,7 +78,7 @@ impl CommitTree {
         stop: StopCheck,
     ) -> Self {
         let root = root_of(&repository);
-        let paths = inside.iter().map(|path| plain(path)).map(|path| (path.clone(), path)).collect();
+        let paths = inside.iter().map(|path| normalize(path)).map(|path| (path.clone(), path)).collect();
         let repository = Mutex::new(repository);
         let (is_older, allow_outside_files, values) = (false, false, None);
         Self { repository, root, id, revision, paths, repository_name, is_older, allow_outside_files, values, stop }
@@ -93,7 +91,7 @@ impl CommitTree {
         let id = commit(&repository, revision)?;
         let root = root_of(&repository);
         let inside = |path: &PathBuf| {
-            let whole = whole(path);
+            let whole = absolute(path);
             // Links can be followed only in the part of the path that still exists.
             let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
             let rest = whole.strip_prefix(there).unwrap_or(Path::new(""));
@@ -109,7 +107,7 @@ impl CommitTree {
         Ok(Self { paths, ..Self::at(repository, name, id, revision, &[], stop) })
     }
 
-    /// The same for a followed source, with values that the commit does not have.
+    /// Adds the values of a followed source that the commit does not have.
     pub(super) fn with_values(self, values: Arc<SourceValues>) -> Self {
         Self { values: Some(values), ..self }
     }
@@ -119,7 +117,7 @@ impl CommitTree {
         self.values.as_ref().map_or_else(|| outside(name), |values| values.outside(name))
     }
 
-    /// The same as the older of two revisions: file names start with the revision, to tell them from those of the other
+    /// Marks the older of two revisions: file names start with the revision, to tell them from those of the other
     /// one, and a path that is missing or has no manifests is empty, because it can be new in the other one.
     #[must_use]
     pub fn older(self) -> Self {
@@ -198,21 +196,14 @@ impl Tree for CommitTree {
         Some(self.id.to_string())
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
+    fn commit_details(&self) -> GitCommitDetails {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
-        let commit = repository.find_commit(self.id).ok()?;
-        Some(provenance::author(&commit))
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
-        let commit = repository.find_commit(self.id).ok()?;
-        provenance::first_line(commit.message_bytes())
+        provenance::details(&repository, self.id)
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
-        let path = plain(&manifest.folder.join(name));
-        let root = plain(&manifest.root);
+        let path = normalize(&manifest.folder.join(name));
+        let root = normalize(&manifest.root);
         if Path::new(name).is_absolute() || (!self.allow_outside_files && !path.starts_with(&root)) {
             return Err(self.outside(name));
         }
@@ -235,7 +226,7 @@ impl Tree for CommitTree {
         let path = Path::new(name);
         // The work tree can have other links than the commit, so the path is not looked up there.
         let below = self.paths.iter().find_map(|(shown, inside)| Some(inside.join(path.strip_prefix(shown).ok()?)));
-        let inside = plain(below.as_deref().unwrap_or(path));
+        let inside = normalize(below.as_deref().unwrap_or(path));
         self.with(|tree| Ok(tree.find(&inside)?.path)).unwrap_or(inside)
     }
 
@@ -296,7 +287,7 @@ struct GitTreeEntry {
 impl Files<'_> {
     /// Resolves a path through links.
     fn find(&self, path: &Path) -> Result<GitTreeEntry, String> {
-        let mut path = plain(path);
+        let mut path = normalize(path);
         for _ in 0..=MOST_LINKS {
             match self.step(&path)? {
                 Lookup::There(entry) => return Ok(entry),
@@ -323,12 +314,12 @@ impl Files<'_> {
             if entry.filemode() == LINK {
                 let target = self.blob(entry.id())?;
                 let target = String::from_utf8(target).map_err(|_| missing())?;
-                let mut leads = plain(&here.path.join(target));
+                let mut leads = normalize(&here.path.join(target));
                 leads.extend(parts);
                 if leads.is_absolute() || leads.starts_with("..") {
                     return Err("a link leads outside the repository".into());
                 }
-                return Ok(Lookup::Link(plain(&leads)));
+                return Ok(Lookup::Link(normalize(&leads)));
             }
             here = GitTreeEntry { path: place, id: entry.id(), kind: entry.kind().unwrap_or(ObjectType::Any) };
         }
@@ -337,7 +328,7 @@ impl Files<'_> {
 
     /// Lists what the last existing folder of a path has.
     fn instead_of(&self, path: &Path) -> String {
-        let path = plain(path);
+        let path = normalize(path);
         let found = path.ancestors().skip(1).find_map(|folder| {
             let tree = self.repository.find_tree(self.find(folder).ok()?.id).ok()?;
             let wanted = path.strip_prefix(folder).ok()?.iter().next()?.to_str()?;
@@ -347,7 +338,7 @@ impl Files<'_> {
                 true => "the top folder".to_owned(),
                 false => format!("`{}`", folder.display()),
             };
-            Some(existing(&holder, wanted, names.iter().map(String::as_str)))
+            Some(list_existing(&holder, wanted, names.iter().map(String::as_str)))
         });
         found.unwrap_or_default()
     }
@@ -384,7 +375,7 @@ impl Files<'_> {
         IgnoreRules::read(&name, bytes).map_err(|unusable| format!("{name}: {}", unusable.message))
     }
 
-    /// Collects the manifests below a folder.
+    /// Collects the manifests below a folder. All kinds of entries are cases of one table, because their order decides.
     fn walk(&self, folder: &GitTreeEntry, shown: &Path, walk: &mut Walk) -> Result<(), String> {
         let tree = self.repository.find_tree(folder.id).map_err(|error| error.message().to_owned())?;
         for item in &tree {
@@ -392,14 +383,7 @@ impl Files<'_> {
                 return Err("interrupted".into());
             }
             let Ok(name) = item.name() else {
-                let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
-                let folder = item.kind() == Some(ObjectType::Tree);
-                // A link may lead to a folder.
-                let matters = folder || item.filemode() == LINK || is_manifest(&name);
-                if !is_hidden(&name) && matters {
-                    let what = if folder { "folder" } else { "file" };
-                    return Err(format!("{}: {what} name is not UTF-8", shown.join(name).display()));
-                }
+                refuse_name(&item, shown)?;
                 continue;
             };
             if is_hidden(name) {
@@ -456,6 +440,19 @@ impl Files<'_> {
         }
         Ok(())
     }
+}
+
+/// Refuses an entry whose name is not UTF-8, if it matters.
+fn refuse_name(item: &git2::TreeEntry<'_>, folder: &Path) -> Result<(), String> {
+    let name = String::from_utf8_lossy(item.name_bytes()).into_owned();
+    let is_folder = item.kind() == Some(ObjectType::Tree);
+    // A link may lead to a folder.
+    let matters = is_folder || item.filemode() == LINK || is_manifest(&name);
+    if is_hidden(&name) || !matters {
+        return Ok(());
+    }
+    let what = if is_folder { "folder" } else { "file" };
+    Err(format!("{}: {what} name is not UTF-8", folder.join(name).display()))
 }
 
 enum Lookup {

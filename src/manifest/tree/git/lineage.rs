@@ -7,10 +7,7 @@ use git2::{Oid, Repository};
 
 use super::repository::shallow_hint;
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Severity},
-    },
+    model::diagnostics::{Code, Diagnostic},
     syntax::text::printable,
 };
 
@@ -29,7 +26,7 @@ pub(crate) struct Lineage {
 
 #[derive(Debug, Default)]
 struct LineageState {
-    /// Whether it is known which commit was applied last, or that none was.
+    /// Whether the commit that was applied last is known, or that there is none.
     is_known: bool,
     applied: Option<Oid>,
     /// A commit that descends from it: a long history is searched once.
@@ -48,7 +45,7 @@ impl Lineage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is known which commit was applied last.
+    /// Whether the commit that was applied last is known.
     pub(crate) fn is_known(&self) -> bool {
         self.state().is_known
     }
@@ -95,7 +92,7 @@ impl Lineage {
             return Err(Diagnostic::error(Code::Rewound, message).help(help));
         }
         let message = format!("commit {id} does not descend from {applied}, the commit that was applied before it");
-        let warning = Diagnostic { severity: Severity::Warning, ..Diagnostic::error(Code::Rewound, message) };
+        let warning = Diagnostic::warning(Code::Rewound, message);
         state.warning = Some(warning.help("if this is not on purpose, find out who moved the revision"));
         Ok(())
     }
@@ -119,7 +116,7 @@ mod tests {
     use git2::Signature;
 
     use super::*;
-    use crate::model::diagnostics::diagnostic::Name;
+    use crate::model::diagnostics::Name;
 
     /// Commits an empty tree.
     fn commit(repository: &Repository, parents: &[Oid], message: &str) -> Oid {

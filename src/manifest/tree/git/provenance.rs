@@ -13,7 +13,10 @@ use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, 
 
 use super::repository::discover;
 use crate::{
-    manifest::tree::file_stamp::{FileStamp, NotedFile},
+    manifest::tree::{
+        GitCommitDetails,
+        file_stamp::{FileStamp, NotedFile},
+    },
     model::operation::CommitAuthor,
 };
 
@@ -24,19 +27,19 @@ const MOST_MESSAGE_CHARS: usize = 120;
 
 /// The files that were read since the manifests were last listed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reads(Arc<Mutex<Log>>);
+pub(crate) struct ReadTracker(Arc<Mutex<TrackedReads>>);
 
 #[derive(Debug, Default)]
-struct Log {
+struct TrackedReads {
     /// The commit that was checked out before the first file was read.
     head: Option<Oid>,
     /// Each reading of a file. This is a list, because it is made in each sync: only the last reading of a path counts.
-    files: Vec<NotedRead>,
+    files: Vec<TrackedRead>,
 }
 
 /// A reading of a file.
 #[derive(Debug)]
-pub(crate) struct NotedRead {
+pub(crate) struct TrackedRead {
     /// The path that it was read by: what that leads to can be replaced.
     pub path: Arc<OsStr>,
     /// The resolved path.
@@ -47,22 +50,22 @@ pub(crate) struct NotedRead {
 /// Shows whether a file was written since it was read.
 pub(super) type Stamp = Option<FileStamp>;
 
-impl Reads {
+impl ReadTracker {
     /// Clears the record of earlier reads.
     pub(crate) fn begin(&self, paths: &[PathBuf]) {
-        let head = Checkout::of(paths).map(|checkout| checkout.head);
-        *self.log() = Log { head, ..Log::default() };
+        let head = Checkout::discover(paths).map(|checkout| checkout.head);
+        *self.log() = TrackedReads { head, ..TrackedReads::default() };
     }
 
     /// Records a reading.
-    pub(crate) fn note(&self, read: NotedRead) {
+    pub(crate) fn note(&self, read: TrackedRead) {
         self.log().files.push(read);
     }
 
     /// The files by the paths that they were read by, sorted.
     pub(crate) fn files(&self) -> Vec<NotedFile> {
         let log = self.log();
-        let noted = |read: &NotedRead| read.stamp.map(|stamp| NotedFile { path: Arc::clone(&read.path), stamp });
+        let noted = |read: &TrackedRead| read.stamp.map(|stamp| NotedFile { path: Arc::clone(&read.path), stamp });
         let mut files: Vec<NotedFile> = log.files.iter().rev().filter_map(noted).collect();
         // The last reading of a path comes first, and a sort keeps that.
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -73,7 +76,7 @@ impl Reads {
     /// The checked-out commit of paths, if it is the same for all of them; with the suffix `-dirty` if the paths have
     /// uncommitted changes, or a file was read that the commit does not have.
     pub(crate) fn commit(&self, paths: &[PathBuf]) -> Option<String> {
-        let checkout = Checkout::of(paths)?;
+        let checkout = Checkout::discover(paths)?;
         let log = self.log();
         // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
@@ -85,27 +88,26 @@ impl Reads {
         Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, TrackedReads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the author of the checked-out commit of paths.
-pub(crate) fn author_of(paths: &[PathBuf]) -> Option<CommitAuthor> {
-    let checkout = Checkout::of(paths)?;
-    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
-    Some(author(&commit))
+/// Returns the details of the checked-out commit of paths.
+pub(crate) fn details_of(paths: &[PathBuf]) -> GitCommitDetails {
+    let checkout = Checkout::discover(paths);
+    let tree = checkout.as_ref().and_then(|checkout| Some((checkout.head, checkout.trees.first()?)));
+    tree.map(|(head, tree)| details(&tree.repository, head)).unwrap_or_default()
 }
 
-/// Returns the first line of the message of the checked-out commit of paths.
-pub(crate) fn message_of(paths: &[PathBuf]) -> Option<String> {
-    let checkout = Checkout::of(paths)?;
-    let commit = checkout.trees.first()?.repository.find_commit(checkout.head).ok()?;
-    first_line(commit.message_bytes())
+/// Returns the details of a commit, as recorded in it.
+pub(super) fn details(repository: &Repository, id: Oid) -> GitCommitDetails {
+    let Ok(commit) = repository.find_commit(id) else { return GitCommitDetails::default() };
+    GitCommitDetails { author: Some(author(&commit)), message: first_line(commit.message_bytes()), tag: None }
 }
 
 /// Returns the first line of a commit's message without control characters, or the beginning of a long one.
-pub(super) fn first_line(message: &[u8]) -> Option<String> {
+fn first_line(message: &[u8]) -> Option<String> {
     let message = String::from_utf8_lossy(message);
     let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
     let mut text: String = line.chars().filter(|c| !c.is_control()).take(MOST_MESSAGE_CHARS + 1).collect();
@@ -116,8 +118,7 @@ pub(super) fn first_line(message: &[u8]) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the author of a commit, as recorded in it.
-pub(super) fn author(commit: &git2::Commit<'_>) -> CommitAuthor {
+fn author(commit: &git2::Commit<'_>) -> CommitAuthor {
     let author = commit.author();
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
@@ -142,7 +143,7 @@ struct WorkTree {
 
 impl Checkout {
     /// Returns `None` if a path is outside Git, or the paths are at different commits.
-    fn of(paths: &[PathBuf]) -> Option<Self> {
+    fn discover(paths: &[PathBuf]) -> Option<Self> {
         let mut repositories: BTreeMap<PathBuf, (Repository, Vec<PathBuf>)> = BTreeMap::new();
         for path in paths {
             // A link can lead into another repository, whose commit counts.

@@ -11,7 +11,7 @@ const MOST_COMPARED: usize = 5_000;
 
 /// Lists what exists, the most similar names first, such as "; the repository has `main`, `v1` and 3 more". `holder` is
 /// what has the names. Returns nothing if there are none.
-pub(super) fn existing<'n>(holder: &str, wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+pub(super) fn list_existing<'n>(holder: &str, wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<&'n str> = names.collect();
     names.sort_unstable();
     names.dedup();
@@ -54,13 +54,13 @@ mod tests {
     #[test]
     fn the_most_similar_names_are_listed_first_and_the_rest_is_counted() {
         let names = ["archive", "docs", "main", "maint", "release-1", "release-2"];
-        let of = |wanted: &str| existing("the repository", wanted, names.into_iter());
+        let of = |wanted: &str| list_existing("the repository", wanted, names.into_iter());
         assert!(of("mian").starts_with("; the repository has `main`"), "{}", of("mian"));
         assert!(of("mian").ends_with(" and 3 more"), "{}", of("mian"));
         assert_eq!(of("zzzzzzzzzz"), "; the repository has `archive`, `docs`, `main` and 3 more");
-        assert_eq!(existing("`a`", "x", ["y", "y"].into_iter()), "; `a` has `y`");
-        assert_eq!(existing("`a`", "x", std::iter::empty()), "");
-        let steering = existing("`a`", "x", ["y\u{202e}"].into_iter());
+        assert_eq!(list_existing("`a`", "x", ["y", "y"].into_iter()), "; `a` has `y`");
+        assert_eq!(list_existing("`a`", "x", std::iter::empty()), "");
+        let steering = list_existing("`a`", "x", ["y\u{202e}"].into_iter());
         assert!(!steering.contains('\u{202e}'), "{steering}");
     }
 

@@ -7,19 +7,16 @@ use std::{
 
 use git2::{Oid, Repository};
 
-use super::{repository::opened, revision_spec::WantedRevision, signed::CommitVerifier};
+use super::{repository::open_repository, revision_spec::RevisionSpec, signed::CommitVerifier};
 use crate::{
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
-            CommitTree, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles, TreeInContext, UnsetValues,
-            remote::RemoteMirror,
+            CommitTree, ContextTree, GitCommitDetails, Lineage, NotedFile, SourceValues, StopCheck, Tree, TreeFiles,
+            UnsetValues, remote::RemoteMirror,
         },
     },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
-        operation::CommitAuthor,
-    },
+    model::diagnostics::{Code, Diagnostic, Fault},
     syntax::text::printable_path,
 };
 
@@ -46,7 +43,7 @@ impl RepositoryPlace {
 #[derive(Debug)]
 pub(crate) struct RefTree {
     place: RepositoryPlace,
-    wanted: WantedRevision,
+    revision: RevisionSpec,
     /// Checks each commit before it is read.
     verifier: Option<CommitVerifier>,
     /// Checks that each commit descends from the one that was applied last.
@@ -71,7 +68,7 @@ struct CommitListing {
     tree: Arc<dyn Tree>,
     /// The tag that was chosen from a range of versions.
     tag: Option<String>,
-    /// The files, unless there were errors in reading them, which may pass.
+    /// The files, once they were read without an error, which may pass.
     files: Option<Vec<Arc<ManifestFile>>>,
 }
 
@@ -79,29 +76,29 @@ impl RefTree {
     /// The path `inside` a repository, at a revision.
     pub(crate) fn new(
         place: RepositoryPlace,
-        wanted: WantedRevision,
+        revision: RevisionSpec,
         verifier: Option<CommitVerifier>,
         inside: PathBuf,
         stop: StopCheck,
     ) -> Self {
         let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
         let (values, last) = (Arc::default(), Mutex::default());
-        Self { place, wanted, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
+        Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
 
-    /// The same in the context of other paths of the commit (D107).
+    /// Adds other paths of the commit as the context (D107).
     #[must_use]
     pub(crate) fn with_context(self, context: Vec<PathBuf>) -> Self {
         Self { context, ..self }
     }
 
-    /// The same with values that the commits do not have. Those of the context are not among them.
+    /// Adds the values that the commits do not have. The context has none of them.
     #[must_use]
     pub(crate) fn with_values(self, values: Arc<SourceValues>) -> Self {
         Self { values, ..self }
     }
 
-    /// The same for a source that only moves forward.
+    /// Requires each commit to descend from the one that was applied last.
     #[must_use]
     pub(crate) fn in_lineage(self, lineage: Arc<Lineage>) -> Self {
         Self { lineage: Some(lineage), ..self }
@@ -117,7 +114,7 @@ impl RefTree {
         let RepositoryPlace::Local(path) = &self.place else { return Vec::new() };
         // A `git gc` moves refs into one file.
         let of = |shared: &Path, own: &Path| [shared.join("refs"), shared.join("packed-refs"), own.join("HEAD")];
-        match opened(path) {
+        match open_repository(path) {
             Ok(repository) => of(repository.commondir(), repository.path()).to_vec(),
             // It may come later, bare or with a work tree.
             Err(_) => [path.clone(), path.join(".git")].iter().flat_map(|git| of(git, git)).collect(),
@@ -132,11 +129,12 @@ impl RefTree {
         self.last().clone()
     }
 
-    fn open(&self) -> Result<OpenedCommit, Diagnostic> {
+    /// The commit of now, whose files are not read yet.
+    fn open(&self) -> Result<CommitListing, Diagnostic> {
         let (repository, id, tag) = match &self.place {
             RepositoryPlace::Local(path) => {
-                let repository = opened(path)?;
-                let (id, tag) = self.wanted.resolve(&repository).map_err(|missing| {
+                let repository = open_repository(path)?;
+                let (id, tag) = self.revision.resolve(&repository).map_err(|missing| {
                     let message = format!("cannot read {}: {}", self.place.name(), missing.message);
                     Diagnostic { message, ..missing }
                 })?;
@@ -156,27 +154,19 @@ impl RefTree {
         // Both are of one commit, whatever becomes of the ref meanwhile.
         let context = match self.context.as_slice() {
             [] => None,
-            paths => Some(Arc::new(self.files(opened(repository.path())?, id, paths)) as Arc<dyn Tree>),
+            paths => Some(Arc::new(self.files(open_repository(repository.path())?, id, paths)) as Arc<dyn Tree>),
         };
         let own = self.files(repository, id, std::slice::from_ref(&self.inside));
         let own = Arc::new(own.with_values(Arc::clone(&self.values)));
-        Ok(OpenedCommit { id, tree: TreeInContext::around(own, context, UnsetValues::Require), tag })
+        Ok(CommitListing { id, tree: ContextTree::wrap(own, context, UnsetValues::Require), tag, files: None })
     }
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
-        let (name, revision) = (self.place.name(), self.wanted.to_string());
+        let (name, revision) = (self.place.name(), self.revision.to_string());
         let mut files = CommitTree::at(repository, name, id, revision, paths, self.stop.clone());
         files.allow_outside_files = self.allow_outside_files;
         files
     }
-}
-
-/// A commit with its files.
-struct OpenedCommit {
-    id: Oid,
-    tree: Arc<dyn Tree>,
-    /// The tag that was chosen from a range of versions.
-    tag: Option<String>,
 }
 
 fn unlisted() -> Fault {
@@ -186,7 +176,7 @@ fn unlisted() -> Fault {
 impl Tree for RefTree {
     fn manifests(&self) -> TreeFiles {
         self.values.begin();
-        let OpenedCommit { id, tree, tag } = match self.open() {
+        let opened = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {
                 *self.last() = None;
@@ -194,18 +184,18 @@ impl Tree for RefTree {
             }
         };
         if let Some(last) = self.listing()
-            && last.id == id
+            && last.id == opened.id
             && let Some(files) = &last.files
         {
             // A commit can get a further tag.
-            if last.tag != tag {
-                *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: Some(files.clone()) }));
+            if last.tag != opened.tag {
+                *self.last() = Some(Arc::new(CommitListing { files: Some(files.clone()), ..opened }));
             }
             return (files.clone(), Vec::new());
         }
-        let (files, diagnostics) = tree.manifests();
+        let (files, diagnostics) = opened.tree.manifests();
         let kept = diagnostics.is_empty().then(|| files.clone());
-        *self.last() = Some(Arc::new(CommitListing { id, tree, tag, files: kept }));
+        *self.last() = Some(Arc::new(CommitListing { files: kept, ..opened }));
         (files, diagnostics)
     }
 
@@ -213,16 +203,9 @@ impl Tree for RefTree {
         self.listing()?.tree.commit()
     }
 
-    fn commit_author(&self) -> Option<CommitAuthor> {
-        self.listing()?.tree.commit_author()
-    }
-
-    fn commit_message(&self) -> Option<String> {
-        self.listing()?.tree.commit_message()
-    }
-
-    fn tag(&self) -> Option<String> {
-        self.listing()?.tag.clone()
+    fn commit_details(&self) -> GitCommitDetails {
+        let Some(listing) = self.listing() else { return GitCommitDetails::default() };
+        GitCommitDetails { tag: listing.tag.clone(), ..listing.tree.commit_details() }
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

@@ -4,32 +4,32 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
 
-use super::ref_suggestions::{existing, ref_names, short_name};
+use super::ref_suggestions::{list_existing, ref_names, short_name};
 use crate::{
-    manifest::tree::plain,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    manifest::tree::normalize,
+    model::diagnostics::{Code, Diagnostic},
 };
 
 /// The repository of a path.
 pub(super) fn discover(path: &Path) -> Result<Repository, Diagnostic> {
-    let whole = whole(path);
+    let whole = absolute(path);
     // The path may exist in only one of two revisions, and not in the work tree.
     let there = whole.ancestors().find(|path| path.exists()).unwrap_or(&whole);
     Repository::discover(there).map_err(|error| {
         let message = format!("{} is not in a readable Git repository: {}", path.display(), error.message());
-        unopened(&error, message, "use a path inside a Git repository")
+        open_error(&error, message, "use a path inside a Git repository")
     })
 }
 
 /// The repository at a path: a work tree, or a bare repository.
-pub(super) fn opened(path: &Path) -> Result<Repository, Diagnostic> {
+pub(super) fn open_repository(path: &Path) -> Result<Repository, Diagnostic> {
     Repository::open(path).map_err(|error| {
         let message = format!("{} is not a readable Git repository: {}", path.display(), error.message());
-        unopened(&error, message, "use the path of a bare repository, or of the top folder of a work tree")
+        open_error(&error, message, "use the path of a bare repository, or of the top folder of a work tree")
     })
 }
 
-fn unopened(error: &git2::Error, message: String, help: &'static str) -> Diagnostic {
+fn open_error(error: &git2::Error, message: String, help: &'static str) -> Diagnostic {
     let help = match error.code() {
         ErrorCode::Owner => "run `git config --global --add safe.directory` if you trust its owner",
         _ => help,
@@ -38,8 +38,8 @@ fn unopened(error: &git2::Error, message: String, help: &'static str) -> Diagnos
 }
 
 /// The absolute path, without `.` and `..`.
-pub(super) fn whole(path: &Path) -> PathBuf {
-    plain(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    normalize(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
 /// The commit of a revision.
@@ -53,7 +53,7 @@ pub(super) fn commit(repository: &Repository, revision: &str) -> Result<Oid, Dia
                 .help(shallow_hint(repository).unwrap_or("run `git fsck` in the repository, or use another revision"));
         }
         let refs = ref_names(repository);
-        let existing = existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
+        let existing = list_existing("the repository", revision, refs.iter().filter_map(|name| short_name(name)));
         Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{revision}`{existing}"))
             .help(shallow_hint(repository).unwrap_or("use a branch, tag or commit"))
     })

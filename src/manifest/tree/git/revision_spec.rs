@@ -6,10 +6,10 @@ use git2::{Oid, Repository};
 use semver::{Version, VersionReq};
 
 use super::{
-    ref_suggestions::{existing, ref_names, short_name},
+    ref_suggestions::{list_existing, ref_names, short_name},
     repository::commit,
 };
-use crate::model::diagnostics::{code::Code, diagnostic::Diagnostic};
+use crate::model::diagnostics::{Code, Diagnostic};
 
 /// The names of tags start with it.
 const TAGS: &str = "refs/tags/";
@@ -18,14 +18,14 @@ const PEELED: &str = "^{}";
 
 /// A revision to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WantedRevision {
+pub(crate) enum RevisionSpec {
     /// A branch, tag or commit.
     Ref(String),
     /// The tag with the highest version in the range.
     Semver(VersionReq),
 }
 
-impl WantedRevision {
+impl RevisionSpec {
     /// Parses a range of versions such as `^1.2`.
     pub(crate) fn semver(text: &str) -> Result<Self, String> {
         VersionReq::parse(text).map(Self::Semver).map_err(|error| error.to_string())
@@ -100,13 +100,13 @@ impl WantedRevision {
     pub(crate) fn missing<'n>(&self, refs: impl Iterator<Item = &'n str>) -> Diagnostic {
         match self {
             Self::Ref(name) => {
-                let existing = existing("the repository", name, refs.filter_map(short_name));
+                let existing = list_existing("the repository", name, refs.filter_map(short_name));
                 Diagnostic::error(Code::Unreadable, format!("unknown Git revision `{name}`{existing}"))
                     .help("use a branch, tag or commit")
             }
             Self::Semver(range) => {
                 let tags = refs.filter(|name| name.starts_with(TAGS)).filter_map(short_name);
-                let existing = existing("the repository", &range.to_string(), tags);
+                let existing = list_existing("the repository", &range.to_string(), tags);
                 let message = format!("no tag has a version in the range `{range}`{existing}");
                 Diagnostic::error(Code::Unreadable, message)
                     .help("use a range that a tag such as `v1.2.3` or `1.2.3` is in")
@@ -115,7 +115,7 @@ impl WantedRevision {
     }
 }
 
-impl fmt::Display for WantedRevision {
+impl fmt::Display for RevisionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ref(name) => f.write_str(name),
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(best(range, &tags).as_deref(), expected, "{range}");
         }
         assert_eq!(best("1", &["v1.0.0", "1.0.0"]), best("1", &["1.0.0", "v1.0.0"]));
-        assert!(WantedRevision::semver("newest").is_err());
+        assert!(RevisionSpec::semver("newest").is_err());
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let mut listed: Vec<(String, Oid)> = listed.iter().map(|(name, c)| ((*name).to_owned(), id(c))).collect();
         // Whoever can push can call a branch like a commit.
         listed.push((format!("refs/heads/{}", "9".repeat(40)), id("8")));
-        let of = |name: &str| WantedRevision::Ref(name.to_owned());
+        let of = |name: &str| RevisionSpec::Ref(name.to_owned());
         for (wanted, expected) in [
             (of("HEAD"), Some(("HEAD", "1"))),
             (of("main"), Some(("refs/heads/main", "1"))),
@@ -186,13 +186,13 @@ mod tests {
             (of("other"), None),
             (of(&"5".repeat(40)), Some(("refs/tags/1.2.0", "5"))),
             (of(&"9".repeat(40)), None),
-            (WantedRevision::semver("^1").unwrap(), Some(("refs/tags/v1.3.0", "7"))),
-            (WantedRevision::semver("^2").unwrap(), None),
+            (RevisionSpec::semver("^1").unwrap(), Some(("refs/tags/v1.3.0", "7"))),
+            (RevisionSpec::semver("^2").unwrap(), None),
         ] {
             assert_eq!(wanted.pick(&listed), expected.map(|(name, c)| (name, id(c))), "{wanted}");
         }
-        let chosen = |wanted: &WantedRevision| wanted.chosen_tag("refs/tags/v1.3.0").map(str::to_owned);
-        assert_eq!(chosen(&WantedRevision::semver("^1").unwrap()).as_deref(), Some("v1.3.0"));
+        let chosen = |wanted: &RevisionSpec| wanted.chosen_tag("refs/tags/v1.3.0").map(str::to_owned);
+        assert_eq!(chosen(&RevisionSpec::semver("^1").unwrap()).as_deref(), Some("v1.3.0"));
         assert_eq!(chosen(&of("v1.3.0")), None, "it is the ref");
         assert!(of("0a1b2c3").may_be_commit() && !of("main").may_be_commit() && of("0a1b2c3").commit_id().is_none());
     }

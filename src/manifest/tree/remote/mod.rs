@@ -16,7 +16,7 @@ use std::{
 
 use git2::{Oid, Repository};
 
-pub(crate) use super::git::revision_spec::WantedRevision;
+pub(crate) use super::git::revision_spec::RevisionSpec;
 use crate::{
     model::diagnostics::{code::Code, diagnostic::Diagnostic},
     syntax::text::printable_path,
@@ -35,7 +35,7 @@ const LIMITS: FetchLimits =
 pub(crate) struct RemoteMirror {
     folder: PathBuf,
     url: RemoteUrl,
-    wanted: WantedRevision,
+    wanted: RevisionSpec,
     access: RemoteAccess,
     limits: FetchLimits,
     /// Keeps a temporary folder while the mirror is used.
@@ -52,7 +52,7 @@ impl RemoteMirror {
         mirrors: Arc<Mirrors>,
         source: &str,
         url: RemoteUrl,
-        wanted: WantedRevision,
+        wanted: RevisionSpec,
         access: RemoteAccess,
     ) -> Self {
         let folder = mirrors.of(source, url.as_str());
@@ -131,7 +131,7 @@ mod tests {
     fn mirror(url: &str, limits: FetchLimits) -> RemoteMirror {
         let mirrors = Arc::new(Mirrors::within(None).unwrap());
         let url = RemoteUrl::parse(url).unwrap().unwrap();
-        let wanted = WantedRevision::Ref("main".into());
+        let wanted = RevisionSpec::Ref("main".into());
         RemoteMirror { limits, ..RemoteMirror::new(mirrors, "shop", url, wanted, RemoteAccess::default()) }
     }
 

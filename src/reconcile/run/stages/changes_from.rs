@@ -1,8 +1,6 @@
 //! Plans the changes between two sets of manifests of one source, among everything else that a store has (D111).
 
-use std::sync::Arc;
-
-use super::{Clock, Options, Planned, Prepared, judge};
+use super::{Options, Planned, Prepared, judge};
 use crate::{
     manifest::{self, resolve::resolve, with_source},
     model::snapshot::Snapshot,
@@ -13,7 +11,7 @@ impl Prepared {
     /// Reads manifests to compare them with others: no value of the store becomes theirs.
     pub(crate) fn load_to_compare(options: Options) -> Self {
         let loaded = manifest::load(options.tree.as_ref()).without_stored_values();
-        Self { options, loaded: Arc::new(loaded), memo: None, clock: Clock::default(), sees: None }
+        Self::new(options, loaded)
     }
 
     /// Plans the changes from older manifests of the source to these. Findings are those of a plan on `snapshot`. What the

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::planned_change::{empty_expectation, note_attempt};
 use crate::{
-    manifest::tree::{Sent, Tree, TreeInContext, UnsetValues},
+    manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
     model::{
         decode::decode,
         diagnostics::{
@@ -266,7 +266,7 @@ impl<'a> ReconciliationJob<'a> {
         let hashes = request.token_hashes.into_iter().map(|(key, hash)| (Id::new(&key), hash));
         let sent = Sent::shared(sent, commit).with_commit_author(author).with_commit_message(message);
         let options = Options {
-            tree: TreeInContext::around(Arc::new(sent), None, unset),
+            tree: ContextTree::wrap(Arc::new(sent), None, unset),
             source: request.source,
             prune: request.prune,
             isolate: request.isolate,

@@ -10,7 +10,7 @@ use super::{
     wire::{Request, TraceOfPlan},
 };
 use crate::{
-    manifest::tree::{Sent, SharedFile, Tree, TreeInContext, UnsetValues},
+    manifest::tree::{ContextTree, Sent, SharedFile, Tree, UnsetValues},
     model::{
         diagnostics::{
             code::Code,
@@ -68,7 +68,7 @@ pub(super) fn apart(files: Vec<SharedFile>, is_older: &[bool]) -> (Vec<SharedFil
 
 /// The older manifests of a comparison: none if the change adds the source.
 pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> {
-    TreeInContext::around(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
+    ContextTree::wrap(Arc::new(Sent::shared(older, None).or_empty()), None, unset)
 }
 
 impl ReconciliationJob<'_> {

@@ -254,7 +254,7 @@ impl SourceView {
         let status = following.status.current();
         let findings = &status.findings;
         let suspension = following.suspension();
-        let location = &following.location;
+        let location = &following.settings.location;
         let shown = |path: &Path| path.display().to_string();
         let claimed = others.iter().flat_map(|(source, status)| {
             let own = status.findings.clashes.iter().filter(move |clash| clash.owner == following.source);
@@ -288,9 +288,9 @@ impl SourceView {
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
             revision: location.revision.clone(),
-            drift: following.drift.to_string(),
+            drift: following.settings.drift.to_string(),
             semver: location.semver.clone(),
-            interval_seconds: following.interval.as_secs(),
+            interval_seconds: following.settings.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
             applied_by: None,
@@ -301,7 +301,7 @@ impl SourceView {
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
-            values: following.values.names().into_iter().map(SourceValueView::of).collect(),
+            values: following.settings.values.names().into_iter().map(SourceValueView::of).collect(),
             conditions: vec![ConditionView::of(condition)],
         }
     }

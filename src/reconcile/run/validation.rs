@@ -7,11 +7,7 @@ use crate::{
     manifest::{Loaded, resolve::Resolved},
     model::{
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Severity, cap},
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Diagnostic, Fault, Path, Severity, diagnostic::cap},
         key::Key,
         snapshot::{Refusal, Snapshot},
     },
@@ -20,14 +16,14 @@ use crate::{
 };
 
 /// Resolved resources with the findings of all rules and lints.
-pub(super) struct Judged {
+pub(super) struct Validation {
     pub(super) resolved: Resolved,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The skipped resources (D44).
     pub(super) set_aside: Vec<Desired>,
 }
 
-impl Judged {
+impl Validation {
     /// Judges no manifests.
     pub(super) fn nothing() -> Self {
         Self { resolved: Resolved::default(), diagnostics: Vec::new(), set_aside: Vec::new() }
@@ -50,14 +46,14 @@ impl Judged {
         self.resolved.faulty = refused.keys().filter(|key| desired.contains_key(*key)).cloned().collect();
         for (key, fault) in refused {
             let refusal = Refusal { key, faults: vec![fault] };
-            self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
+            self.diagnostics.extend(place_faults(refusal, &self.resolved, snapshot));
         }
         !self.resolved.faulty.is_empty()
     }
 
     /// Reports why a plan was refused.
     pub(super) fn refused(mut self, refusal: Refusal, snapshot: &Snapshot) -> Self {
-        self.diagnostics.extend(at_their_lines(refusal, &self.resolved, snapshot));
+        self.diagnostics.extend(place_faults(refusal, &self.resolved, snapshot));
         self
     }
 
@@ -77,21 +73,22 @@ impl Judged {
     }
 }
 
-fn at_their_lines(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
+fn place_faults(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let Refusal { key, faults } = refusal;
     let placed = faults.into_iter().map(|fault| {
         let (key, fault) = match fault.code {
-            Code::InUse => of_deletion(&key, fault, resolved, snapshot),
+            Code::InUse => place_deletion(&key, fault, resolved, snapshot),
             _ => (key.clone(), fault),
         };
-        let unplaced = || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, about(&key, &fault)) };
+        let unplaced =
+            || Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, fault_message(&key, &fault)) };
         resolved.diagnostic(&Subject::Resource(key.clone()), fault.clone()).unwrap_or_else(unplaced)
     });
     placed.collect()
 }
 
 /// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
-fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
+fn place_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
     let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
     let replaces = |wanted: &&Desired| {
         let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;
@@ -107,7 +104,7 @@ fn of_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot
 }
 
 /// Returns a fault's message, prefixed with the resource unless the message names it.
-pub(crate) fn about(key: &Key, fault: &Fault) -> String {
+pub(crate) fn fault_message(key: &Key, fault: &Fault) -> String {
     let subject = key.to_string();
     if fault.message.contains(&subject) || fault.message.contains(&format!("({})", key.id)) {
         return fault.message.clone();

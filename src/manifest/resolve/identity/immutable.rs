@@ -1,13 +1,9 @@
 //! Immutable content, and whether a resource of the store has that of a declared one.
 
-use super::{Known, Wanted};
+use super::{DeclaredResource, StoreNames};
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Diagnostic, Fault, Path},
         json::JsonError,
         kind::api_key::ApiKey,
         resource::AnyResource,
@@ -17,7 +13,7 @@ use crate::{
     syntax::text::printable,
 };
 
-impl Wanted<'_> {
+impl DeclaredResource<'_> {
     /// Whether an existing resource can be updated to this one in place. Unset or unknown immutable content matches any.
     /// Secrets do not decide: a plan would tell whether a guess is right. No two resources differ in them alone, because a
     /// certificate has one private key.
@@ -28,7 +24,7 @@ impl Wanted<'_> {
         let stored = entry.spec();
         let worded = self.spec.as_stored(stored.as_ref());
         let wanted = worded.as_deref().unwrap_or(self.spec.as_ref());
-        let shown = |spec: &dyn AnyResource| fixed_form(spec, Secrets::Masked);
+        let shown = |spec: &dyn AnyResource| immutable_form(spec, Secrets::Masked);
         let (Ok(wanted), Ok(existing)) = (shown(wanted), shown(stored.as_ref())) else { return false };
         let matches_any = |wanted: &str| wanted == "\"\"" || is_unknown(wanted.trim_start_matches('"'));
         let mut fields = wanted.iter().zip(&existing).zip(&self.fixed);
@@ -38,7 +34,7 @@ impl Wanted<'_> {
 
 /// The error of a resource that cannot be adopted, because its immutable content differs: it would be another resource, which
 /// its stated ID denies.
-pub(super) fn unfit(known: &Known<'_>, it: &Wanted<'_>, entry: &Entry) -> Diagnostic {
+pub(super) fn immutable_error(known: &StoreNames<'_>, it: &DeclaredResource<'_>, entry: &Entry) -> Diagnostic {
     let snapshot = known.snapshot;
     if let Some(key) = entry.spec_as::<ApiKey>() {
         let owner = printable(&key.owner_id);
@@ -67,11 +63,11 @@ pub(super) fn unfit(known: &Known<'_>, it: &Wanted<'_>, entry: &Entry) -> Diagno
 }
 
 /// The immutable content that is part of the id.
-pub(in crate::manifest) fn fixed_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
-    fixed_form(spec, Secrets::Revealed)
+pub(in crate::manifest) fn immutable_content(spec: &dyn AnyResource) -> Result<Vec<String>, JsonError> {
+    immutable_form(spec, Secrets::Revealed)
 }
 
-fn fixed_form(spec: &dyn AnyResource, secrets: Secrets<'_>) -> Result<Vec<String>, JsonError> {
+fn immutable_form(spec: &dyn AnyResource, secrets: Secrets<'_>) -> Result<Vec<String>, JsonError> {
     let fields = spec.kind().info().fixed;
     if fields.is_empty() {
         return Ok(Vec::new());

@@ -2,16 +2,14 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use super::again::{self, Dice};
+use super::incremental::{self, Dice};
 use crate::{
     manifest::tree::{Disk, Recorder, Tree},
-    model::{
-        diagnostics::diagnostic::Diagnostic, operation::Operation, secrets::digest_key::DigestKey, snapshot::Snapshot,
-    },
+    model::{diagnostics::Diagnostic, operation::Operation, secrets::digest_key::DigestKey, snapshot::Snapshot},
     reconcile::{
         Options, Planned, Prepared,
         run::plan_cache::{recall, remember},
-        sync_loop::freshness::SettledRun,
+        sync_loop::freshness::FinishedRun,
     },
     store::{engine::OnDisk, ids_and_clock},
 };
@@ -44,7 +42,7 @@ impl Runs {
     }
 
     fn remember(&self, recorder: &Recorder, options: &Options, planned: &Planned) {
-        remember(&self.store, options, recorder, &SettledRun::judged_now(planned, self.snapshot.revision, options));
+        remember(&self.store, options, recorder, &FinishedRun::judged_now(planned, self.snapshot.revision, options));
     }
 
     /// Plans from scratch, and checks what is remembered against that.
@@ -93,26 +91,26 @@ fn after_any_edits_a_remembered_run_is_as_from_scratch() {
         for number in 0..3 {
             fs::write(folder.path().join(format!("secret-{number}")), "hunter").unwrap();
         }
-        fs::write(folder.path().join("shared.yaml"), again::shared(&mut dice)).unwrap();
+        fs::write(folder.path().join("shared.yaml"), incremental::shared(&mut dice)).unwrap();
         let mut good: Option<Vec<(PathBuf, String)>> = None;
         let mut is_broken = false;
         for _ in 0..80 {
             if let (true, Some(good)) = (is_broken && dice.roll(3) > 0, &good) {
-                again::put(folder.path(), good);
+                incremental::put(folder.path(), good);
             }
             let number = dice.roll(7);
             let path = folder.path().join(format!("{number}.yaml"));
             match dice.roll(12) {
                 0 => drop(fs::remove_file(&path)),
                 1 => {
-                    let meddled = again::meddled(&mut dice, runs.snapshot.clone());
+                    let meddled = incremental::meddled(&mut dice, runs.snapshot.clone());
                     runs.change(meddled);
                 }
                 2 => fs::write(folder.path().join(format!("secret-{}", dice.roll(3))), "hunter2").unwrap(),
-                3 => fs::write(&path, again::file(&mut dice, number)).unwrap(),
+                3 => fs::write(&path, incremental::file(&mut dice, number)).unwrap(),
                 4 | 5 => {
-                    let text = fs::read_to_string(&path).unwrap_or_else(|_| again::file(&mut dice, number));
-                    fs::write(&path, again::edited(&text, &mut dice)).unwrap();
+                    let text = fs::read_to_string(&path).unwrap_or_else(|_| incremental::file(&mut dice, number));
+                    fs::write(&path, incremental::edited(&text, &mut dice)).unwrap();
                 }
                 // Nothing changes.
                 _ => {}
@@ -122,7 +120,7 @@ fn after_any_edits_a_remembered_run_is_as_from_scratch() {
             with_warnings += u32::from(is_recalled && !planned.diagnostics.is_empty());
             is_broken = !planned.settles();
             if !is_broken {
-                good = Some(again::files(folder.path()));
+                good = Some(incremental::files(folder.path()));
                 if dice.roll(2) == 0 {
                     runs.apply();
                 }

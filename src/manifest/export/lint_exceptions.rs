@@ -21,10 +21,10 @@ const COMMENT: &str =
     "  # The API accepts this, and edgewright refuses it by default. Fix it, and remove the annotation.\n";
 
 /// The lints by the resources that they refuse.
-pub(super) type Accepted = HashMap<Key, BTreeSet<&'static str>>;
+pub(super) type LintExceptions = HashMap<Key, BTreeSet<&'static str>>;
 
 /// Finds what the lints refuse by default of exported resources, beside those of other sources.
-pub(super) fn accepted(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Timestamp) -> Accepted {
+pub(super) fn find_lint_exceptions(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Timestamp) -> LintExceptions {
     let of = |entry: &Entry| {
         let claim = entry.claim.clone().unwrap_or_default();
         let (key, spec) = (entry.key.clone(), Arc::clone(entry.spec()));
@@ -43,7 +43,7 @@ pub(super) fn accepted(exported: &[&Arc<Entry>], others: &[Arc<Entry>], now: Tim
     };
     let skipped = lint::LINTS.iter().filter(|lint| lint.default != Level::Deny).map(|lint| lint.name);
     let skipped: Vec<&'static str> = skipped.collect();
-    let mut found = Accepted::new();
+    let mut found = LintExceptions::new();
     for finding in lint::run(&world, &skipped, None).in_order() {
         // Which of two duplicates is reported depends on the order in the files.
         let related = finding.related.as_ref().map(|(subject, ..)| subject);
@@ -66,7 +66,7 @@ pub(super) fn annotate(metadata: &mut Map<String, Value>, lints: &BTreeSet<&'sta
 }
 
 /// The text of a document with a comment above its annotations. Exports have no others.
-pub(super) fn explained(text: String) -> String {
+pub(super) fn with_comment(text: String) -> String {
     let line = format!("\n  {ANNOTATIONS}:\n    {LINT_ANNOTATION}");
     match text.find(&line) {
         Some(at) => {
