@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    diagnostics::Path,
     id::Id,
     operation::{Author, key_of},
     snapshot::Snapshot,
@@ -108,7 +109,7 @@ pub(crate) fn writer(author: &Author, state: &Snapshot) -> String {
 impl Drift {
     /// Compares what a source applied last, what the store has (none if the resource is gone), and what the manifests
     /// declare. `writes` are those of others since then, newest first. Returns none without drift.
-    pub(crate) fn of(
+    pub(crate) fn detect(
         source: &str,
         live: Option<&DriftFields>,
         wanted: &DriftFields,
@@ -118,35 +119,31 @@ impl Drift {
         let Some(live) = live else {
             let deleted = newest.after.is_none() && newest.owner.as_deref() == Some(source);
             let last = newest.before.as_ref()?.as_object().filter(|_| deleted)?;
-            let applied = undone(last.clone(), writes.get(1..).unwrap_or_default());
+            let applied = undo(last.clone(), writes.get(1..).unwrap_or_default());
             let is_same = names(&applied, wanted).into_iter().all(|name| same(at(&applied, name), at(wanted, name)));
             let state = if is_same { DriftState::Drift } else { DriftState::Conflict };
             return Some(Self { state, fields: vec![newest.field(String::new(), state, true)] });
         };
-        let applied = undone(live.clone(), writes);
+        let applied = undo(live.clone(), writes);
         let mut fields = Vec::new();
         for name in names(live, wanted) {
             let mut found = Vec::new();
-            compare(
-                at(&applied, name),
-                at(live, name),
-                at(wanted, name),
-                format!("/{}", escaped_name(name)),
-                &mut found,
-            );
+            let pointer = Path::from(name).to_string();
+            compare(at(&applied, name), at(live, name), at(wanted, name), pointer, &mut found);
             // A module is written as a whole, so what drifted in it cannot be kept while the rest is applied.
             if found.iter().any(|(_, state)| *state != DriftState::Drift) {
                 let mixed = found.iter_mut().filter(|(_, state)| *state == DriftState::Drift);
                 mixed.for_each(|(_, state)| *state = DriftState::Conflict);
             }
-            fields.extend(found.into_iter().map(|(pointer, state)| FieldDrift::of(pointer, state, writes)));
+            fields.extend(found.into_iter().map(|(pointer, state)| FieldDrift::new(pointer, state, writes)));
         }
         let state = fields.iter().map(|field| field.state).max()?;
         (state != DriftState::Pending).then_some(Self { state, fields })
     }
 
-    /// The drift of a resource that the manifests replace. It is written as a whole, so nothing of its drift can be kept.
-    pub(crate) fn of_replaced(mut self) -> Self {
+    /// Makes the drift that of a resource which the manifests replace: it is written as a whole, so nothing of its drift can
+    /// be kept.
+    pub(crate) fn into_conflict(mut self) -> Self {
         for field in self.fields.iter_mut().filter(|field| field.state == DriftState::Drift) {
             field.state = DriftState::Conflict;
         }
@@ -213,24 +210,17 @@ impl fmt::Display for DriftedResource {
 }
 
 impl FieldDrift {
-    fn of(field: String, state: DriftState, writes: &[ForeignWrite]) -> Self {
-        if state == DriftState::Pending {
-            return Self::by_nobody(field, state);
-        }
+    fn new(field: String, state: DriftState, writes: &[ForeignWrite]) -> Self {
         let value = |side: &Option<Value>| side.as_ref().and_then(|side| side.pointer(&field)).cloned();
         let has_value = |side: &Option<Value>| value(side).is_some_and(|value| !value.is_null());
         let set = writes.iter().find(|write| value(&write.before) != value(&write.after)).or(writes.first());
-        match set {
+        match set.filter(|_| state != DriftState::Pending) {
             Some(write) => {
                 let removed = has_value(&write.before) && !has_value(&write.after);
                 write.field(field, state, removed)
             }
-            None => Self::by_nobody(field, state),
+            None => Self { field, state, removed: false, by: String::new(), revision: None, at: String::new() },
         }
-    }
-
-    fn by_nobody(field: String, state: DriftState) -> Self {
-        Self { field, state, removed: false, by: String::new(), revision: None, at: String::new() }
     }
 
     /// Whether another field was changed by the same write in the same way.
@@ -258,7 +248,7 @@ impl ForeignWrite {
 }
 
 /// Undoes writes, newest first.
-fn undone(mut fields: DriftFields, writes: &[ForeignWrite]) -> DriftFields {
+fn undo(mut fields: DriftFields, writes: &[ForeignWrite]) -> DriftFields {
     for write in writes {
         let side = |side: &Option<Value>| side.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
         for name in side(&write.after).keys() {
@@ -285,7 +275,7 @@ fn compare(applied: &Value, live: &Value, wanted: &Value, pointer: String, found
         && ![applied, live, wanted].iter().any(|fields| fields.is_empty())
     {
         for name in names(live, wanted) {
-            let pointer = format!("{pointer}/{}", escaped_name(name));
+            let pointer = format!("{pointer}{}", Path::from(name));
             compare(at(applied, name), at(live, name), at(wanted, name), pointer, found);
         }
         return;
@@ -313,11 +303,6 @@ fn same(one: &Value, other: &Value) -> bool {
         }
         _ => one == other,
     }
-}
-
-/// A name as a part of a JSON pointer.
-fn escaped_name(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]
@@ -352,7 +337,7 @@ mod tests {
             write(6, json!({"c": "old", "e": []}), json!({"c": "hand", "e": [1]})),
             write(5, json!({"a": "one"}), json!({"a": "other"})),
         ];
-        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        let drift = Drift::detect("shop", Some(&live), &wanted, &writes).unwrap();
         assert_eq!(drift.state, DriftState::Conflict);
         assert_eq!(drift.units().into_iter().collect::<Vec<_>>(), ["a", "e"]);
         let of = |name: &str, state, revision| (name.to_owned(), state, revision);
@@ -363,13 +348,13 @@ mod tests {
             of("/e", DriftState::Drift, Some(6)),
         ];
         assert_eq!(states(Some(drift)), expected);
-        assert_eq!(Drift::of("shop", Some(&live), &wanted, &[]), None, "nobody else has written");
-        let replaced = states(Drift::of("shop", Some(&live), &wanted, &writes).map(Drift::of_replaced));
+        assert_eq!(Drift::detect("shop", Some(&live), &wanted, &[]), None, "nobody else has written");
+        let replaced = states(Drift::detect("shop", Some(&live), &wanted, &writes).map(Drift::into_conflict));
         let told: Vec<DriftState> = replaced.into_iter().map(|(_, state, _)| state).collect();
         let (pending, conflict) = (DriftState::Pending, DriftState::Conflict);
         assert_eq!(told, [conflict, pending, conflict, conflict], "nothing is kept of a resource that is replaced");
         let nothing = [write(7, json!({"d": "x"}), json!({"d": "same"}))];
-        assert_eq!(Drift::of("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
+        assert_eq!(Drift::detect("shop", Some(&live), &wanted, &nothing), None, "what differs is pending");
     }
 
     #[test]
@@ -380,7 +365,7 @@ mod tests {
             write(7, json!({"a": "one", "b": "one"}), json!({"a": "hand", "b": "hand"})),
             write(6, json!({"oauth": {"x": 1}}), json!({})),
         ];
-        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        let drift = Drift::detect("shop", Some(&live), &wanted, &writes).unwrap();
         let resource = DriftedResource {
             kind: "HttpsEdge".into(),
             name: "one".into(),
@@ -413,7 +398,7 @@ mod tests {
         let wanted = fields(json!({"m": {"x": 0, "y": 3}, "n": null}));
         let writes =
             [write(4, json!({"m": {"x": 0, "y": 2}, "n": null}), json!({"m": {"x": 1, "y": 2}, "n": {"x": 1}}))];
-        let drift = Drift::of("shop", Some(&live), &wanted, &writes).unwrap();
+        let drift = Drift::detect("shop", Some(&live), &wanted, &writes).unwrap();
         assert_eq!(drift.units().into_iter().collect::<Vec<_>>(), ["n"], "`m` also has a pending field");
         let found = states(Some(drift));
         let of = |name: &str, state, revision| (name.to_owned(), state, revision);
@@ -431,11 +416,11 @@ mod tests {
     fn a_deleted_resource_drifted_unless_its_manifest_has_changed() {
         let before = json!({"a": "hand", "b": 1});
         let writes = [write(9, before.clone(), Value::Null), write(8, json!({"a": "one"}), json!({"a": "hand"}))];
-        let of = |a: &str| Drift::of("shop", None, &fields(json!({"a": a, "b": 1})), &writes);
+        let of = |a: &str| Drift::detect("shop", None, &fields(json!({"a": a, "b": 1})), &writes);
         let deleted = of("one").unwrap();
         assert!(deleted.is_deletion() && deleted.state == DriftState::Drift);
         assert_eq!(deleted.fields.first().unwrap().to_string(), "drift: deleted by key 9, revision 9, now");
         assert_eq!(of("two").unwrap().state, DriftState::Conflict);
-        assert_eq!(Drift::of("docs", None, &fields(before), &writes), None, "it was another source's");
+        assert_eq!(Drift::detect("docs", None, &fields(before), &writes), None, "it was another source's");
     }
 }

@@ -3,11 +3,7 @@
 //! certainly none.
 
 use super::{
-    diagnostics::{
-        check::is_address,
-        code::Code,
-        fault::{Fault, Faults},
-    },
+    diagnostics::{Code, Fault, Faults, check::is_address},
     id::is_opaque_id,
     kind::Kind,
 };
@@ -34,25 +30,12 @@ pub(crate) static TLS_EDGE: ExternalKind =
 pub(crate) static SUBSCRIPTION: ExternalKind =
     ExternalKind { what: "an EventSubscription", prefix: "esb_", sample: "esb_audit" };
 
-/// The kinds of this service whose IDs have a prefix.
-const KINDS: [Kind; 9] = [
-    Kind::Owner,
-    Kind::ApiKey,
-    Kind::IpRestriction,
-    Kind::CertificateAuthority,
-    Kind::TlsCertificate,
-    Kind::HttpsEdge,
-    Kind::HttpsEdgeRoute,
-    Kind::TlsEdge,
-    Kind::EventSubscription,
-];
-
 /// The prefixes of other IDs that this service makes, and what has them.
 const OTHER_PREFIXES: [(&str, &str); 3] = [("bot_", "an Owner"), ("op_", "an operation"), ("rec_", "a reconciliation")];
 
 impl ExternalKind {
     /// The external kind of an implicit one (D34).
-    pub(crate) fn of_implicit(kind: Kind) -> Option<&'static Self> {
+    pub(crate) fn from_implicit(kind: Kind) -> Option<&'static Self> {
         match kind {
             Kind::TlsEdge => Some(&TLS_EDGE),
             Kind::EventSubscription => Some(&SUBSCRIPTION),
@@ -60,11 +43,15 @@ impl ExternalKind {
         }
     }
 
+    /// Returns what is wrong with an ID in a field, except a token: the check of all texts of the resource reports it.
+    fn field_fault(&self, id: &str) -> Option<Fault> {
+        if has_token(id) { None } else { self.id_fault(id) }
+    }
+
     /// Returns what is wrong with an ID, if it cannot be one of this kind.
     pub(crate) fn id_fault(&self, id: &str) -> Option<Fault> {
-        let is_address = is_address(id);
-        if !is_opaque_id(id) || is_address {
-            let help = match is_address {
+        if !is_opaque_id(id) || is_address(id) {
+            let help = match is_address(id) {
                 true => "write the ID that stands for it: the gateway knows the addresses and networks of IDs",
                 false => "use 1 to 255 bytes without slashes, whitespace or control characters",
             };
@@ -76,10 +63,8 @@ impl ExternalKind {
         }
         let owner = owner_of_prefix(id)?;
         let message = format!("`{}` has the prefix of {owner}, not of {}", printable(id), self.what);
-        Some(
-            Fault::new(Code::InvalidFormat, message)
-                .help(format!("use the ID of {}, such as `{}`", self.what, self.sample)),
-        )
+        let help = format!("use the ID of {}, such as `{}`", self.what, self.sample);
+        Some(Fault::new(Code::InvalidFormat, message).help(help))
     }
 }
 
@@ -90,7 +75,7 @@ fn owner_of_prefix(id: &str) -> Option<String> {
     if let Some((_, what)) = OTHER_PREFIXES.iter().find(|(known, _)| is_prefix(known)) {
         return Some((*what).to_owned());
     }
-    let info = KINDS.map(Kind::facts).into_iter().find(|facts| is_prefix(facts.prefix))?;
+    let info = Kind::EVERY.iter().map(|kind| kind.facts()).find(|facts| is_prefix(facts.prefix))?;
     // `HttpsEdge` starts with a vowel when it is spoken.
     let article = if info.name.starts_with(['A', 'E', 'H', 'I', 'O']) { "an" } else { "a" };
     Some(format!("{article} {}", info.name))
@@ -98,29 +83,19 @@ fn owner_of_prefix(id: &str) -> Option<String> {
 
 /// Checks a field with the ID of a resource that another service owns (D20).
 pub(crate) fn external_id(faults: &mut Faults, field: &str, kind: &ExternalKind, id: &str) {
-    faults.within(field, |faults| {
-        if id.is_empty() {
-            let fault = Fault::new(Code::Required, format!("`{field}` is required"));
-            faults.report(fault.help(format!("set an ID, such as `{field}: {}`", kind.sample)));
-        } else if !has_token(id) {
-            // The check of all texts of the resource reports a token.
-            faults.extend(kind.id_fault(id));
-        }
-    });
+    let required = || Fault::required(field).help(format!("set an ID, such as `{field}: {}`", kind.sample));
+    faults.extend(if id.is_empty() { Some(required()) } else { kind.field_fault(id).map(|fault| fault.at(field)) });
 }
 
 /// Checks a list of IDs of resources that another service owns (D20).
 pub(crate) fn external_ids(faults: &mut Faults, field: &str, kind: &ExternalKind, ids: &[String]) {
-    faults.within(field, |faults| {
-        faults.each(ids, |faults, id| {
-            if id.is_empty() {
-                let fault =
-                    Fault::new(Code::Required, format!("each entry of `{field}` must be an ID (found an empty one)"));
-                faults.report(fault.help(format!("remove the entry, or set an ID, such as `{}`", kind.sample)));
-            } else if !has_token(id) {
-                faults.extend(kind.id_fault(id));
-            }
-        });
+    let empty = || {
+        let message = format!("each entry of `{field}` must be an ID (found an empty one)");
+        let help = format!("remove the entry, or set an ID, such as `{}`", kind.sample);
+        Fault::new(Code::Required, message).help(help)
+    };
+    faults.each_in(field, ids, |faults, id| {
+        faults.extend(if id.is_empty() { Some(empty()) } else { kind.field_fault(id) });
     });
 }
 

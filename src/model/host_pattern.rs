@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{
-    diagnostics::{check::parse_hostport, code::Code, fault::Fault},
+    diagnostics::{Code, Fault, check::parse_hostport},
     traffic::host_name,
 };
 use crate::syntax::text::printable;

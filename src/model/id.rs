@@ -20,9 +20,6 @@ use head::IdHead;
 /// The key that separates derived IDs from all other hashes. It is the same for each of them, so it is made once.
 static DERIVATION: LazyLock<ContextKey> = LazyLock::new(|| hash_derive_key_context("edgewright 2026 id from manifest"));
 
-/// The room for an ID that is made here: prefixes are short.
-const MOST_MADE: usize = 64;
-
 /// An opaque ID; cheap to clone. IDs sort like their texts.
 #[derive(Clone)]
 pub struct Id {
@@ -63,7 +60,7 @@ impl PartialOrd for Id {
 impl Id {
     /// Creates an ID from any text, without validation.
     pub fn new(text: &str) -> Self {
-        Self { text: ArcStr::from(text), head: IdHead::of(text) }
+        Self { text: ArcStr::from(text), head: IdHead::new(text) }
     }
 
     /// Derives the ID of a resource in a manifest. The same parts give the same ID everywhere, so a plan shows real IDs
@@ -102,18 +99,7 @@ impl Id {
                 rest /= 62;
             }
         }
-        // The prefix and the digits, without an allocation of their own.
-        let mut id = [0; MOST_MADE];
-        let made = id.get_mut(..prefix.len() + text.len()).and_then(|id| {
-            let (start, end) = id.split_at_mut_checked(prefix.len())?;
-            start.copy_from_slice(prefix.as_bytes());
-            end.copy_from_slice(&text);
-            str::from_utf8(id).ok()
-        });
-        match made {
-            Some(id) => Self::new(id),
-            None => Self::new(&[prefix, str::from_utf8(&text).unwrap_or_default()].concat()),
-        }
+        Self::new(&[prefix, str::from_utf8(&text).unwrap_or_default()].concat())
     }
 
     /// Returns the text.

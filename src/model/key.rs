@@ -56,19 +56,16 @@ impl Key {
     /// Returns the API path of the resource's collection.
     pub fn collection_path(&self) -> String {
         let template = self.kind.facts().collection;
-        match &self.parent {
-            Some(parent) => fill(template, parent),
-            None => template.to_owned(),
+        let around = template.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?.1)));
+        match (&self.parent, around) {
+            (Some(parent), Some((before, after))) => format!("{before}{}{after}", segment(parent.as_str())),
+            _ => template.to_owned(),
         }
     }
 
     /// Returns the resource's API path, relative to the base URL.
     pub fn path(&self) -> String {
-        let mut path = self.collection_path();
-        path.reserve(1 + self.id.as_str().len());
-        path.push('/');
-        path.extend(segment(self.id.as_str()));
-        path
+        format!("{}/{}", self.collection_path(), segment(self.id.as_str()))
     }
 }
 
@@ -76,22 +73,6 @@ impl Key {
 pub(crate) fn segment(id: &str) -> PercentEncode<'_> {
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(id, KEPT)
-}
-
-/// Replaces the parameter of a path template with an ID.
-fn fill(template: &str, id: &Id) -> String {
-    match (template.find('{'), template.find('}')) {
-        (Some(start), Some(end)) => {
-            let (before, after) =
-                (template.get(..start).unwrap_or_default(), template.get(end + 1..).unwrap_or_default());
-            let mut path = String::with_capacity(before.len() + id.as_str().len() + after.len());
-            path.push_str(before);
-            path.extend(segment(id.as_str()));
-            path.push_str(after);
-            path
-        }
-        _ => template.to_owned(),
-    }
 }
 
 impl fmt::Display for Key {

@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Kind,
-    diagnostics::{
-        code::Code,
-        fault::{Check, Fault, Faults, nearest},
-    },
+    diagnostics::{Check, Code, Fault, Faults, nearest},
     host_pattern::{check_host_pattern, covers_hosts},
     kind::owner::Role,
     network::Network,
@@ -25,17 +22,9 @@ const MOST_ENTRIES: usize = 100;
 /// The longest pattern of source names, in bytes.
 const PATTERN_BYTES: usize = 255;
 /// The kinds that clients can write.
-const KINDS: [Kind; 9] = [
-    Kind::ApiKey,
-    Kind::IpRestriction,
-    Kind::CertificateAuthority,
-    Kind::TlsCertificate,
-    Kind::HttpsEdge,
-    Kind::HttpsEdgeRoute,
-    Kind::TlsEdge,
-    Kind::EventSubscription,
-    Kind::EventSource,
-];
+fn writable() -> impl Iterator<Item = &'static str> {
+    Kind::EVERY.iter().filter(|kind| **kind != Kind::Owner).map(|kind| kind.facts().name)
+}
 
 /// The scope of an API key. It grants what it lists and nothing else, within the role of the key's owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -221,83 +210,66 @@ fn covers(wide: &str, narrow: &str) -> bool {
 impl Check for KeyScope {
     fn check(&self, faults: &mut Faults) {
         if self.role == Some(Role::Gateway) {
-            let fault = Fault::new(Code::NotAllowed, "the `role` of a scope cannot be `gateway`");
+            let fault = Fault::new(Code::NotAllowed, "the `role` of a scope cannot be `gateway`").at("role");
             let help = "use `viewer`, `planner`, `editor` or `admin`, or give the owner the role `gateway`";
-            faults.within("role", |faults| faults.report(fault.help(help)));
+            faults.report(fault.help(help));
         }
-        for (field, patterns) in [("plan", &self.plan), ("apply", &self.apply)] {
-            faults.within(field, |faults| {
-                too_many(faults, field, patterns.len());
-                faults.each(patterns, |faults, pattern| check_pattern(faults, pattern));
-            });
-        }
-        faults.within("kinds", |faults| {
-            too_many(faults, "kinds", self.kinds.len());
-            faults.each(&self.kinds, |faults, kind| check_kind(faults, kind));
-        });
-        faults.within("actions", |faults| too_many(faults, "actions", self.actions.len()));
-        faults.within("hosts", |faults| {
-            too_many(faults, "hosts", self.hosts.len());
-            faults.each(&self.hosts, |faults, host| {
-                if let Err(fault) = check_host_pattern(host) {
-                    faults.report(fault);
-                }
-            });
-        });
+        check_entries(faults, "plan", &self.plan, |pattern| pattern_fault(pattern));
+        check_entries(faults, "apply", &self.apply, |pattern| pattern_fault(pattern));
+        check_entries(faults, "kinds", &self.kinds, |kind| kind_fault(kind));
+        check_entries(faults, "actions", &self.actions, |_| None);
+        check_entries(faults, "hosts", &self.hosts, |host| check_host_pattern(host).err());
         if self.secrets
             && let Some(role) = self.role.filter(|role| !role.sees_secrets())
         {
             let message = format!("`secrets` cannot be true with the role `{}`, which sees none", role.as_str());
-            let fault = Fault::new(Code::NotAllowed, message).help("remove `secrets`, or set the role `editor`");
-            faults.within("secrets", |faults| faults.report(fault));
+            let fault = Fault::new(Code::NotAllowed, message).at("secrets");
+            faults.report(fault.help("remove `secrets`, or set the role `editor`"));
         }
         if !self.expires_at.is_empty() && self.expiry().is_none() {
-            let fault = Fault::new(Code::InvalidFormat, "`expires_at` must be a time such as 2027-01-31T18:00:00Z");
-            faults.within("expires_at", |faults| faults.report(fault));
+            let message = "`expires_at` must be a time such as 2027-01-31T18:00:00Z";
+            faults.report(Fault::new(Code::InvalidFormat, message).at("expires_at"));
         }
-        faults.within("addresses", |faults| {
-            too_many(faults, "addresses", self.addresses.len());
-            faults.each(&self.addresses, |faults, text| {
-                if let Err(reason) = text.parse::<Network>() {
-                    faults.report(
-                        Fault::new(Code::InvalidFormat, format!("`{}` is not a network: {reason}", printable(text)))
-                            .help("write an address or a network, such as `192.0.2.0/24` or `2001:db8::/32`"),
-                    );
-                }
-            });
+        check_entries(faults, "addresses", &self.addresses, |text| {
+            let message = format!("`{}` is not a network: {}", printable(text), text.parse::<Network>().err()?);
+            let fault = Fault::new(Code::InvalidFormat, message);
+            Some(fault.help("write an address or a network, such as `192.0.2.0/24` or `2001:db8::/32`"))
         });
     }
 }
 
-fn too_many(faults: &mut Faults, field: &str, count: usize) {
-    if count > MOST_ENTRIES {
-        let message = format!("`{field}` can have at most {MOST_ENTRIES} entries (found {count})");
-        faults.report(Fault::new(Code::TooLong, message));
-    }
+/// Checks the length of a list and each of its entries.
+fn check_entries<T>(faults: &mut Faults, field: &str, entries: &[T], fault: impl Fn(&T) -> Option<Fault>) {
+    faults.within(field, |faults| {
+        if entries.len() > MOST_ENTRIES {
+            let message = format!("`{field}` can have at most {MOST_ENTRIES} entries (found {})", entries.len());
+            faults.report(Fault::new(Code::TooLong, message));
+        }
+        faults.each(entries, |faults, entry| faults.extend(fault(entry)));
+    });
 }
 
-fn check_pattern(faults: &mut Faults, pattern: &str) {
+fn pattern_fault(pattern: &str) -> Option<Fault> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
-    let good = !pattern.trim().is_empty() && pattern.len() <= PATTERN_BYTES && !pattern.contains(char::is_control);
-    if !good {
+    if pattern.trim().is_empty() || pattern.len() > PATTERN_BYTES || pattern.contains(char::is_control) {
         let message = "the name of a source must have 1 to 255 bytes without control characters";
-        faults.report(Fault::new(Code::InvalidFormat, message));
-    } else if name.contains('*') {
-        let message = format!("`*` can only end the name of a source (found `{}`)", printable(pattern));
-        faults.report(Fault::new(Code::InvalidFormat, message).help("write the start of the names, such as `shop-*`"));
+        return Some(Fault::new(Code::InvalidFormat, message));
     }
+    name.contains('*').then(|| {
+        let message = format!("`*` can only end the name of a source (found `{}`)", printable(pattern));
+        Fault::new(Code::InvalidFormat, message).help("write the start of the names, such as `shop-*`")
+    })
 }
 
-fn check_kind(faults: &mut Faults, kind: &str) {
-    let names = || KINDS.into_iter().map(|kind| kind.facts().name);
-    if kind == ALL || names().any(|name| name == kind) {
-        return;
+fn kind_fault(kind: &str) -> Option<Fault> {
+    if kind == ALL || writable().any(|name| name == kind) {
+        return None;
     }
     let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(kind)));
-    faults.report(match nearest(kind, names()) {
+    Some(match nearest(kind, writable()) {
         Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use `*` or one of {}", names().collect::<Vec<_>>().join(", "))),
-    });
+        None => fault.help(format!("use `*` or one of {}", writable().collect::<Vec<_>>().join(", "))),
+    })
 }
 
 /// Displays what the scope grants on one line.
@@ -455,7 +427,7 @@ mod tests {
 
     #[test]
     fn every_kind_that_clients_write_can_be_named() {
-        let kinds: Vec<Kind> = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner).collect();
-        assert_eq!(kinds, KINDS);
+        let kinds = Kind::all().filter(|info| info.kind != Kind::Owner).map(|info| info.name);
+        assert!(writable().eq(kinds));
     }
 }

@@ -1,12 +1,9 @@
 //! The Spec of a resource in a snapshot. A store holds far more resources than one run looks at, so a Spec that was read
 //! from a record is decoded when it is first used, and compared by its stored form before that.
 
-mod form;
-
-pub(crate) use form::SpecForm;
-
 use std::{
     any::Any,
+    borrow::Cow,
     fmt,
     ops::{Deref, Range},
     sync::{Arc, OnceLock},
@@ -18,16 +15,13 @@ use zeroize::Zeroizing;
 
 use super::{
     Kind,
-    diagnostics::{
-        code::Code,
-        fault::{Fault, Faults},
-    },
+    diagnostics::{Code, Fault, Faults},
     json::JsonError,
     key::Key,
-    module::{AnyModule, SharedModule, Slot},
+    module::{SharedModule, Slot},
     reference::Reference,
     resource::{AccessList, AnyResource, ViewContext},
-    secrets::{secret::Secrets, secret_spans::SecretPlaces},
+    secrets::{Secrets, secret_spans::SecretPlaces},
 };
 
 /// A blake3 hash of a Spec's stored form.
@@ -42,16 +36,45 @@ struct Forms {
     kind: Kind,
     references: Box<[Key]>,
     spec: OnceLock<Arc<dyn AnyResource>>,
-    stored: OnceLock<Stored>,
+    stored: OnceLock<SpecForm>,
     /// Few are ever asked for.
     digest: OnceLock<Box<Digest>>,
 }
 
-/// The stored form.
-struct Stored {
+/// The stored form of a Spec.
+#[derive(Clone)]
+pub(crate) struct SpecForm {
     /// JSON with revealed secrets.
     text: StoredText,
     secrets: StoredSecrets,
+}
+
+impl SpecForm {
+    /// Serializes a Spec.
+    fn new(spec: &dyn AnyResource) -> Result<Self, JsonError> {
+        let places = SecretPlaces::default();
+        let text = String::from_utf8(spec.to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
+        let (text, places) = (text.into_boxed_str(), places.into_inner().into_boxed_slice());
+        // Nothing needs to be erased from a text without secrets.
+        let text = match places.is_empty() {
+            true => StoredText::Shared(text.into()),
+            false => StoredText::Own(Zeroizing::new(text)),
+        };
+        Ok(Self { text, secrets: StoredSecrets::At(places) })
+    }
+
+    /// JSON with revealed secrets.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The places of the secrets as JSON texts with quotes, or none if they are not known or lost.
+    pub(crate) fn secrets(&self) -> Option<&[Range<usize>]> {
+        match &self.secrets {
+            StoredSecrets::At(places) => Some(places),
+            StoredSecrets::Unknown | StoredSecrets::Lost => None,
+        }
+    }
 }
 
 /// The text of a stored form.
@@ -93,7 +116,7 @@ pub(crate) enum StoredSecrets {
     Unknown,
     /// Their places, as JSON texts with quotes.
     At(Box<[Range<usize>]>),
-    /// They can no longer be decrypted, and masks are in their places. Only an earlier state can have lost secrets.
+    /// The secrets can no longer be decrypted, and masks are in their places. Only an earlier state can have lost secrets.
     Lost,
 }
 
@@ -109,7 +132,7 @@ impl LazySpec {
     /// Wraps a Spec in its stored form, which must come from [`LazySpec::stored`].
     pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, text: StoredText, secrets: StoredSecrets) -> Self {
         let content = Forms::new(kind, references);
-        let stored = Stored { text, secrets };
+        let stored = SpecForm { text, secrets };
         Self(Arc::new(Forms { stored: OnceLock::from(stored), ..content }))
     }
 
@@ -118,13 +141,12 @@ impl LazySpec {
     pub fn spec(&self) -> &Arc<dyn AnyResource> {
         self.0.spec.get_or_init(|| {
             let kind = self.0.kind;
-            match self.0.stored.get().map(|stored| (kind.info().restore)(&stored.text)) {
-                Some(Ok(spec)) => spec,
-                Some(Err(error)) => {
-                    Arc::new(Undecodable { kind, place: format!("line {}, column {}", error.line(), error.column()) })
-                }
-                None => Arc::new(Undecodable { kind, place: "no content".into() }),
-            }
+            let place = match self.0.stored.get().map(|stored| (kind.info().restore)(&stored.text)) {
+                Some(Ok(spec)) => return spec,
+                Some(Err(error)) => format!("line {}, column {}", error.line(), error.column()),
+                None => "no content".into(),
+            };
+            Arc::new(Undecodable { kind, place })
         })
     }
 
@@ -148,9 +170,9 @@ impl LazySpec {
         self.0.stored.get().is_some_and(|stored| stored.secrets == StoredSecrets::Lost)
     }
 
-    /// The same Spec, with known secrets unless they are lost. All of a Spec that cannot be decoded is secret.
+    /// Returns the Spec with known secrets, unless they are lost. All of a Spec that cannot be decoded is secret.
     pub(crate) fn with_known_secrets(&self) -> Self {
-        let Some(Stored { text, secrets: StoredSecrets::Unknown }) = self.0.stored.get() else { return self.clone() };
+        let Some(SpecForm { text, secrets: StoredSecrets::Unknown }) = self.0.stored.get() else { return self.clone() };
         let known = Self::new(Arc::clone(self.spec()));
         if known.form().is_ok() {
             return known;
@@ -159,22 +181,21 @@ impl LazySpec {
         Self::from_stored(self.0.kind, self.references().to_vec(), text.clone(), whole)
     }
 
-    /// The stored form for a single use: unlike [`LazySpec::stored`], it is not kept.
-    pub(crate) fn form_once(&self) -> Result<SpecForm<'_>, JsonError> {
-        SpecForm::of(self)
+    /// The stored form for a single use. A commit of many resources does not keep it beside each Spec: together they are as
+    /// large as the state.
+    pub(crate) fn form_once(&self) -> Result<Cow<'_, SpecForm>, JsonError> {
+        match self.0.stored.get() {
+            Some(stored) => Ok(Cow::Borrowed(stored)),
+            None => SpecForm::new(self.spec().as_ref()).map(Cow::Owned),
+        }
     }
 
-    fn form(&self) -> Result<&Stored, JsonError> {
+    fn form(&self) -> Result<&SpecForm, JsonError> {
         if let Some(stored) = self.0.stored.get() {
             return Ok(stored);
         }
-        let places = SecretPlaces::default();
-        let text = String::from_utf8(self.spec().to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
-        let secrets = StoredSecrets::At(places.into_inner().into_boxed_slice());
-        Ok(self
-            .0
-            .stored
-            .get_or_init(|| Stored { text: StoredText::Own(Zeroizing::new(text.into_boxed_str())), secrets }))
+        let stored = SpecForm::new(self.spec().as_ref())?;
+        Ok(self.0.stored.get_or_init(|| stored))
     }
 
     /// The digest of the stored form.
@@ -278,14 +299,6 @@ impl AnyResource for Undecodable {
         self.kind.info().slots
     }
 
-    fn module(&self, _slot: &Slot) -> Option<&dyn AnyModule> {
-        None
-    }
-
-    fn shared_module(&self, _slot: &Slot) -> Option<SharedModule> {
-        None
-    }
-
     fn with_modules(&self, _modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
         Arc::new(self.clone())
     }
@@ -304,6 +317,7 @@ impl AnyResource for Undecodable {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::model::kind::https_edge::HttpsEdge;
@@ -363,5 +377,21 @@ mod tests {
         let plain = LazySpec::new(edge("a \"secret\""));
         assert_eq!(plain.secrets().ok(), Some(&StoredSecrets::At(Box::default())));
         assert!(!plain.has_lost_secrets());
+    }
+
+    #[test]
+    fn a_form_for_one_use_is_the_stored_form_and_is_not_kept() {
+        for text in [
+            r#"{"match":"/a","description":"b"}"#,
+            r#"{"match":"/a","webhook_verification":{"provider":"github","secret":"hunt\"er2"}}"#,
+        ] {
+            let spec = LazySpec::new((Kind::HttpsEdgeRoute.info().restore)(text).unwrap());
+            let made = spec.form_once().unwrap();
+            assert!(spec.0.stored.get().is_none());
+            let StoredSecrets::At(places) = spec.secrets().unwrap() else { return assert!(made.secrets().is_none()) };
+            assert_eq!((made.text(), made.secrets()), (spec.stored().unwrap(), Some(&**places)));
+            let kept = spec.form_once().unwrap();
+            assert_eq!((kept.text(), kept.secrets()), (made.text(), made.secrets()));
+        }
     }
 }

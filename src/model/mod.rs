@@ -1,4 +1,16 @@
-//! The domain model: resources, operations on them, and validation. Pure: no IO, no clock, no randomness.
+//! The domain model: what resources are, which of them are valid, and how operations change them.
+//!
+//! A manifest, a request body, a stored record and a plan are about the same resources, so each kind is one type, its Spec.
+//! Everything goes the same way:
+//!
+//! ```text
+//! text → node (untyped) → decode → Spec (kind, module) → Operation → Snapshot
+//! ```
+//!
+//! Faults of every step are collected with the paths of their fields (diagnostics). Responses and records are written by
+//! json, which alone can reveal what secrets hides.
+//!
+//! The model never does IO, reads no clock and no randomness: the same input gives the same state everywhere.
 
 pub(crate) mod base_urls;
 pub(crate) mod build;
@@ -7,6 +19,7 @@ pub(crate) mod desired;
 pub(crate) mod diagnostics;
 pub(crate) mod drift;
 pub(crate) mod external_id;
+pub(crate) mod field_rule;
 pub(crate) mod host_pattern;
 pub(crate) mod id;
 pub(crate) mod json;

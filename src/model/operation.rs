@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::{
     Kind,
-    diagnostics::fault::hidden_tokens,
+    diagnostics::fault::hide_tokens,
     id::Id,
     json::JsonError,
     key::Key,
     module::{AnyModule, Slot},
     resource::AnyResource,
-    secrets::secret::{Secret, Secrets},
+    secrets::{Secret, Secrets},
 };
 use crate::syntax::text::escaped;
 
@@ -303,21 +303,17 @@ pub struct RejectedManifests {
 impl Author {
     /// Creates the author of a local reconciliation.
     pub fn source(source: &str, commit: Option<String>) -> Self {
-        let source = source.to_owned();
-        Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed: false }
+        Self::from_source(source, commit, false)
     }
 
     /// Creates the author of the end of a source (D108).
     pub(crate) fn end_of(source: &str) -> Self {
+        Self::from_source(source, None, true)
+    }
+
+    fn from_source(source: &str, commit: Option<String>, destroyed: bool) -> Self {
         let source = source.to_owned();
-        Author::Source {
-            source,
-            commit: None,
-            commit_author: None,
-            commit_message: None,
-            through: None,
-            destroyed: true,
-        }
+        Author::Source { source, commit, commit_author: None, commit_message: None, through: None, destroyed }
     }
 
     /// Returns the API key of the request, or of the one that a reconciliation or rollback ran through.
@@ -343,8 +339,8 @@ impl Author {
     pub fn with_commit_author(mut self, who: Option<CommitAuthor>) -> Self {
         if let Author::Source { commit: Some(_), commit_author, .. } = &mut self {
             *commit_author = who.map(|CommitAuthor { name, email }| CommitAuthor {
-                name: hidden_tokens(name),
-                email: hidden_tokens(email),
+                name: hide_tokens(name),
+                email: hide_tokens(email),
             });
         }
         self
@@ -360,7 +356,7 @@ impl Author {
     #[must_use]
     pub fn with_commit_message(mut self, message: Option<String>) -> Self {
         if let Author::Source { commit: Some(_), commit_message, .. } = &mut self {
-            *commit_message = message.map(hidden_tokens);
+            *commit_message = message.map(hide_tokens);
         }
         self
     }

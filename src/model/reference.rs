@@ -1,6 +1,6 @@
 //! References between resources of this service.
 
-use super::{diagnostics::fault::Path, key::Key};
+use super::{diagnostics::Path, key::Key};
 
 /// A reference to another resource, which must exist (D20).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,18 +10,15 @@ use serde_json::{Map, Value, json};
 use super::{
     base_urls::Site,
     decode::{Decoded, ValueSource, decode_request, decode_with},
-    diagnostics::{
-        check,
-        fault::{Check, Faults, Path},
-    },
+    diagnostics::{Check, Faults, Path, check},
     json::{self, JsonError, unbounded},
     key::Key,
     kind::{Kind, KindFacts},
-    module::{AnyModule, SharedModule, Slot, switch::advised},
+    module::{AnyModule, SharedModule, Slot, switch::advise},
     node::Node,
     reference::Reference,
     schema::Constraint,
-    secrets::secret::Secrets,
+    secrets::Secrets,
 };
 
 /// The room for a response form from the start. Most fit: every field is in it, also those that are not set.
@@ -34,11 +31,8 @@ pub trait Resource:
     /// The description of the kind.
     const INFO: KindInfo;
 
-    /// The response form.
-    type View: Serialize + JsonSchema;
-
-    /// Returns the response form of this spec.
-    fn view(&self, at: &ViewContext<'_>) -> Self::View;
+    /// The response form; the Spec itself if they are equal.
+    type View: ResourceView<Self>;
 
     /// Visits every reference to a resource of this service.
     fn references(&self, _visit: &mut dyn FnMut(Reference)) {}
@@ -67,6 +61,42 @@ pub trait Resource:
     }
 }
 
+/// The response form of the kind `R`.
+#[allow(unreachable_pub)] // a bound of a public trait
+pub trait ResourceView<R>: Serialize + JsonSchema {
+    /// Creates the response form of a Spec.
+    fn new(spec: &R, at: &ViewContext<'_>) -> Self;
+}
+
+impl<R: Resource> ResourceView<R> for R {
+    fn new(spec: &R, _at: &ViewContext<'_>) -> Self {
+        spec.clone()
+    }
+}
+
+/// Declares the response form of a kind: each field with its value, made of the Spec and of where the resource is.
+macro_rules! view {
+    (
+        $(#[$meta:meta])*
+        pub struct $view:ident($spec:ident: &$resource:ty, $at:ident) {
+            $($(#[$field_meta:meta])* $vis:vis $field:ident: $type:ty = $value:expr,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+        pub struct $view {
+            $($(#[$field_meta])* $vis $field: $type,)*
+        }
+
+        impl $crate::model::resource::ResourceView<$resource> for $view {
+            fn new($spec: &$resource, $at: &$crate::model::resource::ViewContext<'_>) -> Self {
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+}
+pub(crate) use view;
+
 /// A list that decides who has access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessList {
@@ -74,7 +104,7 @@ pub struct AccessList {
     pub field: String,
     /// The number of its items.
     pub length: usize,
-    /// Whether it applies to traffic.
+    /// Whether the list applies to traffic.
     pub enforced: bool,
 }
 
@@ -112,7 +142,7 @@ impl ViewContext<'_> {
         let view = |child: &ViewChild<'_>| {
             let spec = child.spec.as_any().downcast_ref::<R>()?;
             let at = ViewContext { key: child.key, created_at: child.created_at, site: self.site, children: &[] };
-            Some(spec.view(&at))
+            Some(R::View::new(spec, &at))
         };
         self.children.iter().filter_map(view).collect()
     }
@@ -142,35 +172,30 @@ pub struct Offers {
 
 impl Offers {
     /// All five, as in the specification.
-    pub const ALL: Offers = Offers {
-        create: Offer::Specified,
-        list: Offer::Specified,
-        get: Offer::Specified,
-        patch: Offer::Specified,
-        delete: Offer::Specified,
-    };
+    pub const ALL: Offers = Offers::every(Offer::Specified);
     /// None, for an internal kind.
-    pub const NONE: Offers = Offers {
-        create: Offer::Absent,
-        list: Offer::Absent,
-        get: Offer::Absent,
-        patch: Offer::Absent,
-        delete: Offer::Absent,
-    };
+    pub const NONE: Offers = Offers::every(Offer::Absent);
     /// The specified endpoints of edges and routes, and extensions to list and delete them.
     pub const EDGE: Offers = Offers { list: Offer::Extension, delete: Offer::Extension, ..Offers::ALL };
     /// Read-only, for an implicit kind.
     pub const IMPLICIT: Offers = Offers { list: Offer::Extension, get: Offer::Extension, ..Offers::NONE };
+
+    const fn every(offer: Offer) -> Self {
+        Self { create: offer, list: offer, get: offer, patch: offer, delete: offer }
+    }
 }
 
 type SpecArc = Arc<dyn AnyResource>;
 /// Decodes a spec from a manifest, ignoring the given fields that are known elsewhere.
 pub(crate) type DecodeSpec = fn(Node<'_>, &[&str], Option<&dyn ValueSource>) -> Decoded<SpecArc>;
-/// Decodes a request body, ignoring the fields of the first list, and never suggesting those of the second.
-pub(crate) type DecodeRequest = fn(Node<'_>, &[&str], &[&str]) -> Decoded<SpecArc>;
+
+/// Makes a decoded Spec one of any type, and helps with modules that are written like a switch.
+fn erase<R: Resource>((spec, faults): Decoded<R>, node: Node<'_>) -> Decoded<SpecArc> {
+    (spec.map(|spec| Arc::new(spec) as SpecArc), advise(faults, R::INFO.slots, node))
+}
 
 /// The other fields of a PATCH beside which a blank means "not given" (D65).
-pub(crate) enum Beside {
+pub(crate) enum BlankContext {
     /// Any other field.
     Anything,
     /// A blank in any of these.
@@ -195,7 +220,7 @@ pub struct KindInfo {
     pub(crate) blank_is_unset: &'static [&'static str],
     /// The other fields of which a blank in a PATCH may stand for nothing, because clients write it whatever they were
     /// given (D65).
-    pub(crate) unmeant_blanks: &'static [(&'static str, Beside)],
+    pub(crate) unmeant_blanks: &'static [(&'static str, BlankContext)],
     /// The endpoints.
     pub offers: Offers,
     /// The module slots.
@@ -208,8 +233,8 @@ pub struct KindInfo {
     pub(crate) empty: fn() -> SpecArc,
     /// Decodes a manifest's `spec`, ignoring the given fields that are known elsewhere.
     pub(crate) decode: DecodeSpec,
-    /// Decodes the body of a POST or PATCH.
-    pub(crate) decode_request: DecodeRequest,
+    /// Decodes the body of a POST or PATCH, ignoring the fields of the first list, and never suggesting those of the second.
+    pub(crate) decode_request: fn(Node<'_>, &[&str], &[&str]) -> Decoded<SpecArc>,
     /// Decodes the spec of a stored record.
     pub(crate) restore: fn(&str) -> Result<SpecArc, serde_json::Error>,
     /// The schema of the write form.
@@ -220,7 +245,7 @@ pub struct KindInfo {
 
 impl KindInfo {
     /// The fields that follow from the type; the kind sets the others.
-    pub(crate) const fn of<R: Resource>(kind: Kind) -> KindInfo {
+    pub(crate) const fn new<R: Resource>(kind: Kind) -> KindInfo {
         KindInfo {
             kind,
             facts: kind.facts(),
@@ -235,14 +260,8 @@ impl KindInfo {
             example: R::example,
             patch_example: R::patch_example,
             empty: || Arc::new(R::default()),
-            decode: |node, elsewhere, sources| {
-                let (spec, faults) = decode_with::<R>(node, elsewhere, sources);
-                (spec.map(|spec| Arc::new(spec) as SpecArc), advised(faults, R::INFO.slots, node))
-            },
-            decode_request: |node, elsewhere, fixed| {
-                let (spec, faults) = decode_request::<R>(node, elsewhere, fixed);
-                (spec.map(|spec| Arc::new(spec) as SpecArc), advised(faults, R::INFO.slots, node))
-            },
+            decode: |node, elsewhere, sources| erase(decode_with::<R>(node, elsewhere, sources), node),
+            decode_request: |node, elsewhere, fixed| erase(decode_request::<R>(node, elsewhere, fixed), node),
             restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
@@ -283,10 +302,6 @@ pub trait AnyResource: Any + Debug + Send + Sync {
     fn access_lists(&self) -> Vec<AccessList>;
     /// The module slots of its kind.
     fn slots(&self) -> &'static [Slot];
-    /// The module in a slot.
-    fn module(&self, slot: &Slot) -> Option<&dyn AnyModule>;
-    /// The module in a slot, to share it.
-    fn shared_module(&self, slot: &Slot) -> Option<SharedModule>;
     /// Returns a copy with the modules of some slots replaced or removed.
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource>;
     /// Returns a copy with the given fields of another spec of its kind.
@@ -298,6 +313,16 @@ pub trait AnyResource: Any + Debug + Send + Sync {
 }
 
 impl dyn AnyResource + '_ {
+    /// Returns the module in a slot.
+    pub fn module(&self, slot: &Slot) -> Option<&dyn AnyModule> {
+        (slot.get)(self.as_any())
+    }
+
+    /// Returns the module in a slot, to share it.
+    pub fn shared_module(&self, slot: &Slot) -> Option<SharedModule> {
+        (slot.share)(self.as_any())
+    }
+
     /// Returns its modules, in the order of the slots.
     pub fn modules(&self) -> impl Iterator<Item = (&'static Slot, &dyn AnyModule)> {
         self.slots().iter().filter_map(move |slot| Some((slot, self.module(slot)?)))
@@ -322,10 +347,8 @@ impl<R: Resource> AnyResource for R {
         Check::check(self, faults);
         // Modules refuse tokens themselves.
         check::tokens(faults, R::INFO.kind.facts().name, &without_modules(self));
-        for slot in R::INFO.slots {
-            if let Some(module) = (slot.get)(self) {
-                faults.within(slot.name, |faults| module.check(faults));
-            }
+        for (slot, module) in (self as &dyn AnyResource).modules() {
+            faults.within(slot.name, |faults| module.check(faults));
         }
     }
 
@@ -343,46 +366,33 @@ impl<R: Resource> AnyResource for R {
 
     fn view_json(&self, at: &ViewContext<'_>, secrets: Secrets<'_>) -> Result<Vec<u8>, JsonError> {
         let mut bytes = Vec::with_capacity(USUAL_VIEW);
-        json::append(&self.view(at), secrets, &mut bytes).map(|()| bytes)
+        json::append(&R::View::new(self, at), secrets, &mut bytes).map(|()| bytes)
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         Resource::references(self, visit);
-        for slot in R::INFO.slots {
-            if let Some(module) = (slot.get)(self) {
-                module.references(&mut |reference| {
-                    let path = reference.path.under(&Path::root().join(slot.name));
-                    visit(Reference { path, ..reference });
-                });
-            }
+        for (slot, module) in (self as &dyn AnyResource).modules() {
+            module.references(&mut |reference| {
+                let path = reference.path.under(&Path::from(slot.name));
+                visit(Reference { path, ..reference });
+            });
         }
     }
 
     fn access_lists(&self) -> Vec<AccessList> {
         let mut lists = Resource::access_lists(self);
-        for slot in R::INFO.slots {
-            if let Some(module) = (slot.get)(self) {
-                let enforced = module.enabled();
-                let of_module = module.access_lists().into_iter();
-                lists.extend(of_module.map(|(field, length)| {
-                    let field = format!("{}.{field}", slot.name);
-                    AccessList { field, length, enforced }
-                }));
-            }
+        for (slot, module) in (self as &dyn AnyResource).modules() {
+            let enforced = module.enabled();
+            lists.extend(module.access_lists().into_iter().map(|(field, length)| {
+                let field = format!("{}.{field}", slot.name);
+                AccessList { field, length, enforced }
+            }));
         }
         lists
     }
 
     fn slots(&self) -> &'static [Slot] {
         R::INFO.slots
-    }
-
-    fn module(&self, slot: &Slot) -> Option<&dyn AnyModule> {
-        (slot.get)(self)
-    }
-
-    fn shared_module(&self, slot: &Slot) -> Option<SharedModule> {
-        (slot.share)(self)
     }
 
     fn with_modules(&self, modules: &[(&'static Slot, Option<SharedModule>)]) -> Arc<dyn AnyResource> {
@@ -431,7 +441,7 @@ mod tests {
         kind::{https_edge_route::HttpsEdgeRoute, tls_certificate::TlsCertificate},
         module::saml::Saml,
         node::Tape,
-        secrets::secret::Text,
+        secrets::Text,
     };
 
     fn described<R: Resource>(before: &R, description: &str) -> R {

@@ -1,15 +1,12 @@
 //! Rules that span several resources, which a single Spec cannot check.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::{
     Kind,
-    diagnostics::{
-        code::Code,
-        fault::{Aim, Fault, Path},
-    },
+    diagnostics::{Aim, Code, Fault, Path},
     key::Key,
     key_scope::KeyScope,
     kind::{
@@ -20,7 +17,7 @@ use super::{
     module::{Slot, tls_termination::TerminateAt},
     reference::Reference,
     resource::AnyResource,
-    snapshot::{Entry, Snapshot},
+    snapshot::Snapshot,
 };
 use crate::background::give_way;
 
@@ -57,50 +54,34 @@ pub(crate) fn passes_through(edge: &HttpsEdge) -> bool {
     edge.tls_termination.as_ref().is_some_and(|tls| tls.terminate_at == TerminateAt::Upstream)
 }
 
-/// Returns a fault for each module that an edge cannot apply because it passes TLS through.
-pub(crate) fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
+/// Returns the modules of an edge or of its route that the edge cannot apply because it passes TLS through, and their faults.
+fn unreadable(edge: &HttpsEdge, host: &dyn AnyResource, message: fn(&str) -> String) -> Vec<(&'static Slot, Fault)> {
     if !passes_through(edge) {
         return Vec::new();
     }
-    let unreadable = route.modules().filter(|(slot, _)| slot.needs_termination);
-    unreadable
-        .map(|(slot, _)| {
-            Fault::new(
-                Code::NotAllowed,
-                format!(
-                    "`{}` requires TLS termination at the edge (`terminate_at: upstream` passes TLS through)",
-                    slot.name
-                ),
-            )
-            .at(Path::root().join(slot.name))
-            .of_key()
-            .help("remove it, or set `terminate_at: edge`")
-        })
-        .collect()
+    let fault = |slot: &'static Slot| {
+        let fault = Fault::new(Code::NotAllowed, message(slot.name)).at(slot.name).of_key();
+        (slot, fault.help("remove it, or set `terminate_at: edge`"))
+    };
+    host.modules().filter(|(slot, _)| slot.needs_termination).map(|(slot, _)| fault(slot)).collect()
+}
+
+/// Returns a fault for each module of a route that its edge cannot apply because it passes TLS through.
+pub(crate) fn unreadable_modules(edge: &HttpsEdge, route: &dyn AnyResource) -> Vec<Fault> {
+    let message = |name: &str| {
+        format!("`{name}` requires TLS termination at the edge (`terminate_at: upstream` passes TLS through)")
+    };
+    unreadable(edge, route, message).into_iter().map(|(_, fault)| fault).collect()
 }
 
 /// Returns a fault for each module of an edge's own that the edge cannot apply because it passes TLS through.
 pub(crate) fn unreadable_edge_modules(edge: &HttpsEdge) -> Vec<(&'static Slot, Fault)> {
-    if !passes_through(edge) {
-        return Vec::new();
-    }
-    let edge: &dyn AnyResource = edge;
-    let unreadable = edge.modules().filter(|(slot, _)| slot.needs_termination);
-    unreadable
-        .map(|(slot, _)| {
-            let message = format!("`{}` cannot be set when `terminate_at` is `upstream`", slot.name);
-            let fault = Fault::new(Code::NotAllowed, message)
-                .at(Path::root().join(slot.name))
-                .of_key()
-                .help("remove it, or set `terminate_at: edge`");
-            (slot, fault)
-        })
-        .collect()
+    unreadable(edge, edge, |name| format!("`{name}` cannot be set when `terminate_at` is `upstream`"))
 }
 
 fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
     let Some(edge) = after.get(key).and_then(|entry| entry.spec_as::<HttpsEdge>()) else { return Vec::new() };
-    let terminate_at = Path::root().join("tls_termination").join("terminate_at");
+    let terminate_at = Path::from("tls_termination").join("terminate_at");
     let former = before.get(key).map(|former| former.spec().as_ref());
     let current: &dyn AnyResource = edge;
     let unchanged = |slot: &Slot| match (former.and_then(|former| former.module(slot)), current.module(slot)) {
@@ -137,29 +118,27 @@ fn route_faults(after: &Snapshot, key: &Key) -> Vec<Fault> {
 /// Rejects the removal of the last admin key: nobody could manage the gateway without it.
 fn last_admin_faults(before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     if has_admin(before) && !has_admin(after) {
-        let keys: Vec<Key> = admin_keys(before).cloned().collect();
+        let keys: Vec<Key> = admins(before).map(|(key, _)| key.clone()).collect();
         let message = format!("the last admin key cannot be removed: {}", before.names_of(&keys));
         return vec![Fault::new(Code::LastAdmin, message).help("create another admin key first")];
     }
     Vec::new()
 }
 
-/// A key with a scope does not count: it cannot set roles, and may expire.
-fn has_admin(snapshot: &Snapshot) -> bool {
-    admin_keys(snapshot).next().is_some()
+/// Whether an admin key exists.
+pub(crate) fn has_admin(snapshot: &Snapshot) -> bool {
+    admins(snapshot).next().is_some()
 }
 
-/// The keys that may do everything.
-fn admin_keys(snapshot: &Snapshot) -> impl Iterator<Item = &Key> {
-    let is_admin = move |entry: &&Arc<Entry>| {
-        let key = entry.spec_as::<ApiKey>();
-        key.is_some_and(|key| key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin))
-    };
-    snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter(is_admin).map(|entry| &entry.key)
+fn keys(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
+    let keys = snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
+    keys.filter_map(|entry| Some((&entry.key, entry.spec_as::<ApiKey>()?)))
 }
 
-fn keys(snapshot: &Snapshot) -> impl Iterator<Item = &ApiKey> {
-    snapshot.newest_first(Kind::ApiKey, None, u64::MAX).filter_map(|entry| entry.spec_as::<ApiKey>())
+/// The keys that may do everything. A key with a scope is none of them: it cannot set roles, and may expire.
+fn admins(snapshot: &Snapshot) -> impl Iterator<Item = (&Key, &ApiKey)> {
+    let is_admin = move |key: &ApiKey| key.scope.is_none() && role_of(snapshot, &key.owner_id) == Some(Role::Admin);
+    keys(snapshot).filter(move |(_, key)| is_admin(key))
 }
 
 /// Returns the role of a key: that of its owner, or a lower one that its scope sets (D101).
@@ -171,10 +150,10 @@ pub(crate) fn key_role(snapshot: &Snapshot, key: &ApiKey) -> Option<Role> {
 
 /// Counts the keys that may apply every source: of admins, and of others.
 pub(crate) fn keys_of_every_source(snapshot: &Snapshot) -> (usize, usize) {
-    count_wide(keys(snapshot).filter_map(|key| Some((key.scope.as_deref(), key_role(snapshot, key)?))))
+    count_wide(keys(snapshot).filter_map(|(_, key)| Some((key.scope.as_deref(), key_role(snapshot, key)?))))
 }
 
-/// The same for the scopes and roles of keys.
+/// Counts the scopes and roles that may apply every source: of admins, and of others.
 pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, Role)>) -> (usize, usize) {
     let wide = keys.filter(|(scope, _)| scope.is_none_or(KeyScope::may_apply_all));
     wide.fold((0, 0), |(admins, others), (_, role)| match role {
@@ -187,18 +166,12 @@ pub(crate) fn count_wide<'k>(keys: impl Iterator<Item = (Option<&'k KeyScope>, R
 /// Returns the owners of keys that may do everything, at most three.
 pub(crate) fn some_admins(snapshot: &Snapshot) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
-    let admins = keys(snapshot).filter(|key| key.scope.is_none()).map(|key| key.owner_id.as_str());
-    for owner in admins.filter(|owner| role_of(snapshot, owner) == Some(Role::Admin)) {
+    for owner in admins(snapshot).map(|(_, key)| key.owner_id.as_str()) {
         if found.len() < 3 && !found.contains(&owner) {
             found.push(owner);
         }
     }
     found
-}
-
-/// Whether no admin key exists yet.
-pub(crate) fn has_no_admin(snapshot: &Snapshot) -> bool {
-    !has_admin(snapshot)
 }
 
 /// Returns an owner's role (D23).

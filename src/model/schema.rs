@@ -21,10 +21,7 @@ impl Constraint {
 
     /// Adds keywords to a definition, as an object.
     pub fn keywords(definition: impl Into<Cow<'static, str>>, keywords: Value) -> Self {
-        let keywords = match keywords {
-            Value::Object(keywords) => keywords,
-            _ => Map::new(),
-        };
+        let keywords = if let Value::Object(keywords) = keywords { keywords } else { Map::new() };
         Self { definition: definition.into(), required: &[], keywords }
     }
 

@@ -2,11 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::diagnostics::{
-    check::is_token,
-    code::Code,
-    fault::{Fault, Faults},
-};
+use super::diagnostics::{Code, Fault, Faults, check::is_token};
 use crate::syntax::text::printable;
 
 /// The default prefix of session cookie names (D14).
@@ -25,12 +21,9 @@ pub(crate) fn cookie_prefix<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 /// add an attribute.
 pub(crate) fn check_cookie_prefix(faults: &mut Faults, prefix: &str) {
     if !prefix.is_empty() && !is_token(prefix) {
-        faults.within("cookie_prefix", |faults| {
-            faults.report(
-                Fault::new(Code::InvalidFormat, format!("`{}` cannot start a cookie name", printable(prefix)))
-                    .help("use only letters, digits and !#$%&'*+-.^_`|~ (RFC 6265)"),
-            );
-        });
+        let message = format!("`{}` cannot start a cookie name", printable(prefix));
+        let fault = Fault::new(Code::InvalidFormat, message).at("cookie_prefix");
+        faults.report(fault.help("use only letters, digits and !#$%&'*+-.^_`|~ (RFC 6265)"));
     }
 }
 

@@ -1,10 +1,20 @@
 //! All resources at one revision: immutable, cheap to clone, shared by every reader.
+//!
+//! A reader needs a state that does not change under it, and a writer the next one without a copy of everything. The maps of a
+//! snapshot are persistent: a change copies the path to it and shares the rest.
+//!
+//! ```text
+//! let (next, changed) = snapshot.apply(&operations, now)?;   // `snapshot` is as before
+//! ```
+//!
+//! `apply.rs` is the only place where an operation takes effect. A snapshot is never partly applied: an operation that is
+//! refused leaves no trace.
 
 mod apply;
+mod bulk_insert;
 mod create;
 mod names;
-mod packed;
-mod rejected;
+mod rejections;
 mod restore;
 
 use std::{
@@ -20,16 +30,16 @@ use jiff::Timestamp;
 
 use super::{
     Kind,
-    diagnostics::fault::Fault,
+    diagnostics::Fault,
     id::Id,
     key::Key,
     kind::api_key::ApiKey,
     lazy_spec::LazySpec,
     operation::{Claim, RejectedManifests},
     resource::{AnyResource, Resource},
-    secrets::secret::Secret,
+    secrets::Secret,
 };
-pub(crate) use restore::Restoring;
+pub(crate) use restore::SnapshotBuilder;
 
 /// A resource in a snapshot.
 #[derive(Debug, Clone)]
@@ -86,6 +96,12 @@ impl Entry {
     /// The source that owns it, if any.
     pub fn source(&self) -> Option<&str> {
         self.claim.as_deref().map(|claim| claim.source.as_str())
+    }
+
+    /// Creates the entry of a new resource without a claim.
+    fn new(key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp, order: u64) -> Self {
+        let lazy_spec = LazySpec::new(spec);
+        Self { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
     }
 
     /// Whether a manifest source owns it.
@@ -168,52 +184,36 @@ impl Snapshot {
         next_order: u64,
         changed: impl IntoIterator<Item = (Key, Result<Entry, Tombstone>)>,
     ) -> Self {
-        let mut next = self.clone();
-        // Each parent is refreshed once, however many of its children change.
-        let mut parents = BTreeSet::new();
-        for (key, change) in changed {
-            parents.extend(key.parent_key());
-            match change {
-                Ok(entry) => next.place(entry),
-                Err(tombstone) => {
-                    next.take_out(&key);
-                    next.deleted.insert(key, tombstone);
-                }
-            }
-        }
-        for parent in parents {
-            next.refresh(&parent);
-        }
-        Self { revision, next_order, ..next }
+        self.rewind(revision, next_order, changed.into_iter().map(|(key, change)| (key, change.map_err(Some))))
     }
 
-    /// Returns the snapshot of an earlier revision from what was there instead of each resource that has changed since: an
-    /// entry, or the tombstone of a deletion, if any.
-    pub(crate) fn rewound(
+    /// Returns the snapshot of another revision from what it has instead of each resource that differs: an entry, or the
+    /// tombstone of a deletion, if any.
+    pub(crate) fn rewind(
         &self,
         revision: u64,
         next_order: u64,
-        former: impl IntoIterator<Item = (Key, Result<Entry, Option<Tombstone>>)>,
+        different: impl IntoIterator<Item = (Key, Result<Entry, Option<Tombstone>>)>,
     ) -> Self {
-        let mut earlier = self.clone();
+        let mut other = self.clone();
+        // Each parent is refreshed once, however many of its children change.
         let mut parents = BTreeSet::new();
-        for (key, former) in former {
+        for (key, different) in different {
             parents.extend(key.parent_key());
-            earlier.take_out(&key);
-            earlier.deleted.remove(&key);
-            match former {
-                Ok(entry) => earlier.place(entry),
-                Err(tombstone) => {
-                    if let Some(tombstone) = tombstone {
-                        earlier.deleted.insert(key, tombstone);
-                    }
-                }
+            let is_in_place = |entry: &Entry| other.get(&key).is_some_and(|known| known.order == entry.order);
+            if !different.as_ref().is_ok_and(is_in_place) {
+                other.take_out(&key);
+            }
+            match different {
+                Ok(entry) => other.place(entry),
+                Err(Some(tombstone)) => drop(other.deleted.insert(key, tombstone)),
+                Err(None) => drop(other.deleted.remove(&key)),
             }
         }
         for parent in parents {
-            earlier.refresh(&parent);
+            other.refresh(&parent);
         }
-        Self { revision, next_order, ..earlier }
+        Self { revision, next_order, ..other }
     }
 
     /// Returns the state without the tombstones of deletions up to a revision.
@@ -275,7 +275,7 @@ impl Snapshot {
 
     /// A child by its id alone, for addresses without the parent.
     pub fn find_child(&self, kind: Kind, id: &Id) -> Option<&Arc<Entry>> {
-        let parents = self.parents.get_or_init(|| parents_of(self.entries.values()));
+        let parents = self.parents.get_or_init(|| index_parents(self.entries.values()));
         let parent = parents.get(&(kind, id.clone()))?;
         self.entries.get(&Key::child(kind, parent.clone(), id.clone()))
     }
@@ -302,15 +302,16 @@ impl Snapshot {
 
     /// The children of a resource, oldest first.
     pub fn children(&self, parent: &Key, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
-        self.in_order(kind, Some(&parent.id), u64::MAX).rev()
+        self.newest_first(kind, Some(&parent.id), u64::MAX).rev()
     }
 
     /// The resources of a kind and parent that were created before `before`, newest first.
-    pub fn newest_first(&self, kind: Kind, parent: Option<&Id>, before: u64) -> impl Iterator<Item = &Arc<Entry>> {
-        self.in_order(kind, parent, before)
-    }
-
-    fn in_order(&self, kind: Kind, parent: Option<&Id>, before: u64) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
+    pub fn newest_first(
+        &self,
+        kind: Kind,
+        parent: Option<&Id>,
+        before: u64,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Entry>> {
         let (siblings, others) = match parent {
             Some(parent) => (Some(self.siblings(kind, parent, before)), None),
             None => (None, Some(self.by_order.range((kind, 0)..(kind, before)).rev())),
@@ -397,7 +398,7 @@ impl Snapshot {
 }
 
 /// The parents of children with ids of their own.
-fn parents_of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
+fn index_parents<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> OrdMap<(Kind, Id), Id> {
     let children = entries.filter(|entry| has_own_id(entry.key.kind));
     children.filter_map(|entry| Some(((entry.key.kind, entry.key.id.clone()), entry.key.parent.clone()?))).collect()
 }

@@ -4,7 +4,7 @@ use super::{
     base_urls::Site,
     json::JsonError,
     resource::{ViewChild, ViewContext},
-    secrets::secret::Secrets,
+    secrets::Secrets,
     snapshot::{Entry, Snapshot},
 };
 

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::model::{
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        module::test_module::{Host, MadeUp},
+        module::tests::{Host, MadeUp},
     };
 
     fn request() -> TracedRequest {

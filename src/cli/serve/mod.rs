@@ -293,7 +293,7 @@ impl Args {
 
     /// Creates an admin on the first start: without one, nobody could create keys (D23).
     fn create_admin(&self, store: &Store) -> Result<(), Failure> {
-        if !rules::has_no_admin(&store.snapshot()) {
+        if rules::has_admin(&store.snapshot()) {
             return Ok(());
         }
         let mut handed_out = false;

@@ -29,7 +29,7 @@ use crate::{
         },
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
-        module::switch::of_module,
+        module::switch::module_advice,
         node::{Node, NodeItems, NodeShape},
         resource::{AnyResource, KindInfo},
     },
@@ -141,7 +141,7 @@ impl Reader<'_> {
                 Fault::new(Code::NullModule, format!("`{}` is null, so the module is not configured", slot.name))
                     .at(Path::root().join(slot.name))
                     .of_key()
-                    .help(format!("{}, or remove the key", of_module(slot)));
+                    .help(format!("{}, or remove the key", module_advice(slot)));
             self.findings.warning(|| self.origin.part(part).warning(fault));
         }
     }

@@ -1,7 +1,7 @@
 //! The faults of values of the wrong type: what the field must be, and a form to copy.
 
 use crate::model::{
-    diagnostics::{check::is_address, code::Code, fault::Fault},
+    diagnostics::{Code, Fault, check::is_address},
     node::{Node, NodeShape},
 };
 
@@ -48,7 +48,7 @@ pub(super) fn sample(fields: &[&str]) -> Option<String> {
 }
 
 /// Returns the form of a field that must be a single value; the name of an entry of a list is `-`.
-pub(super) fn of_scalar(name: &str, expected: &str, found: Node<'_>) -> Option<String> {
+pub(super) fn scalar_form(name: &str, expected: &str, found: Node<'_>) -> Option<String> {
     let start = start(name);
     match (expected, found.shape()) {
         ("a string", NodeShape::Bool(_) | NodeShape::Number(_) | NodeShape::NotFinite | NodeShape::LongInteger) => None,

@@ -1,21 +1,25 @@
 //! Decodes an untyped [`Node`] to a typed value, and reports every fault at its field instead of only the first.
 //!
-//! Serde stops at the first error. So each error names the entry that caused it; the decoder sets the entry aside and
-//! decodes again without it, until the rest is valid. Null always means "not set" (D6); in a request, so does a null
-//! field that is unknown (D62).
+//! Serde stops at the first error. So each error names the entry that caused it; the decoder excludes the entry and decodes
+//! again without it, until the rest is valid:
+//!
+//! ```text
+//! {matc: /a, match_type: 5}  →  /matc: unknown field, /match_type: wrong type, and a route without both
+//! ```
+//!
+//! Null always means "not set" (D6); in a request, so does a null field that is unknown (D62). The decoder does not check
+//! rules between fields: `Check` does, on what was decoded. Its faults never quote a secret.
 
 mod form;
 #[cfg(test)]
 mod tests;
 mod value;
 
-use std::{cell::RefCell, collections::HashMap, fmt, marker::PhantomData};
+use std::{cell::RefCell, collections::HashMap, fmt};
 
 use super::{
-    diagnostics::{
-        code::Code,
-        fault::{Fault, MOST_FAULTS, Path, Segment, nearest},
-    },
+    diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment, nearest},
+    field_rule::{BLANK_IS_UNSET, deserialize_by},
     node::Node,
     secrets::redact::quotable_key,
 };
@@ -39,12 +43,6 @@ pub(crate) trait ValueSource {
 /// The result of decoding: the value, if any, and all faults.
 pub(crate) type Decoded<T> = (Option<T>, Vec<Fault>);
 
-/// The newtype name of a field that accepts any object.
-pub(crate) const FREE_FORM: &str = "edgewright::FreeForm";
-
-/// The newtype name of a field of which a blank in a request means "not given".
-const BLANK_IS_UNSET: &str = "edgewright::BlankIsUnset";
-
 /// Deserializes an optional field with variants. In a request, a blank is its default: some clients send one for a field
 /// that they were not given (D62).
 pub(crate) fn variant_or_blank<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -52,23 +50,7 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
 {
-    struct VariantVisitor<T>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de> + Default> de::Visitor<'de> for VariantVisitor<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string")
-        }
-        fn visit_none<E>(self) -> Result<T, E> {
-            Ok(T::default())
-        }
-        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-            T::deserialize(deserializer)
-        }
-    }
-
-    deserializer.deserialize_newtype_struct(BLANK_IS_UNSET, VariantVisitor(PhantomData))
+    deserialize_by(BLANK_IS_UNSET, T::default(), deserializer)
 }
 
 /// Decodes a document. Returns all faults, and the value without its faulty entries, or `None` if the whole document is
@@ -87,9 +69,9 @@ pub(crate) fn decode_with<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, sources, ..Context::default() })
 }
 
-/// Like [`decode_with`], for the body of a request: a null field is ignored even if it is unknown, because generated
-/// clients send every unset field of their own version of the API, and a blank can be unset (D62). The `fixed` top-level
-/// fields are known, but never suggested for a misspelt one, because a PATCH cannot change them.
+/// Decodes the body of a request as [`decode_with`] does, except that a null field is ignored even if it is unknown, because
+/// generated clients send every unset field of their own version of the API, and a blank can be unset (D62). The `fixed`
+/// top-level fields are known, but never suggested for a misspelt one, because a PATCH cannot change them.
 pub(crate) fn decode_request<T: DeserializeOwned>(
     node: Node<'_>,
     known_elsewhere: &[&str],
@@ -98,7 +80,7 @@ pub(crate) fn decode_request<T: DeserializeOwned>(
     run(node, Context { known_elsewhere, fixed, is_request: true, ..Context::default() })
 }
 
-/// Like [`decode`], for the value of a field: faults of the whole value name the field.
+/// Decodes the value of a field as [`decode`] does; faults of the whole value name the field.
 pub(crate) fn decode_field<T: DeserializeOwned>(
     node: Node<'_>,
     name: &str,
@@ -109,16 +91,16 @@ pub(crate) fn decode_field<T: DeserializeOwned>(
 
 fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> {
     let mut faults: Vec<Fault> = Vec::new();
-    let mut aside = Aside::default();
+    let mut excluded = Exclusions::default();
     loop {
-        let at = At { parent: None, step: PathStep::Root };
-        let value = NodeValue { node, at, context: &context, aside: Some(&aside) };
+        let at = Position { parent: None, step: PathStep::Root };
+        let value = NodeValue { node, at, context: &context, excluded: Some(&excluded) };
         match T::deserialize(value) {
             Ok(value) => return (Some(value), faults),
             Err(error) => {
                 let entry = error.entry.unwrap_or_default();
                 // An entry set aside for its own fault is not missing.
-                if !aside.contains(&error.fault.path) {
+                if !excluded.contains(&error.fault.path) {
                     faults.push(*error.fault);
                 }
                 if let Some(Segment::Index(_)) = entry.0.last()
@@ -127,7 +109,7 @@ fn run<T: DeserializeOwned>(node: Node<'_>, context: Context<'_>) -> Decoded<T> 
                     cause.left_out = Some(entry.clone());
                 }
                 // If the entry cannot be set aside, the whole document is faulty.
-                if entry == Path::root() || !aside.insert(&entry) || faults.len() >= MOST_FAULTS {
+                if entry == Path::root() || !excluded.insert(&entry) || faults.len() >= MOST_FAULTS {
                     return (None, faults);
                 }
             }
@@ -151,15 +133,15 @@ struct Context<'a> {
 
 /// The entries set aside, as a tree: each lookup is one step, whatever the depth and the length of the keys.
 #[derive(Default)]
-struct Aside {
+struct Exclusions {
     whole: bool,
-    keys: HashMap<String, Aside>,
-    items: HashMap<usize, Aside>,
+    keys: HashMap<String, Exclusions>,
+    items: HashMap<usize, Exclusions>,
 }
 
-impl Aside {
+impl Exclusions {
     /// The part below a step.
-    fn below(&self, step: PathStep<'_>) -> Option<&Aside> {
+    fn below(&self, step: PathStep<'_>) -> Option<&Exclusions> {
         match step {
             PathStep::Root => Some(self),
             PathStep::Key(key) => self.keys.get(key),
@@ -180,21 +162,18 @@ impl Aside {
     }
 
     fn contains(&self, path: &Path) -> bool {
-        let mut here = Some(self);
-        for step in &path.0 {
-            here = here.and_then(|aside| match step {
-                Segment::Key(key) => aside.keys.get(key),
-                Segment::Index(index) => aside.items.get(index),
-            });
-        }
-        here.is_some_and(|aside| aside.whole)
+        let entry = path.0.iter().try_fold(self, |excluded, step| match step {
+            Segment::Key(key) => excluded.keys.get(key),
+            Segment::Index(index) => excluded.items.get(index),
+        });
+        entry.is_some_and(|excluded| excluded.whole)
     }
 }
 
 /// A value's position, linked to its parent. Building a [`Path`] only for errors keeps decoding fast.
 #[derive(Clone, Copy)]
-struct At<'a> {
-    parent: Option<&'a At<'a>>,
+struct Position<'a> {
+    parent: Option<&'a Position<'a>>,
     step: PathStep<'a>,
 }
 
@@ -205,20 +184,15 @@ enum PathStep<'a> {
     Index(usize),
 }
 
-impl At<'_> {
+impl Position<'_> {
     fn path(&self) -> Path {
-        let mut steps = Vec::new();
-        let mut here = Some(self);
-        while let Some(at) = here {
-            match at.step {
-                PathStep::Root => {}
-                PathStep::Key(key) => steps.push(Segment::Key(key.to_owned())),
-                PathStep::Index(index) => steps.push(Segment::Index(index)),
-            }
-            here = at.parent;
+        let mut path = self.parent.map(|parent| parent.path()).unwrap_or_default();
+        match self.step {
+            PathStep::Root => {}
+            PathStep::Key(key) => path.0.push(Segment::Key(key.to_owned())),
+            PathStep::Index(index) => path.0.push(Segment::Index(index)),
         }
-        steps.reverse();
-        Path(steps)
+        path
     }
 }
 
@@ -239,7 +213,7 @@ impl DecodeError {
         Self { fault: Box::new(fault), entry: None, mismatch: None, fields: None }
     }
 
-    fn place(mut self, at: &At<'_>) -> Self {
+    fn place(mut self, at: &Position<'_>) -> Self {
         if self.entry.is_none() {
             let entry = at.path();
             self.fault.path = self.fault.path.under(&entry);
@@ -303,7 +277,7 @@ impl de::Error for DecodeError {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(Fault::new(Code::Required, format!("`{field}` is required")).of_key().at(Path::root().join(field)))
+        Self::new(Fault::required(field).of_key())
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::model::{
-    diagnostics::fault::{Faults, add_untold},
+    diagnostics::{Faults, fault::add_untold},
     node::Tape,
 };
 

@@ -3,21 +3,16 @@
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
-    Aside, At, BLANK_IS_UNSET, Context, DecodeError, FREE_FORM, PathStep,
-    form::{list, not_a_list, not_a_mapping, of_scalar, sample},
+    Context, DecodeError, Exclusions, PathStep, Position,
+    form::{list, not_a_list, not_a_mapping, sample, scalar_form},
     unknown_field,
 };
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Aim, Fault, Path, nearest},
-        },
+        diagnostics::{Aim, Code, Fault, nearest},
+        field_rule::{BLANK_IS_UNSET, FREE_FORM, SOURCED_SECRET, SOURCED_TEXT},
         node::{Node, NodeEntries, NodeItems, NodeShape},
-        secrets::{
-            redact::quotable_key,
-            secret::{MASK, SOURCED_SECRET, SOURCED_TEXT, is_unknown},
-        },
+        secrets::{MASK, redact::quotable_key, secret::is_unknown},
     },
     syntax::text::printable,
 };
@@ -25,10 +20,10 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct NodeValue<'de, 'p> {
     pub node: Node<'de>,
-    pub at: At<'p>,
+    pub at: Position<'p>,
     pub context: &'p Context<'p>,
     /// The entries set aside inside this value, if any.
-    pub aside: Option<&'p Aside>,
+    pub excluded: Option<&'p Exclusions>,
 }
 
 impl<'de> NodeValue<'de, '_> {
@@ -36,17 +31,17 @@ impl<'de> NodeValue<'de, '_> {
         let found = match self.node.shape() {
             NodeShape::Null => Unexpected::Unit,
             NodeShape::Bool(value) => Unexpected::Bool(value),
-            NodeShape::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                (Some(number), ..) => Unexpected::Unsigned(number),
-                (_, Some(number), _) => Unexpected::Signed(number),
-                (.., number) => Unexpected::Float(number.unwrap_or_default()),
+            NodeShape::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(number), _) => Unexpected::Unsigned(number),
+                (_, Some(number)) => Unexpected::Signed(number),
+                _ => Unexpected::Float(number.as_f64().unwrap_or_default()),
             },
             NodeShape::String(text) => Unexpected::Str(text),
             NodeShape::Seq(_) => Unexpected::Seq,
             NodeShape::Map(_) => Unexpected::Map,
             NodeShape::NotFinite => Unexpected::Other("a number that is not finite"),
             NodeShape::LongInteger => Unexpected::Other("an integer of more than 64 bits"),
-            NodeShape::Tagged => return tagged(),
+            NodeShape::Tagged => return tag_error(),
         };
         de::Error::invalid_type(found, expected)
     }
@@ -92,13 +87,13 @@ impl<'de> NodeValue<'de, '_> {
             && let Some((subject, name)) = self.subject()
         {
             error.fault.message = format!("{subject} must be {expected} (found {found})");
-            error.fault.help = error.fault.help.take().or_else(|| of_scalar(&name, &expected, self.node));
+            error.fault.help = error.fault.help.take().or_else(|| scalar_form(&name, &expected, self.node));
         }
         error
     }
 
-    fn is_set_aside(self, step: PathStep<'_>) -> bool {
-        self.aside.and_then(|aside| aside.below(step)).is_some_and(|aside| aside.whole)
+    fn is_excluded(self, step: PathStep<'_>) -> bool {
+        self.excluded.and_then(|excluded| excluded.below(step)).is_some_and(|excluded| excluded.whole)
     }
 
     /// Visits the entries of a mapping that are not null and not set aside. Rejects fields that are not in `fields`, if
@@ -116,11 +111,12 @@ impl<'de> NodeValue<'de, '_> {
         if let Some(fields) = fields {
             for (key, _) in entries.clone().filter(|(_, node)| !(self.context.is_request && node.is_null())) {
                 let known = fields.contains(&key) || elsewhere.contains(&key);
-                if !known && !self.is_set_aside(PathStep::Key(key)) {
+                if !known && !self.is_excluded(PathStep::Key(key)) {
                     let others = elsewhere.iter().filter(|field| !fields.contains(*field));
                     let known = fields.iter().chain(others).copied();
                     let fault = unknown_field(key, known.filter(|field| !fixed.contains(field)));
-                    return Err(DecodeError::new(fault).place(&At { parent: Some(&self.at), step: PathStep::Key(key) }));
+                    let at = Position { parent: Some(&self.at), step: PathStep::Key(key) };
+                    return Err(DecodeError::new(fault).place(&at));
                 }
             }
         }
@@ -138,7 +134,7 @@ impl<'de> NodeValue<'de, '_> {
                 Fault::new(Code::WrongType, "expected exactly one of `from_env` and `from_file`").help(hint),
             ));
         };
-        let here = |fault: Fault| DecodeError::new(fault.at(Path::root().join(source)));
+        let here = |fault: Fault| DecodeError::new(fault.at(source));
         let known = ["from_env", "from_file"];
         if !known.contains(&source) {
             // If it is not a misspelt source, it may be the secret itself in brackets.
@@ -154,7 +150,7 @@ impl<'de> NodeValue<'de, '_> {
                 format!("expected a string, found {}", argument.describe_type()),
             )));
         };
-        if let Some(name) = variable(argument).filter(|_| source == "from_env") {
+        if let Some(name) = variable_name(argument).filter(|_| source == "from_env") {
             let fault =
                 Fault::new(Code::InvalidFormat, "`from_env` must be the name of a variable, without other characters");
             return Err(here(fault.help(format!("write `{{from_env: {name}}}`"))));
@@ -170,7 +166,7 @@ impl<'de> NodeValue<'de, '_> {
 }
 
 /// Rejects the mask as a secret: what a viewer reads and somebody else writes back would replace the secret.
-fn unmasked(secret: &str) -> Result<&str, DecodeError> {
+fn refuse_mask(secret: &str) -> Result<&str, DecodeError> {
     if secret != MASK {
         return Ok(secret);
     }
@@ -179,15 +175,15 @@ fn unmasked(secret: &str) -> Result<&str, DecodeError> {
 }
 
 /// Rejects a variable as templates and shells write it: its text would be the value.
-fn no_variable(text: &str) -> Result<(), DecodeError> {
-    let Some(name) = variable(text) else { return Ok(()) };
+fn refuse_variable(text: &str) -> Result<(), DecodeError> {
+    let Some(name) = variable_name(text) else { return Ok(()) };
     let fault =
         Fault::new(Code::InvalidFormat, "variables in texts are not replaced: this text would be the value itself");
     Err(DecodeError::new(fault.help(format!("write `{{from_env: {name}}}`"))))
 }
 
 /// The name of a variable that a text consists of, or `NAME` if the name may be a part of a secret.
-fn variable(text: &str) -> Option<&str> {
+fn variable_name(text: &str) -> Option<&str> {
     let text = text.trim();
     let within = |start: &str, end: &str| text.strip_prefix(start)?.strip_suffix(end);
     let is_name = |name: &str| {
@@ -200,7 +196,7 @@ fn variable(text: &str) -> Option<&str> {
     Some(if is_name(name) { name } else { "NAME" })
 }
 
-fn tagged() -> DecodeError {
+fn tag_error() -> DecodeError {
     // The message does not show the tag: an unquoted secret that starts with `!` is read as a tag.
     DecodeError::new(
         Fault::new(Code::Tag, "YAML tags are not supported in manifests")
@@ -224,16 +220,16 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         match self.node.shape() {
             NodeShape::Null => visitor.visit_unit(),
             NodeShape::Bool(value) => visitor.visit_bool(value),
-            NodeShape::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                (Some(number), ..) => visitor.visit_u64(number),
-                (_, Some(number), _) => visitor.visit_i64(number),
-                (.., number) => visitor.visit_f64(number.unwrap_or_default()),
+            NodeShape::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(number), _) => visitor.visit_u64(number),
+                (_, Some(number)) => visitor.visit_i64(number),
+                _ => visitor.visit_f64(number.as_f64().unwrap_or_default()),
             },
             NodeShape::String(text) => visitor.visit_borrowed_str(text),
             NodeShape::Seq(items) => visitor.visit_seq(Items { items: items.enumerate(), of: &self }),
             NodeShape::Map(entries) => self.entries(entries, None, visitor),
             NodeShape::NotFinite | NodeShape::LongInteger => Err(self.unexpected(&visitor)),
-            NodeShape::Tagged => Err(tagged()),
+            NodeShape::Tagged => Err(tag_error()),
         }
     }
 
@@ -245,17 +241,14 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
 
     /// Accepts 5.0 as the integer 5, because JSON has only one number type.
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match self.node.shape() {
-            NodeShape::Number(number) => match number.as_f64() {
-                Some(float)
-                    if number.is_f64() && float.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&float) =>
-                {
-                    visitor.visit_u64(float as u64)
-                }
-                _ => self.deserialize_any(visitor).map_err(|error| self.explain(error)),
-            },
-            _ => self.deserialize_any(visitor).map_err(|error| self.explain(error)),
+        if let NodeShape::Number(number) = self.node.shape()
+            && let Some(float) = number.as_f64().filter(|_| number.is_f64())
+            && float.fract() == 0.0
+            && (0.0..=f64::from(u32::MAX)).contains(&float)
+        {
+            return visitor.visit_u64(float as u64);
         }
+        self.deserialize_any(visitor).map_err(|error| self.explain(error))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -278,28 +271,28 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
                 Err(DecodeError::new(fault.help("remove it: edgewright marks unknown values with it")))
             }
             NodeShape::String(text) if name == SOURCED_SECRET && !text.is_empty() => {
-                let text = unmasked(text)?;
+                let text = refuse_mask(text)?;
                 if let Some(sources) = self.context.sources {
-                    no_variable(text)?;
+                    refuse_variable(text)?;
                     sources.plain_secret(self.at.path());
                 }
                 visitor.visit_str(text)
             }
             NodeShape::String(text) if name == SOURCED_TEXT && self.context.sources.is_some() => {
-                no_variable(text)?;
+                refuse_variable(text)?;
                 visitor.visit_newtype_struct(self)
             }
-            NodeShape::Map(entries) if name == SOURCED_SECRET => visitor.visit_str(unmasked(&self.resolve(entries)?)?),
+            NodeShape::Map(entries) if name == SOURCED_SECRET => {
+                visitor.visit_str(refuse_mask(&self.resolve(entries)?)?)
+            }
             // The number may be an unquoted secret.
             NodeShape::Number(_) | NodeShape::NotFinite | NodeShape::LongInteger | NodeShape::Bool(_)
                 if name == SOURCED_SECRET =>
             {
                 let found = self.node.describe_type();
-                let message = match self.subject() {
-                    Some((subject, _)) => format!("{subject} must be a string (found {found})"),
-                    None => format!("expected a string, found {found}"),
-                };
-                Err(DecodeError::new(Fault::new(Code::WrongType, message).help("quote it")))
+                let fault = Fault::new(Code::WrongType, format!("expected a string, found {found}")).help("quote it");
+                let mismatch = Some(("a string".to_owned(), found.to_owned()));
+                Err(self.explain(DecodeError { mismatch, ..DecodeError::new(fault) }))
             }
             NodeShape::String(text) if name == BLANK_IS_UNSET && text.is_empty() && self.context.is_request => {
                 visitor.visit_none()
@@ -319,22 +312,8 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DecodeError> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, DecodeError> {
-        self.deserialize_map(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, DecodeError> {
-        self.deserialize_seq(visitor)
-    }
+    // No document has these.
+    serde::forward_to_deserialize_any! { tuple tuple_struct unit_struct }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node.shape() {
@@ -361,32 +340,29 @@ impl<'de> de::Deserializer<'de> for NodeValue<'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        match self.node.shape() {
-            NodeShape::String(text) => visitor.visit_enum(text.into_deserializer()),
-            NodeShape::Seq(_) | NodeShape::Map(_) => {
-                let mut error = self.explain(self.unexpected(&"a string"));
-                error.fault.help = Some(format!("use one of {}", list(variants)));
-                Err(error)
-            }
-            _ => Err(self.explain(self.unexpected(&"a string"))),
+        if let NodeShape::String(text) = self.node.shape() {
+            return visitor.visit_enum(text.into_deserializer());
         }
+        let mut error = self.explain(self.unexpected(&"a string"));
+        if matches!(self.node.shape(), NodeShape::Seq(_) | NodeShape::Map(_)) {
+            error.fault.help = Some(format!("use one of {}", list(variants)));
+        }
+        Err(error)
     }
 }
 
-/// A list with one entry that is no value, but reports what the entries of the list must be.
+/// A list with one entry, and that entry. It is no value, but reports what the entries of the list must be.
 struct Probe;
 
 impl<'de> de::SeqAccess<'de> for Probe {
     type Error = DecodeError;
 
     fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
-        seed.deserialize(ProbedEntry).map(Some)
+        seed.deserialize(Probe).map(Some)
     }
 }
 
-struct ProbedEntry;
-
-impl<'de> de::Deserializer<'de> for ProbedEntry {
+impl<'de> de::Deserializer<'de> for Probe {
     type Error = DecodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -415,9 +391,9 @@ fn descend<'de, T: de::DeserializeSeed<'de>>(
     step: PathStep<'de>,
     seed: T,
 ) -> Result<T::Value, DecodeError> {
-    let at = At { parent: Some(&of.at), step };
-    let aside = of.aside.and_then(|aside| aside.below(step));
-    seed.deserialize(NodeValue { node, at, context: of.context, aside }).map_err(|error| error.place(&at))
+    let at = Position { parent: Some(&of.at), step };
+    let excluded = of.excluded.and_then(|excluded| excluded.below(step));
+    seed.deserialize(NodeValue { node, at, context: of.context, excluded }).map_err(|error| error.place(&at))
 }
 
 struct Entries<'de, 'v, 'p> {
@@ -433,10 +409,10 @@ impl<'de> de::MapAccess<'de> for Entries<'de, '_, '_> {
 
     fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         self.next = self.rest.find(|(key, node)| {
-            !node.is_null() && !self.elsewhere.contains(key) && !self.of.is_set_aside(PathStep::Key(key))
+            !node.is_null() && !self.elsewhere.contains(key) && !self.of.is_excluded(PathStep::Key(key))
         });
         let Some((key, _)) = self.next else { return Ok(None) };
-        let at = At { parent: Some(&self.of.at), step: PathStep::Key(key) };
+        let at = Position { parent: Some(&self.of.at), step: PathStep::Key(key) };
         let key = de::value::BorrowedStrDeserializer::new(key);
         seed.deserialize(key).map(Some).map_err(|mut error: DecodeError| {
             error.fault.aim = Aim::Key;
@@ -462,7 +438,7 @@ impl<'de> de::SeqAccess<'de> for Items<'de, '_, '_> {
 
     fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
         for (index, node) in self.items.by_ref() {
-            if !self.of.is_set_aside(PathStep::Index(index)) {
+            if !self.of.is_excluded(PathStep::Index(index)) {
                 return descend(self.of, node, PathStep::Index(index), seed).map(Some);
             }
         }

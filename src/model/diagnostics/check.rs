@@ -27,12 +27,8 @@ pub(crate) fn texts(faults: &mut Faults, description: &str, metadata: &str) {
     for (field, text, most) in [("description", description, DESCRIPTION_BYTES), ("metadata", metadata, METADATA_BYTES)]
     {
         if text.len() > most {
-            faults.within(field, |faults| {
-                faults.report(Fault::new(
-                    Code::TooLong,
-                    format!("`{field}` must be at most {most} bytes of UTF-8 (found {})", text.len()),
-                ));
-            });
+            let message = format!("`{field}` must be at most {most} bytes of UTF-8 (found {})", text.len());
+            faults.report(Fault::new(Code::TooLong, message).at(field));
         }
     }
 }
@@ -128,11 +124,8 @@ pub(crate) fn hostport_schema() -> serde_json::Value {
 pub(crate) fn parse_hostport(text: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
     let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    let port = port
-        .parse::<u16>()
-        .ok()
-        .filter(|port| digits && *port > 0)
-        .ok_or("the port must be a number from 1 to 65535")?;
+    let port = port.parse::<u16>().ok().filter(|port| digits && *port > 0);
+    let port = port.ok_or("the port must be a number from 1 to 65535")?;
     if let Some(inner) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         return match inner.parse::<IpAddr>() {
             Ok(IpAddr::V6(_)) => Ok((host, port)),
@@ -176,25 +169,21 @@ pub(crate) fn headers(faults: &mut Faults, add: &BTreeMap<String, String>, remov
                     faults.extend(other_spelling(&mut spellings, name).map(Fault::of_key));
                 }
                 if value.contains(['\r', '\n', '\0']) {
-                    faults.report(
-                        Fault::new(Code::InvalidFormat, "a header value cannot contain CR, LF or NUL")
-                            .help("remove the line breaks; they could inject another header"),
-                    );
+                    let fault = Fault::new(Code::InvalidFormat, "a header value cannot contain CR, LF or NUL");
+                    faults.report(fault.help("remove the line breaks; they could inject another header"));
                 }
             });
         }
     });
-    faults.within("remove", |faults| {
-        let has_others = may_have_other_spellings(remove.iter().map(String::as_str));
-        let mut spellings = BTreeMap::new();
-        faults.each(remove, |faults, name| {
-            if !is_token(name) {
-                faults.report(bad_header_name(name));
-            }
-            if has_others {
-                faults.extend(other_spelling(&mut spellings, name));
-            }
-        });
+    let has_others = may_have_other_spellings(remove.iter().map(String::as_str));
+    let mut spellings = BTreeMap::new();
+    faults.each_in("remove", remove, |faults, name| {
+        if !is_token(name) {
+            faults.report(bad_header_name(name));
+        }
+        if has_others {
+            faults.extend(other_spelling(&mut spellings, name));
+        }
     });
 }
 

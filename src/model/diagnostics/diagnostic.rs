@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     code::Code,
-    fault::{Fault, MOST_FAULTS, hidden_tokens},
+    fault::{Fault, MOST_FAULTS, hide_tokens},
 };
 use crate::{
     model::secrets::redact::{Fields, Redacted},
@@ -56,7 +56,7 @@ impl SourceFile {
 
     /// Creates a file with a text that others use too.
     pub(crate) fn shared(name: String, text: Arc<String>) -> Self {
-        let name = hidden_tokens(name);
+        let name = hide_tokens(name);
         Self { name, text, redacted: OnceLock::new(), line_starts: OnceLock::new(), digest: OnceLock::new() }
     }
 
@@ -200,7 +200,7 @@ impl Diagnostic {
             code: code.into(),
             severity: Severity::Error,
             cause: None,
-            message: hidden_tokens(message.into()),
+            message: hide_tokens(message.into()),
             help: None,
             place: None,
             related: Vec::new(),
@@ -218,7 +218,7 @@ impl Diagnostic {
         Self { help: fault.help, place: Some(place), ..Self::error(fault.code, fault.message) }
     }
 
-    /// Whether it counts as a finding with a severity. The line that counts known findings is none itself (D114).
+    /// Whether the diagnostic counts as a finding with a severity. The line that counts known findings is none itself (D114).
     pub(crate) fn counts_as(&self, severity: Severity) -> bool {
         self.severity == severity && self.code != Name::Code(Code::KnownFindings)
     }
@@ -226,7 +226,7 @@ impl Diagnostic {
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(hidden_tokens(help.into()));
+        self.help = Some(hide_tokens(help.into()));
         self
     }
 

@@ -60,6 +60,12 @@ impl Path {
     }
 }
 
+impl From<&str> for Path {
+    fn from(field: &str) -> Self {
+        Self(vec![field.into()])
+    }
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.0 {
@@ -101,14 +107,19 @@ pub struct Fault {
 impl Fault {
     /// Creates a fault of the whole document; [`Fault::at`] sets the field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let message = hidden_tokens(message.into());
+        let message = hide_tokens(message.into());
         Self { code, path: Path::root(), aim: Aim::Value, message, help: None, left_out: None }
+    }
+
+    /// Creates the fault of a field that is missing or empty.
+    pub(crate) fn required(field: &str) -> Self {
+        Self::new(Code::Required, format!("`{field}` is required")).at(field)
     }
 
     /// Sets the field.
     #[must_use]
-    pub fn at(mut self, path: Path) -> Self {
-        self.path = path;
+    pub fn at(mut self, path: impl Into<Path>) -> Self {
+        self.path = path.into();
         self
     }
 
@@ -122,13 +133,13 @@ impl Fault {
     /// Sets the help.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(hidden_tokens(help.into()));
+        self.help = Some(hide_tokens(help.into()));
         self
     }
 }
 
 /// A text without the secret parts of the API tokens in it.
-pub(crate) fn hidden_tokens(message: String) -> String {
+pub(crate) fn hide_tokens(message: String) -> String {
     match without_tokens(&message) {
         Cow::Borrowed(_) => message,
         Cow::Owned(hidden) => hidden,
@@ -168,6 +179,11 @@ impl Faults {
         for (index, item) in items.into_iter().enumerate() {
             self.within(index, |faults| visit(faults, item));
         }
+    }
+
+    /// Visits each item of the list in a field.
+    pub fn each_in<T>(&mut self, field: &str, items: impl IntoIterator<Item = T>, visit: impl FnMut(&mut Self, T)) {
+        self.within(field, |faults| faults.each(items, visit));
     }
 
     /// Reports a fault; its path is relative to the visited field. Drops faults beyond the first hundred.
@@ -228,8 +244,8 @@ fn count_left_out(path: &mut Path, left_out: &[Path]) {
 
 /// The rules of a Spec or module that depend on nothing else.
 pub trait Check {
-    /// Reports every violation of the specification's rules.
-    fn check(&self, faults: &mut Faults);
+    /// Reports every violation of the specification's rules; by default, every value is valid.
+    fn check(&self, _faults: &mut Faults) {}
 
     /// Returns the faults as a list.
     fn faults(&self) -> Vec<Fault> {

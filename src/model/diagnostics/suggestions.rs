@@ -8,97 +8,61 @@ const LONGEST_WORD: usize = 100;
 /// The most comparisons for suggestions in one run: a list of misspelt words can be as long as a file.
 const MOST_COMPARISONS: usize = 100_000;
 
-/// Words that people use for a known one, although they are spelt differently.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("addresses", "ip_policy_ids"),
-    ("allow", "ip_policy_ids"),
-    ("cidrs", "ip_policy_ids"),
-    ("ips", "ip_policy_ids"),
-    ("networks", "ip_policy_ids"),
-    ("domain", "hostports"),
-    ("domains", "hostports"),
-    ("host", "hostports"),
-    ("hosts", "hostports"),
-    ("mtls", "mutual_tls"),
-    ("path", "match"),
-    ("ssl", "tls_termination"),
-    ("upstream", "backend"),
+/// Known words, each with others that people use for it, although they are spelt differently.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("ip_policy_ids", &["addresses", "allow", "cidrs", "ips", "networks"]),
+    ("hostports", &["domain", "domains", "host", "hosts"]),
+    ("mutual_tls", &["mtls"]),
+    ("match", &["path"]),
+    ("tls_termination", &["ssl"]),
+    ("backend", &["upstream"]),
 ];
 
-/// How near a known word is; the greatest is the best suggestion.
-enum Nearness {
-    /// A part of the known word: where (a start is better than an end, an end better than the middle), and how many
-    /// words are missing.
-    Part { rank: usize, missing: usize },
-    /// A misspelling: the edit distance and the Jaro-Winkler similarity.
-    Misspelt { distance: usize, similarity: f64 },
-    /// Another word for it.
-    Synonym,
+/// How near a known word is, part by part; the greatest is the best suggestion. A part of a known word is less than a
+/// misspelling, and that is less than another word for it.
+type Nearness = (u8, i64, f64);
+
+fn nearness(word: &str, candidate: &str) -> Option<Nearness> {
+    let candidate = folded(candidate);
+    if SYNONYMS.iter().any(|(known, words)| *known == candidate && words.contains(&word)) {
+        return Some((2, 0, 0.0));
+    }
+    misspelling(word, &candidate).or_else(|| part(word, &candidate))
 }
 
-impl Nearness {
-    fn of(word: &str, candidate: &str) -> Option<Self> {
-        let candidate = folded(candidate);
-        if SYNONYMS.contains(&(word, candidate.as_str())) {
-            return Some(Nearness::Synonym);
-        }
-        Self::misspelt(word, &candidate).or_else(|| Self::part(word, &candidate))
+/// The edit distance and the Jaro-Winkler similarity.
+fn misspelling(word: &str, candidate: &str) -> Option<Nearness> {
+    let (shorter, longer) = (word.len().min(candidate.len()), word.len().max(candidate.len()));
+    // The distance is at least the difference in length, and computing it takes time.
+    if (longer - shorter) * 2 > longer {
+        return None;
     }
+    let similarity = strsim::jaro_winkler(word, candidate);
+    // The edit distance catches long words with a missing or repeated part, which Jaro-Winkler rates low. A common
+    // start alone makes Jaro-Winkler high.
+    let distance = strsim::damerau_levenshtein(word, candidate);
+    let is_near = distance <= 1 + shorter / 5 || (similarity > 0.85 && distance * 2 <= longer);
+    is_near.then_some((1, -(distance as i64), similarity))
+}
 
-    fn misspelt(word: &str, candidate: &str) -> Option<Self> {
-        let (shorter, longer) = (word.len().min(candidate.len()), word.len().max(candidate.len()));
-        // The distance is at least the difference in length, and computing it takes time.
-        if (longer - shorter) * 2 > longer {
-            return None;
-        }
-        let similarity = strsim::jaro_winkler(word, candidate);
-        // The edit distance catches long words with a missing or repeated part, which Jaro-Winkler rates low. A common
-        // start alone makes Jaro-Winkler high.
-        let distance = strsim::damerau_levenshtein(word, candidate);
-        let is_near = distance <= 1 + shorter / 5 || (similarity > 0.85 && distance * 2 <= longer);
-        is_near.then_some(Nearness::Misspelt { distance, similarity })
+/// Looks for the word, or its words, among those of the candidate: `window` is part of `rolling_window`, and `cert_pem`
+/// short for `certificate_pem`. A start is better than an end, an end better than the middle, and then few missing words.
+fn part(word: &str, candidate: &str) -> Option<Nearness> {
+    let parts: Vec<&str> = word.split('_').filter(|part| !part.is_empty()).collect();
+    let whole: Vec<&str> = candidate.split('_').collect();
+    if parts.is_empty() || word.len() < 2 {
+        return None;
     }
-
-    /// Looks for the word, or its words, among those of the candidate: `window` is part of `rolling_window`, and
-    /// `cert_pem` short for `certificate_pem`.
-    fn part(word: &str, candidate: &str) -> Option<Self> {
-        let parts: Vec<&str> = word.split('_').filter(|part| !part.is_empty()).collect();
-        let whole: Vec<&str> = candidate.split('_').collect();
-        if parts.is_empty() || word.len() < 2 {
-            return None;
-        }
-        let missing = whole.len().checked_sub(parts.len())?;
-        let is_short = |part: &str, whole: &str| part == whole || (part.len() >= 3 && whole.starts_with(part));
-        let fits = |at: &usize| parts.iter().zip(whole.iter().skip(*at)).all(|(part, whole)| is_short(part, whole));
-        let rank = |at: usize| match at {
-            0 => 0,
-            _ if at == missing => 1,
-            _ => 2,
-        };
-        let rank = (0..=missing).filter(fits).map(rank).min()?;
-        Some(Nearness::Part { rank, missing })
-    }
-
-    fn compare(&self, other: &Self) -> std::cmp::Ordering {
-        match (self, other) {
-            (Nearness::Part { rank, missing }, Nearness::Part { rank: other_rank, missing: other_missing }) => {
-                (other_rank, other_missing).cmp(&(rank, missing))
-            }
-            (
-                Nearness::Misspelt { distance, similarity },
-                Nearness::Misspelt { distance: other_distance, similarity: other_similarity },
-            ) => other_distance.cmp(distance).then(similarity.total_cmp(other_similarity)),
-            _ => self.class().cmp(&other.class()),
-        }
-    }
-
-    fn class(&self) -> usize {
-        match self {
-            Nearness::Part { .. } => 0,
-            Nearness::Misspelt { .. } => 1,
-            Nearness::Synonym => 2,
-        }
-    }
+    let missing = whole.len().checked_sub(parts.len())?;
+    let is_short = |part: &str, whole: &str| part == whole || (part.len() >= 3 && whole.starts_with(part));
+    let fits = |at: &usize| parts.iter().zip(whole.iter().skip(*at)).all(|(part, whole)| is_short(part, whole));
+    let rank = |at: usize| match at {
+        0 => 0,
+        _ if at == missing => 1,
+        _ => 2,
+    };
+    let rank: i64 = (0..=missing).filter(fits).map(rank).min()?;
+    Some((0, -rank, -(missing as f64)))
 }
 
 fn folded(word: &str) -> String {
@@ -113,33 +77,27 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let word = folded(word);
     known
         .into_iter()
-        .filter_map(|candidate| Some((candidate, Nearness::of(&word, candidate)?)))
-        .max_by(|(_, a), (_, b)| a.compare(b))
+        .filter_map(|candidate| Some((candidate, nearness(&word, candidate)?)))
+        .max_by(|(_, a), (_, b)| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)))
         .map(|(candidate, _)| candidate)
 }
 
-/// The comparisons left for suggestions: a run that has made its share suggests nothing more.
-#[derive(Debug)]
+/// The comparisons for suggestions in a run: a run that has made its share suggests nothing more.
+#[derive(Debug, Default)]
 pub(crate) struct Suggestions {
-    left: Cell<usize>,
-}
-
-impl Default for Suggestions {
-    fn default() -> Self {
-        Self { left: Cell::new(MOST_COMPARISONS) }
-    }
+    made: Cell<usize>,
 }
 
 impl Suggestions {
-    /// Like [`nearest`], but returns `None` when there are not enough comparisons left.
+    /// Returns the most similar word like [`nearest`], but `None` when there are not enough comparisons left.
     pub(crate) fn nearest<'a>(&self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-        if self.left.get() == 0 {
+        let left = MOST_COMPARISONS - self.made.get();
+        if left == 0 {
             return None;
         }
-        let known: Vec<&str> = known.into_iter().take(self.left.get() + 1).collect();
-        let left = self.left.get().checked_sub(known.len());
-        self.left.set(left.unwrap_or(0));
-        left.and_then(|_| nearest(word, known))
+        let known: Vec<&str> = known.into_iter().take(left + 1).collect();
+        self.made.set((self.made.get() + known.len()).min(MOST_COMPARISONS));
+        if known.len() > left { None } else { nearest(word, known) }
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct IdHead(u64);
 
 impl IdHead {
     /// Returns the head of an ID. Equal texts have equal heads.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let text = text.as_bytes();
         let Some(end) = text.iter().take(LONGEST).position(|byte| *byte == b'_') else { return Self(0) };
         let (prefix, after) = text.split_at_checked(end + 1).unwrap_or_default();
@@ -67,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn heads_sort_like_texts(one in texts(), other in texts()) {
-            let (first, second) = (IdHead::of(&one), IdHead::of(&other));
+            let (first, second) = (IdHead::new(&one), IdHead::new(&other));
             if let Some(order) = first.order(second) {
                 prop_assert_eq!(order, one.cmp(&other));
             }

@@ -1,5 +1,12 @@
-//! Serialization to JSON. Each call says with [`Secrets`] how secrets are written; no other serializer can reveal one.
-//! A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
+//! Serialization to JSON. Each call says with [`Secrets`] how secrets are written; no other serializer can reveal one:
+//!
+//! ```text
+//! json::text(&route, Secrets::Masked)    →  "secret": "********"
+//! json::text(&route, Secrets::Revealed)  →  "secret": "hunter2"
+//! ```
+//!
+//! The mode is a part of the serializer, not of the thread that runs it, so a value inside another one cannot be written in
+//! another mode. A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
 
 pub(crate) mod long_integer;
 pub(crate) mod unbounded;
@@ -14,8 +21,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    diagnostics::{code::Code, diagnostic::Diagnostic},
-    secrets::{secret::Secrets, secret_spans::SecretPlaces},
+    diagnostics::{Code, Diagnostic},
+    secrets::{Secrets, secret_spans::SecretPlaces},
 };
 use writer::Writer;
 
@@ -57,10 +64,8 @@ pub(crate) fn value<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> R
 
 /// Serializes the fields of an object.
 pub(crate) fn object<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> Result<Map<String, Value>, JsonError> {
-    match self::value(value, secrets)? {
-        Value::Object(fields) => Ok(fields),
-        _ => Err(JsonError::new("not an object")),
-    }
+    let Value::Object(fields) = self::value(value, secrets)? else { return Err(JsonError::new("not an object")) };
+    Ok(fields)
 }
 
 /// Serializes to bytes, on one line.
@@ -69,7 +74,7 @@ pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T, secrets: Secrets<'_>) -> R
     append(value, secrets, &mut bytes).map(|()| bytes)
 }
 
-/// Like [`bytes()`], after others.
+/// Serializes to bytes after others, on one line.
 pub(crate) fn append<T: Serialize + ?Sized>(
     value: &T,
     secrets: Secrets<'_>,

@@ -7,10 +7,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::*;
-use crate::model::secrets::{
-    secret::{MASK, Reading, Review, Secret, Text},
-    secret_spans::SecretPlaces,
-};
+use crate::model::secrets::{MASK, Reading, Secret, Text, secret::Review, secret_spans::SecretPlaces};
 
 #[test]
 fn what_cannot_be_written_is_an_error_and_not_empty() {

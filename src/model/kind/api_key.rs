@@ -8,16 +8,12 @@ use serde_json::{Value, json};
 
 use crate::model::{
     Kind,
-    diagnostics::{
-        check,
-        code::Code,
-        fault::{Check, Fault, Faults, Path},
-    },
+    diagnostics::{Check, Code, Fault, Faults, check},
     id::{Id, is_opaque_id},
     key::Key,
     key_scope::KeyScope,
     reference::Reference,
-    resource::{KindInfo, Resource, ViewContext},
+    resource::{KindInfo, Resource, view},
 };
 
 /// An API key. The response to its creation is the only one that includes the token.
@@ -40,26 +36,27 @@ pub struct ApiKey {
     pub scope: Option<Arc<KeyScope>>,
 }
 
-/// The response form of [`ApiKey`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ApiKeyView {
-    /// The unique ID.
-    pub id: String,
-    /// The URI of this API key.
-    pub uri: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// The bearer token; null except in the response to the creation.
-    pub token: Option<String>,
-    /// The user or bot that owns the key.
-    pub owner_id: String,
-    /// The scope; absent if the key has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Arc<KeyScope>>,
+view! {
+    /// The response form of [`ApiKey`].
+    pub struct ApiKeyView(spec: &ApiKey, at) {
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this API key.
+        pub uri: String = at.uri(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// The bearer token; null except in the response to the creation.
+        pub token: Option<String> = None,
+        /// The user or bot that owns the key.
+        pub owner_id: String = spec.owner_id.clone(),
+        /// The scope; absent if the key has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub scope: Option<Arc<KeyScope>> = spec.scope.clone(),
+    }
 }
 
 impl Check for ApiKey {
@@ -70,12 +67,8 @@ impl Check for ApiKey {
             ["usr_", "bot_"].iter().any(|prefix| owner.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()));
         let good = owner.is_empty() || (known_prefix && is_opaque_id(owner));
         if !good {
-            faults.within("owner_id", |faults| {
-                faults.report(
-                    Fault::new(Code::InvalidFormat, "`owner_id` is not a valid owner ID")
-                        .help("use an ID that starts with `usr_` or `bot_`"),
-                );
-            });
+            let fault = Fault::new(Code::InvalidFormat, "`owner_id` is not a valid owner ID").at("owner_id");
+            faults.report(fault.help("use an ID that starts with `usr_` or `bot_`"));
         }
         if let Some(scope) = &self.scope {
             faults.within("scope", |faults| scope.check(faults));
@@ -84,32 +77,16 @@ impl Check for ApiKey {
 }
 
 impl Resource for ApiKey {
-    const INFO: KindInfo = KindInfo { fixed: &["owner_id"], ..KindInfo::of::<ApiKey>(Kind::ApiKey) };
+    const INFO: KindInfo = KindInfo { fixed: &["owner_id"], ..KindInfo::new::<ApiKey>(Kind::ApiKey) };
 
     type View = ApiKeyView;
-
-    fn view(&self, at: &ViewContext<'_>) -> ApiKeyView {
-        ApiKeyView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            created_at: at.created_at.to_string(),
-            token: None,
-            owner_id: self.owner_id.clone(),
-            scope: self.scope.clone(),
-        }
-    }
 
     fn example() -> Option<Value> {
         Some(json!({"description": "CI of the shop team", "metadata": "{\"team\":\"shop\"}"}))
     }
 
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
-        visit(Reference {
-            target: Key::new(Kind::Owner, Id::new(&self.owner_id)),
-            path: Path::root().join("owner_id"),
-        });
+        visit(Reference { target: Key::new(Kind::Owner, Id::new(&self.owner_id)), path: "owner_id".into() });
     }
 }
 
@@ -117,7 +94,7 @@ impl Resource for ApiKey {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{resource::AnyResource, secrets::secret::Secrets};
+    use crate::model::{resource::AnyResource, secrets::Secrets};
 
     fn stored(key: &ApiKey) -> String {
         String::from_utf8(key.to_bytes(Secrets::Revealed).unwrap()).unwrap()

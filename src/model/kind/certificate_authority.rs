@@ -7,13 +7,9 @@ use serde_json::{Value, json};
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            check,
-            code::Code,
-            fault::{Check, Fault, Faults},
-        },
-        resource::{KindInfo, Resource, ViewContext},
-        secrets::secret::{Reading, Text},
+        diagnostics::{Check, Code, Fault, Faults, check},
+        resource::{KindInfo, Resource, view},
+        secrets::{Reading, Text},
     },
     syntax::x509::{self, AuthorityFacts, Chain, Link, PemFault},
 };
@@ -54,38 +50,38 @@ pub struct CertificateAuthority {
     pub ca_pem: Text<CaPem>,
 }
 
-/// The response form of [`CertificateAuthority`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct CertificateAuthorityView {
-    /// The unique ID.
-    pub id: String,
-    /// The URI of this certificate authority.
-    pub uri: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    /// The authority's PEM.
-    pub ca_pem: String,
-    /// Facts from the certificate.
-    #[serde(flatten)]
-    pub facts: AuthorityFacts,
+view! {
+    /// The response form of [`CertificateAuthority`].
+    pub struct CertificateAuthorityView(spec: &CertificateAuthority, at) {
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this certificate authority.
+        pub uri: String = at.uri(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        /// The authority's PEM.
+        pub ca_pem: String = spec.ca_pem.as_str().to_owned(),
+        /// Facts from the certificate.
+        #[serde(flatten)]
+        // What was stored was checked, so its PEM can be read.
+        pub facts: AuthorityFacts = spec.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
+    }
 }
 
 impl Check for CertificateAuthority {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
-        faults.within("ca_pem", |faults| {
-            if self.ca_pem.as_str().is_empty() {
-                faults.report(Fault::new(Code::Required, "`ca_pem` is required"));
-            } else if !self.ca_pem.is_unknown()
-                && let CaPem(Err(fault)) = self.ca_pem.read()
-            {
-                faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help()));
-            }
-        });
+        if self.ca_pem.as_str().is_empty() {
+            faults.report(Fault::required("ca_pem"));
+        } else if !self.ca_pem.is_unknown()
+            && let CaPem(Err(fault)) = self.ca_pem.read()
+        {
+            faults.report(Fault::new(Code::InvalidPem, fault.to_string()).at("ca_pem").help(fault.help()));
+        }
     }
 }
 
@@ -93,23 +89,10 @@ impl Resource for CertificateAuthority {
     const INFO: KindInfo = KindInfo {
         fixed: &["ca_pem"],
         required: &["ca_pem"],
-        ..KindInfo::of::<CertificateAuthority>(Kind::CertificateAuthority)
+        ..KindInfo::new::<CertificateAuthority>(Kind::CertificateAuthority)
     };
 
     type View = CertificateAuthorityView;
-
-    fn view(&self, at: &ViewContext<'_>) -> CertificateAuthorityView {
-        CertificateAuthorityView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            created_at: at.created_at.to_string(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            ca_pem: self.ca_pem.as_str().to_owned(),
-            // What was stored was checked, so its PEM can be read.
-            facts: self.ca_pem.read().0.as_ref().map(|chain| chain.facts.clone()).unwrap_or_default(),
-        }
-    }
 
     fn example() -> Option<Value> {
         Some(json!({

@@ -3,11 +3,8 @@
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Check, Fault, Faults},
-        },
-        resource::{KindInfo, Resource, ViewContext},
+        diagnostics::{Check, Code, Fault, Faults},
+        resource::{KindInfo, Resource, view},
     },
     syntax::text::printable,
 };
@@ -24,13 +21,14 @@ pub struct EventSource {
     pub r#type: String,
 }
 
-/// The response form of [`EventSource`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct EventSourceView {
-    /// The event type.
-    pub r#type: String,
-    /// The URI of this event source.
-    pub uri: String,
+view! {
+    /// The response form of [`EventSource`].
+    pub struct EventSourceView(spec: &EventSource, at) {
+        /// The event type.
+        pub r#type: String = spec.r#type.clone(),
+        /// The URI of this event source.
+        pub uri: String = at.uri(),
+    }
 }
 
 /// Whether a text is an event type: `[a-z][a-z0-9_]*\.v[0-9]+` (D22).
@@ -44,31 +42,21 @@ pub(crate) fn is_event_type(text: &str) -> bool {
 
 impl Check for EventSource {
     fn check(&self, faults: &mut Faults) {
-        faults.within("type", |faults| {
-            if self.r#type.is_empty() {
-                faults.report(
-                    Fault::new(Code::Required, "`type` is required")
-                        .help("set an event type, such as `ip_policy_created.v0`"),
-                );
-            } else if !is_event_type(&self.r#type) {
-                faults.report(
-                    Fault::new(Code::InvalidFormat, format!("`{}` is not an event type", printable(&self.r#type)))
-                        .help("use a name and a version, such as `ip_policy_created.v0`"),
-                );
-            }
-        });
+        if self.r#type.is_empty() {
+            faults.report(Fault::required("type").help("set an event type, such as `ip_policy_created.v0`"));
+        } else if !is_event_type(&self.r#type) {
+            let message = format!("`{}` is not an event type", printable(&self.r#type));
+            let fault = Fault::new(Code::InvalidFormat, message).at("type");
+            faults.report(fault.help("use a name and a version, such as `ip_policy_created.v0`"));
+        }
     }
 }
 
 impl Resource for EventSource {
     const INFO: KindInfo =
-        KindInfo { fixed: &["type"], required: &["type"], ..KindInfo::of::<EventSource>(Kind::EventSource) };
+        KindInfo { fixed: &["type"], required: &["type"], ..KindInfo::new::<EventSource>(Kind::EventSource) };
 
     type View = EventSourceView;
-
-    fn view(&self, at: &ViewContext<'_>) -> EventSourceView {
-        EventSourceView { r#type: self.r#type.clone(), uri: at.uri() }
-    }
 
     fn example() -> Option<Value> {
         Some(json!({"type": "ip_policy_created.v0"}))

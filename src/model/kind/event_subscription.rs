@@ -7,8 +7,8 @@ use super::event_source::{EventSource, EventSourceView};
 use crate::model::{
     Kind,
     base_urls::Ref,
-    diagnostics::fault::{Check, Faults},
-    resource::{KindInfo, Offers, Resource, ViewContext},
+    diagnostics::Check,
+    resource::{KindInfo, Offers, Resource, view},
 };
 
 /// An event subscription, which another service owns, and its event types.
@@ -16,47 +16,34 @@ use crate::model::{
 #[serde(default, deny_unknown_fields)]
 pub struct EventSubscription {}
 
-/// The response form of [`EventSubscription`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct EventSubscriptionView {
-    /// The subscription's ID.
-    pub id: String,
-    /// The URI of this subscription.
-    pub uri: String,
-    /// The time when the first source was added.
-    pub created_at: String,
-    /// Always empty: the owner of the subscription describes it.
-    #[schemars(extend("x-extension" = true))]
-    pub description: String,
-    /// Always empty.
-    #[schemars(extend("x-extension" = true))]
-    pub metadata: String,
-    /// The event types that trigger the subscription.
-    pub sources: Vec<EventSourceView>,
-    /// Always empty: the owner of the subscription knows its destinations.
-    #[schemars(extend("x-extension" = true))]
-    pub destinations: Vec<Ref>,
+view! {
+    /// The response form of [`EventSubscription`].
+    pub struct EventSubscriptionView(_spec: &EventSubscription, at) {
+        /// The subscription's ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this subscription.
+        pub uri: String = at.uri(),
+        /// The time when the first source was added.
+        pub created_at: String = at.created_at.to_string(),
+        /// Always empty: the owner of the subscription describes it.
+        #[schemars(extend("x-extension" = true))]
+        pub description: String = String::new(),
+        /// Always empty.
+        #[schemars(extend("x-extension" = true))]
+        pub metadata: String = String::new(),
+        /// The event types that trigger the subscription.
+        pub sources: Vec<EventSourceView> = at.child_views::<EventSource>(),
+        /// Always empty: the owner of the subscription knows its destinations.
+        #[schemars(extend("x-extension" = true))]
+        pub destinations: Vec<Ref> = Vec::new(),
+    }
 }
 
-impl Check for EventSubscription {
-    fn check(&self, _faults: &mut Faults) {}
-}
+impl Check for EventSubscription {}
 
 impl Resource for EventSubscription {
     const INFO: KindInfo =
-        KindInfo { offers: Offers::IMPLICIT, ..KindInfo::of::<EventSubscription>(Kind::EventSubscription) };
+        KindInfo { offers: Offers::IMPLICIT, ..KindInfo::new::<EventSubscription>(Kind::EventSubscription) };
 
     type View = EventSubscriptionView;
-
-    fn view(&self, at: &ViewContext<'_>) -> EventSubscriptionView {
-        EventSubscriptionView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            created_at: at.created_at.to_string(),
-            description: String::new(),
-            metadata: String::new(),
-            sources: at.child_views::<EventSource>(),
-            destinations: Vec::new(),
-        }
-    }
 }

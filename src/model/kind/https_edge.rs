@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
 use crate::model::{
     Kind,
-    diagnostics::{
-        check,
-        fault::{Check, Faults},
-    },
+    diagnostics::{Check, Faults, check},
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
-    resource::{KindInfo, Offers, Resource, ViewContext},
+    resource::{KindInfo, Offers, Resource, view},
     schema::{Constraint, condition},
 };
 
@@ -64,33 +60,32 @@ pub struct Delegation {
     pub path_prefix: String,
 }
 
-/// The response form of [`HttpsEdge`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct HttpsEdgeView {
-    /// The unique ID.
-    pub id: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// The URI of this edge.
-    pub uri: String,
-    /// The hostports that the edge serves.
-    pub hostports: Vec<String>,
-    #[serde(flatten)]
-    modules: HttpsEdgeModules,
-    /// The edge's routes.
-    pub routes: Vec<HttpsEdgeRouteView>,
+view! {
+    /// The response form of [`HttpsEdge`].
+    pub struct HttpsEdgeView(spec: &HttpsEdge, at) {
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// The URI of this edge.
+        pub uri: String = at.uri(),
+        /// The hostports that the edge serves.
+        pub hostports: Vec<String> = spec.hostports.clone(),
+        #[serde(flatten)]
+        modules: HttpsEdgeModules = spec.module_views(at.key, at.site),
+        /// The edge's routes.
+        pub routes: Vec<HttpsEdgeRouteView> = at.child_views::<HttpsEdgeRoute>(),
+    }
 }
 
 impl Check for HttpsEdge {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
-        faults.within("hostports", |faults| {
-            faults.each(&self.hostports, |faults, hostport| check::hostport(faults, hostport))
-        });
+        faults.each_in("hostports", &self.hostports, |faults, hostport| check::hostport(faults, hostport));
     }
 }
 
@@ -116,23 +111,10 @@ impl Resource for HttpsEdge {
         slots: HttpsEdge::SLOTS,
         constraints: pass_through,
         hidden: &["delegates_to", "certificates_from", "required_modules"],
-        ..KindInfo::of::<HttpsEdge>(Kind::HttpsEdge)
+        ..KindInfo::new::<HttpsEdge>(Kind::HttpsEdge)
     };
 
     type View = HttpsEdgeView;
-
-    fn view(&self, at: &ViewContext<'_>) -> HttpsEdgeView {
-        HttpsEdgeView {
-            id: at.key.id.to_string(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            created_at: at.created_at.to_string(),
-            uri: at.uri(),
-            hostports: self.hostports.clone(),
-            modules: self.module_views(at.key, at.site),
-            routes: at.child_views::<HttpsEdgeRoute>(),
-        }
-    }
 
     fn example() -> Option<Value> {
         Some(json!({

@@ -6,13 +6,9 @@ use serde_json::{Value, json};
 
 use crate::model::{
     Kind,
-    diagnostics::{
-        check,
-        code::Code,
-        fault::{Check, Fault, Faults},
-    },
+    diagnostics::{Check, Fault, Faults, check},
     module::{self, slots},
-    resource::{Beside, KindInfo, Offers, Resource, ViewContext},
+    resource::{BlankContext, KindInfo, Offers, Resource, view},
 };
 
 slots! {
@@ -84,44 +80,37 @@ impl MatchType {
     }
 }
 
-/// The response form of [`HttpsEdgeRoute`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct HttpsEdgeRouteView {
-    /// The ID of the route's edge.
-    pub edge_id: String,
-    /// The unique ID.
-    pub id: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// How `match` is compared with requests.
-    pub match_type: Option<MatchType>,
-    /// The selector: a path, a host, or a host and a path.
-    pub r#match: String,
-    /// The URI of this route.
-    pub uri: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    #[serde(flatten)]
-    modules: HttpsEdgeRouteModules,
+view! {
+    /// The response form of [`HttpsEdgeRoute`].
+    pub struct HttpsEdgeRouteView(spec: &HttpsEdgeRoute, at) {
+        /// The ID of the route's edge.
+        pub edge_id: String = at.key.parent.as_ref().map(ToString::to_string).unwrap_or_default(),
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// How `match` is compared with requests.
+        pub match_type: Option<MatchType> = spec.match_type,
+        /// The selector: a path, a host, or a host and a path.
+        pub r#match: String = spec.r#match.clone(),
+        /// The URI of this route.
+        pub uri: String = at.uri(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        #[serde(flatten)]
+        modules: HttpsEdgeRouteModules = spec.module_views(at.key, at.site),
+    }
 }
 
 impl Check for HttpsEdgeRoute {
     fn check(&self, faults: &mut Faults) {
         if self.match_type.is_none() {
-            faults.within("match_type", |faults| {
-                faults.report(
-                    Fault::new(Code::Required, "`match_type` is required").help("set `exact_path` or `path_prefix`"),
-                );
-            });
+            faults.report(Fault::required("match_type").help("set `exact_path` or `path_prefix`"));
         }
         if self.r#match.is_empty() {
-            faults.within("match", |faults| {
-                faults.report(
-                    Fault::new(Code::Required, "`match` is required").help("set a path, a host, or a host and a path"),
-                )
-            });
+            faults.report(Fault::required("match").help("set a path, a host, or a host and a path"));
         }
         check::texts(faults, &self.description, &self.metadata);
     }
@@ -133,28 +122,14 @@ const MATCH: &[&str] = &["match_type", "match"];
 impl Resource for HttpsEdgeRoute {
     const INFO: KindInfo = KindInfo {
         blank_is_unset: MATCH,
-        unmeant_blanks: &[("description", Beside::BlankOf(MATCH)), ("metadata", Beside::BlankOf(MATCH))],
+        unmeant_blanks: &[("description", BlankContext::BlankOf(MATCH)), ("metadata", BlankContext::BlankOf(MATCH))],
         offers: Offers::EDGE,
         slots: HttpsEdgeRoute::SLOTS,
         required: MATCH,
-        ..KindInfo::of::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute)
+        ..KindInfo::new::<HttpsEdgeRoute>(Kind::HttpsEdgeRoute)
     };
 
     type View = HttpsEdgeRouteView;
-
-    fn view(&self, at: &ViewContext<'_>) -> HttpsEdgeRouteView {
-        HttpsEdgeRouteView {
-            edge_id: at.key.parent.as_ref().map(ToString::to_string).unwrap_or_default(),
-            id: at.key.id.to_string(),
-            created_at: at.created_at.to_string(),
-            match_type: self.match_type,
-            r#match: self.r#match.clone(),
-            uri: at.uri(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            modules: self.module_views(at.key, at.site),
-        }
-    }
 
     fn example() -> Option<Value> {
         Some(json!({

@@ -7,13 +7,9 @@ use serde_json::{Value, json};
 use crate::model::{
     Kind,
     base_urls::Ref,
-    diagnostics::{
-        check,
-        code::Code,
-        fault::{Check, Fault, Faults},
-    },
+    diagnostics::{Check, Fault, Faults, check},
     external_id,
-    resource::{AccessList, Beside, KindInfo, Resource, ViewContext},
+    resource::{AccessList, BlankContext, KindInfo, Resource, view},
 };
 
 /// An IP restriction, which attaches IP policies to one type of traffic.
@@ -49,37 +45,33 @@ pub enum Traffic {
     Endpoints,
 }
 
-/// The response form of [`IpRestriction`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct IpRestrictionView {
-    /// The unique ID.
-    pub id: String,
-    /// The URI of this IP restriction.
-    pub uri: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    /// True to enforce the restriction, false to issue warnings only.
-    pub enforced: bool,
-    /// The restricted traffic.
-    pub r#type: Option<Traffic>,
-    /// The IP policies that enforce the restriction.
-    pub ip_policies: Vec<Ref>,
+view! {
+    /// The response form of [`IpRestriction`].
+    pub struct IpRestrictionView(spec: &IpRestriction, at) {
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this IP restriction.
+        pub uri: String = at.uri(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        /// True to enforce the restriction, false to issue warnings only.
+        pub enforced: bool = spec.enforced,
+        /// The restricted traffic.
+        pub r#type: Option<Traffic> = spec.r#type,
+        /// The IP policies that enforce the restriction.
+        pub ip_policies: Vec<Ref> = spec.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
+    }
 }
 
 impl Check for IpRestriction {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
         if self.r#type.is_none() {
-            faults.within("type", |faults| {
-                faults.report(
-                    Fault::new(Code::Required, "`type` is required")
-                        .help("set `dashboard`, `api`, `agent` or `endpoints`"),
-                );
-            });
+            faults.report(Fault::required("type").help("set `dashboard`, `api`, `agent` or `endpoints`"));
         }
         external_id::external_ids(faults, "ip_policy_ids", &external_id::IP_POLICY, &self.ip_policy_ids);
     }
@@ -89,24 +81,11 @@ impl Resource for IpRestriction {
     const INFO: KindInfo = KindInfo {
         fixed: &["type"],
         required: &["type"],
-        unmeant_blanks: &[("ip_policy_ids", Beside::Anything)],
-        ..KindInfo::of::<IpRestriction>(Kind::IpRestriction)
+        unmeant_blanks: &[("ip_policy_ids", BlankContext::Anything)],
+        ..KindInfo::new::<IpRestriction>(Kind::IpRestriction)
     };
 
     type View = IpRestrictionView;
-
-    fn view(&self, at: &ViewContext<'_>) -> IpRestrictionView {
-        IpRestrictionView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            created_at: at.created_at.to_string(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            enforced: self.enforced,
-            r#type: self.r#type,
-            ip_policies: self.ip_policy_ids.iter().map(|id| at.site.reference("ip_policies", id)).collect(),
-        }
-    }
 
     fn access_lists(&self) -> Vec<AccessList> {
         let (field, length) = ("ip_policy_ids".to_owned(), self.ip_policy_ids.len());

@@ -1,5 +1,14 @@
-//! The resource kinds: one file per kind. This file has the names and addresses of all kinds, and uses nothing else of
-//! the model; the table of their types is in `table.rs`.
+//! The resource kinds: one file per kind, with its Spec, its View and its rules.
+//!
+//! A line of `kinds!` in this file says what a kind is called and where it is, and `table.rs` adds the type that says what it
+//! consists of:
+//!
+//! ```text
+//! HttpsEdgeRoute("edghtsrt_", "/edges/https/{edge_id}/routes", "routes") { parent: Some(Kind::HttpsEdge) }
+//! ```
+//!
+//! Endpoints, manifests, plans, records and schemas follow from these tables. This file never uses another one of the model,
+//! so that keys, and all that has keys, can depend on it.
 
 use std::fmt;
 
@@ -16,22 +25,6 @@ pub(crate) mod owner;
 mod table;
 pub(crate) mod tls_certificate;
 pub(crate) mod tls_edge;
-
-/// The kinds in dependency order: creation goes forward through it, deletion backward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[allow(missing_docs)] // each is explained in its own file
-pub enum Kind {
-    Owner,
-    ApiKey,
-    IpRestriction,
-    CertificateAuthority,
-    TlsCertificate,
-    HttpsEdge,
-    HttpsEdgeRoute,
-    TlsEdge,
-    EventSubscription,
-    EventSource,
-}
 
 /// The names and addresses of a kind.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +43,9 @@ pub struct KindFacts {
     pub parent: Option<Kind>,
     /// The kind of the children in its View.
     pub children: Option<Kind>,
-    /// Whether it exists only while it has a module (D34).
+    /// Whether a resource exists only while it has a module (D34).
     pub implicit: bool,
-    /// Whether it acts on the traffic of every source (D112).
+    /// Whether a resource acts on the traffic of every source (D112).
     pub global: bool,
 }
 
@@ -73,44 +66,53 @@ impl KindFacts {
     }
 }
 
-impl Kind {
-    /// Returns the kind's names and addresses.
-    pub const fn facts(self) -> KindFacts {
-        match self {
-            Kind::Owner => KindFacts::new("Owner", "usr_", "/owners", "owners"),
-            Kind::ApiKey => KindFacts::new("ApiKey", "ak_", "/api_keys", "keys"),
-            Kind::IpRestriction => KindFacts {
-                global: true,
-                ..KindFacts::new("IpRestriction", "ipx_", "/ip_restrictions", "ip_restrictions")
-            },
-            Kind::CertificateAuthority => {
-                KindFacts::new("CertificateAuthority", "ca_", "/certificate_authorities", "certificate_authorities")
-            }
-            Kind::TlsCertificate => KindFacts::new("TlsCertificate", "cert_", "/tls_certificates", "tls_certificates"),
-            Kind::HttpsEdge => KindFacts {
-                children: Some(Kind::HttpsEdgeRoute),
-                ..KindFacts::new("HttpsEdge", "edghts_", "/edges/https", "https_edges")
-            },
-            Kind::HttpsEdgeRoute => KindFacts {
-                parent: Some(Kind::HttpsEdge),
-                ..KindFacts::new("HttpsEdgeRoute", "edghtsrt_", "/edges/https/{edge_id}/routes", "routes")
-            },
-            Kind::TlsEdge => {
-                KindFacts { implicit: true, ..KindFacts::new("TlsEdge", "edgtls_", "/edges/tls", "tls_edges") }
-            }
-            Kind::EventSubscription => KindFacts {
-                children: Some(Kind::EventSource),
-                implicit: true,
-                ..KindFacts::new("EventSubscription", "esb_", "/event_subscriptions", "event_subscriptions")
-            },
-            Kind::EventSource => KindFacts {
-                id_parameter: "type",
-                parent: Some(Kind::EventSubscription),
-                ..KindFacts::new("EventSource", "", "/event_subscriptions/{subscription_id}/sources", "sources")
-            },
+/// Declares the kinds: the name of each, the prefix of its ids, its collection and list, and what else is not usual.
+macro_rules! kinds {
+    ($($kind:ident($prefix:literal, $collection:literal, $list:literal) {$($field:ident: $value:expr),*})*) => {
+        /// The kinds in dependency order: creation goes forward through it, deletion backward.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[allow(missing_docs)] // each is explained in its own file
+        pub enum Kind {
+            $($kind,)*
         }
-    }
 
+        impl Kind {
+            /// Every kind, in the enum's order.
+            pub(crate) const EVERY: &'static [Kind] = &[$(Kind::$kind),*];
+
+            /// Returns the kind's names and addresses.
+            pub const fn facts(self) -> KindFacts {
+                match self {
+                    $(Kind::$kind => KindFacts {
+                        $($field: $value,)*
+                        ..KindFacts::new(stringify!($kind), $prefix, $collection, $list)
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Owner("usr_", "/owners", "owners") {}
+    ApiKey("ak_", "/api_keys", "keys") {}
+    IpRestriction("ipx_", "/ip_restrictions", "ip_restrictions") { global: true }
+    CertificateAuthority("ca_", "/certificate_authorities", "certificate_authorities") {}
+    TlsCertificate("cert_", "/tls_certificates", "tls_certificates") {}
+    HttpsEdge("edghts_", "/edges/https", "https_edges") { children: Some(Kind::HttpsEdgeRoute) }
+    HttpsEdgeRoute("edghtsrt_", "/edges/https/{edge_id}/routes", "routes") { parent: Some(Kind::HttpsEdge) }
+    TlsEdge("edgtls_", "/edges/tls", "tls_edges") { implicit: true }
+    EventSubscription("esb_", "/event_subscriptions", "event_subscriptions") {
+        children: Some(Kind::EventSource),
+        implicit: true
+    }
+    EventSource("", "/event_subscriptions/{subscription_id}/sources", "sources") {
+        id_parameter: "type",
+        parent: Some(Kind::EventSubscription)
+    }
+}
+
+impl Kind {
     /// Whether its list has pages. The API specification has none for event sources (D12).
     pub(crate) const fn is_paged(self) -> bool {
         !matches!(self, Kind::EventSource)

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     Kind,
-    diagnostics::fault::{Check, Faults},
-    resource::{KindInfo, Offers, Resource, ViewContext},
+    diagnostics::Check,
+    resource::{KindInfo, Offers, Resource},
 };
 
 /// A user or bot that owns API keys.
@@ -53,16 +53,10 @@ impl Role {
     }
 }
 
-impl Check for Owner {
-    fn check(&self, _faults: &mut Faults) {}
-}
+impl Check for Owner {}
 
 impl Resource for Owner {
-    const INFO: KindInfo = KindInfo { offers: Offers::NONE, ..KindInfo::of::<Owner>(Kind::Owner) };
+    const INFO: KindInfo = KindInfo { offers: Offers::NONE, ..KindInfo::new::<Owner>(Kind::Owner) };
 
     type View = Self;
-
-    fn view(&self, _at: &ViewContext<'_>) -> Self {
-        self.clone()
-    }
 }

@@ -1,5 +1,7 @@
 //! The table of all kinds with their types.
 
+use std::iter::once;
+
 use super::{
     Kind, api_key::ApiKey, certificate_authority::CertificateAuthority, event_source::EventSource,
     event_subscription::EventSubscription, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute,
@@ -40,10 +42,8 @@ impl Kind {
     /// Returns the constraints of every kind and module on the generated schemas.
     pub fn constraints() -> impl Iterator<Item = Constraint> {
         Kind::all().flat_map(|info| {
-            let mut all = vec![Constraint::required(info.name, info.required)];
-            all.append(&mut (info.constraints)());
-            all.extend(info.slots.iter().flat_map(|slot| (slot.constraints)()));
-            all
+            let of_slots = info.slots.iter().flat_map(|slot| (slot.constraints)());
+            once(Constraint::required(info.name, info.required)).chain((info.constraints)()).chain(of_slots)
         })
     }
 }

@@ -9,13 +9,9 @@ use serde_json::Value;
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            check,
-            code::Code,
-            fault::{Check, Fault, Faults},
-        },
-        resource::{KindInfo, Resource, ViewContext},
-        secrets::secret::{Reading, Secret, Text},
+        diagnostics::{Check, Code, Fault, Faults, check},
+        resource::{KindInfo, Resource, view},
+        secrets::{Reading, Secret, Text},
     },
     syntax::x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
@@ -63,26 +59,28 @@ pub struct TlsCertificate {
     pub private_key_pem: Secret,
 }
 
-/// The response form of [`TlsCertificate`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TlsCertificateView {
-    /// The unique ID.
-    pub id: String,
-    /// The URI of this certificate.
-    pub uri: String,
-    /// The time of creation.
-    pub created_at: String,
-    /// The description.
-    pub description: String,
-    /// The user-defined data.
-    pub metadata: String,
-    /// The chain of PEM certificates, leaf first.
-    pub certificate_pem: String,
-    /// The time of automatic issuance; null, because the certificate was uploaded.
-    pub issued_at: Option<String>,
-    /// Facts from the leaf certificate.
-    #[serde(flatten)]
-    pub facts: CertificateFacts,
+view! {
+    /// The response form of [`TlsCertificate`].
+    pub struct TlsCertificateView(spec: &TlsCertificate, at) {
+        /// The unique ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this certificate.
+        pub uri: String = at.uri(),
+        /// The time of creation.
+        pub created_at: String = at.created_at.to_string(),
+        /// The description.
+        pub description: String = spec.description.clone(),
+        /// The user-defined data.
+        pub metadata: String = spec.metadata.clone(),
+        /// The chain of PEM certificates, leaf first.
+        pub certificate_pem: String = spec.certificate_pem.as_str().to_owned(),
+        /// The time of automatic issuance; null, because the certificate was uploaded.
+        pub issued_at: Option<String> = None,
+        /// Facts from the leaf certificate.
+        #[serde(flatten)]
+        // What was stored was checked, so its PEM can be read.
+        pub facts: CertificateFacts = spec.certificate_pem.read().facts().cloned().unwrap_or_default(),
+    }
 }
 
 impl TlsCertificate {
@@ -99,27 +97,26 @@ impl Check for TlsCertificate {
     fn check(&self, faults: &mut Faults) {
         check::texts(faults, &self.description, &self.metadata);
         let mut readable = false;
-        faults.within("certificate_pem", |faults| {
-            if self.certificate_pem.as_str().is_empty() {
-                faults.report(Fault::new(Code::Required, "`certificate_pem` is required"));
-            } else if !self.certificate_pem.is_unknown() {
-                match self.certificate_pem.read().facts() {
-                    Ok(_) => readable = true,
-                    Err(fault) => faults.report(Fault::new(Code::InvalidPem, fault.to_string()).help(fault.help())),
-                }
+        let at = |field: &str, code: Code, fault: &PemFault| {
+            Fault::new(code, fault.to_string()).at(field).help(fault.help())
+        };
+        if self.certificate_pem.as_str().is_empty() {
+            faults.report(Fault::required("certificate_pem"));
+        } else if !self.certificate_pem.is_unknown() {
+            match self.certificate_pem.read().facts() {
+                Ok(_) => readable = true,
+                Err(fault) => faults.report(at("certificate_pem", Code::InvalidPem, fault)),
             }
-        });
-        faults.within("private_key_pem", |faults| {
-            if self.private_key_pem.is_empty() {
-                faults.report(Fault::new(Code::Required, "`private_key_pem` is required"));
-            } else if readable
-                && !self.private_key_pem.is_unknown()
-                && let Err(fault) = self.check_key()
-            {
-                let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
-                faults.report(Fault::new(code, fault.to_string()).help(fault.help()));
-            }
-        });
+        }
+        if self.private_key_pem.is_empty() {
+            faults.report(Fault::required("private_key_pem"));
+        } else if readable
+            && !self.private_key_pem.is_unknown()
+            && let Err(fault) = self.check_key()
+        {
+            let code = if fault.is_key_mismatch() { Code::KeyMismatch } else { Code::InvalidPem };
+            faults.report(at("private_key_pem", code, &fault));
+        }
     }
 }
 
@@ -127,24 +124,10 @@ impl Resource for TlsCertificate {
     const INFO: KindInfo = KindInfo {
         fixed: &["certificate_pem", "private_key_pem"],
         required: &["certificate_pem", "private_key_pem"],
-        ..KindInfo::of::<TlsCertificate>(Kind::TlsCertificate)
+        ..KindInfo::new::<TlsCertificate>(Kind::TlsCertificate)
     };
 
     type View = TlsCertificateView;
-
-    fn view(&self, at: &ViewContext<'_>) -> TlsCertificateView {
-        TlsCertificateView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            created_at: at.created_at.to_string(),
-            description: self.description.clone(),
-            metadata: self.metadata.clone(),
-            certificate_pem: self.certificate_pem.as_str().to_owned(),
-            issued_at: None,
-            // What was stored was checked, so its PEM can be read.
-            facts: self.certificate_pem.read().facts().cloned().unwrap_or_default(),
-        }
-    }
 
     // No private key belongs in a public document, not even a demo key.
     fn example() -> Option<Value> {

@@ -1,13 +1,10 @@
 //! TLS edges. Another service owns them; edgewright manages their modules.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::model::{
     Kind,
-    diagnostics::fault::{Check, Faults},
+    diagnostics::Check,
     module::{self, slots},
-    resource::{KindInfo, Offers, Resource, ViewContext},
+    resource::{KindInfo, Offers, Resource, view},
 };
 
 slots! {
@@ -25,47 +22,34 @@ slots! {
     }
 }
 
-/// The response form of [`TlsEdge`].
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TlsEdgeView {
-    /// The edge's ID.
-    pub id: String,
-    /// The URI of this edge.
-    pub uri: String,
-    /// The time when the first module was configured.
-    pub created_at: String,
-    /// Always empty: the owner of the edge describes it.
-    #[schemars(extend("x-extension" = true))]
-    pub description: String,
-    /// Always empty.
-    #[schemars(extend("x-extension" = true))]
-    pub metadata: String,
-    /// Always empty: the owner of the edge knows its hostports.
-    #[schemars(extend("x-extension" = true))]
-    pub hostports: Vec<String>,
-    #[serde(flatten)]
-    modules: TlsEdgeModules,
+view! {
+    /// The response form of [`TlsEdge`].
+    pub struct TlsEdgeView(spec: &TlsEdge, at) {
+        /// The edge's ID.
+        pub id: String = at.key.id.to_string(),
+        /// The URI of this edge.
+        pub uri: String = at.uri(),
+        /// The time when the first module was configured.
+        pub created_at: String = at.created_at.to_string(),
+        /// Always empty: the owner of the edge describes it.
+        #[schemars(extend("x-extension" = true))]
+        pub description: String = String::new(),
+        /// Always empty.
+        #[schemars(extend("x-extension" = true))]
+        pub metadata: String = String::new(),
+        /// Always empty: the owner of the edge knows its hostports.
+        #[schemars(extend("x-extension" = true))]
+        pub hostports: Vec<String> = Vec::new(),
+        #[serde(flatten)]
+        modules: TlsEdgeModules = spec.module_views(at.key, at.site),
+    }
 }
 
-impl Check for TlsEdge {
-    fn check(&self, _faults: &mut Faults) {}
-}
+impl Check for TlsEdge {}
 
 impl Resource for TlsEdge {
     const INFO: KindInfo =
-        KindInfo { offers: Offers::IMPLICIT, slots: TlsEdge::SLOTS, ..KindInfo::of::<TlsEdge>(Kind::TlsEdge) };
+        KindInfo { offers: Offers::IMPLICIT, slots: TlsEdge::SLOTS, ..KindInfo::new::<TlsEdge>(Kind::TlsEdge) };
 
     type View = TlsEdgeView;
-
-    fn view(&self, at: &ViewContext<'_>) -> TlsEdgeView {
-        TlsEdgeView {
-            id: at.key.id.to_string(),
-            uri: at.uri(),
-            created_at: at.created_at.to_string(),
-            description: String::new(),
-            metadata: String::new(),
-            hostports: Vec::new(),
-            modules: self.module_views(at.key, at.site),
-        }
-    }
 }

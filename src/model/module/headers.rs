@@ -2,20 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
-use crate::model::{
-    base_urls::Site,
-    diagnostics::{
-        check,
-        fault::{Check, Faults},
-    },
-    key::Key,
-    traffic::{Stage, Step, StepEffect, TracedRequest, header_changes},
-};
+use super::{Check, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use crate::model::{diagnostics::check, traffic::header_changes};
 
 /// Declares a module that changes headers. The two have different types because schemas name and document each.
 macro_rules! header_module {
@@ -29,26 +19,18 @@ macro_rules! header_module {
         }
         slot: $slot:literal, stage: $stage:ident
     ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $name {
-            /// Whether the module applies to traffic.
-            pub enabled: bool,
-            $(#[$add_meta])*
-            #[schemars(extend(
-                "propertyNames" = check::header_name_schema(),
-                "additionalProperties" = check::header_value_schema()
-            ))]
-            pub add: BTreeMap<String, String>,
-            $(#[$remove_meta])*
-            #[schemars(extend("items" = check::header_name_schema()))]
-            pub remove: Vec<String>,
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { enabled: true, add: BTreeMap::new(), remove: Vec::new() }
+        module! {
+            $(#[$meta])*
+            pub struct $name {
+                $(#[$add_meta])*
+                #[schemars(extend(
+                    "propertyNames" = check::header_name_schema(),
+                    "additionalProperties" = check::header_value_schema()
+                ))]
+                pub add: BTreeMap<String, String>,
+                $(#[$remove_meta])*
+                #[schemars(extend("items" = check::header_name_schema()))]
+                pub remove: Vec<String>,
             }
         }
 
@@ -61,14 +43,6 @@ macro_rules! header_module {
         impl Module for $name {
             const SLOT: &'static str = $slot;
             type View = Self;
-
-            fn view(&self, _host: &Key, _site: &Site) -> Self {
-                self.clone()
-            }
-
-            fn enabled(&self) -> bool {
-                self.enabled
-            }
 
             fn steps(&self, _request: &TracedRequest) -> Vec<Step> {
                 let note = header_changes(&self.add, &self.remove);

@@ -1,32 +1,18 @@
 //! The `ip_restriction` module: restricts access by source IP address.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Module;
-use crate::model::{
-    base_urls::{Ref, Site},
-    diagnostics::fault::{Check, Faults},
-    external_id,
-    key::Key,
-    traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
-};
+use super::{Check, Faults, Key, Module, ModuleView, Site, Stage, Step, StepEffect, TracedRequest, module};
+use crate::model::{base_urls::Ref, external_id, traffic::or_none};
 
-/// Restricts access to the endpoint by source IP address.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct EndpointIpRestriction {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// The IDs of the IP policies.
-    #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
-    pub ip_policy_ids: Vec<String>,
-}
-
-impl Default for EndpointIpRestriction {
-    fn default() -> Self {
-        Self { enabled: true, ip_policy_ids: Vec::new() }
+module! {
+    /// Restricts access to the endpoint by source IP address.
+    pub struct EndpointIpRestriction {
+        /// The IDs of the IP policies.
+        #[schemars(inner(regex(pattern = r"^[^/\s\x00-\x1f\x7f-\x9f]+$"), length(min = 1, max = 255)))]
+        pub ip_policy_ids: Vec<String>,
     }
 }
 
@@ -45,19 +31,17 @@ impl Check for EndpointIpRestriction {
     }
 }
 
+impl ModuleView<EndpointIpRestriction> for EndpointIpRestrictionView {
+    fn new(module: &EndpointIpRestriction, _host: &Key, site: &Site) -> Self {
+        let ip_policies = module.ip_policy_ids.iter().map(|id| site.reference("ip_policies", id)).collect();
+        Self { enabled: module.enabled, ip_policies }
+    }
+}
+
 impl Module for EndpointIpRestriction {
     const SLOT: &'static str = "ip_restriction";
     const NEEDS_TERMINATION: bool = false;
     type View = EndpointIpRestrictionView;
-
-    fn view(&self, _host: &Key, site: &Site) -> EndpointIpRestrictionView {
-        let ip_policies = self.ip_policy_ids.iter().map(|id| site.reference("ip_policies", id)).collect();
-        EndpointIpRestrictionView { enabled: self.enabled, ip_policies }
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         vec![("ip_policy_ids".into(), self.ip_policy_ids.len())]

@@ -4,43 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
-use crate::model::{
-    base_urls::Site,
-    diagnostics::{
-        code::Code,
-        fault::{Check, Fault, Faults},
-    },
-    key::Key,
-    schema::Constraint,
-    traffic::{Stage, Step, StepEffect, TracedRequest},
-};
+use super::{Check, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
 
-/// Admits only requests with a valid JSON Web Token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct JwtValidation {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// The trusted issuers.
-    pub issuer: AllowList,
-    /// The allowed audiences.
-    pub audience: AllowList,
-    /// Where requests carry tokens.
-    pub http: TokenPlaces,
-    /// Signature verification.
-    pub jws: Signatures,
-}
-
-impl Default for JwtValidation {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            issuer: AllowList::default(),
-            audience: AllowList::default(),
-            http: TokenPlaces::default(),
-            jws: Signatures::default(),
-        }
+module! {
+    /// Admits only requests with a valid JSON Web Token.
+    pub struct JwtValidation {
+        /// The trusted issuers.
+        pub issuer: AllowList,
+        /// The allowed audiences.
+        pub audience: AllowList,
+        /// Where requests carry tokens.
+        pub http: TokenPlaces,
+        /// Signature verification.
+        pub jws: Signatures,
     }
 }
 
@@ -144,24 +120,13 @@ impl Check for JwtValidation {
             faults.within(field, |faults| check_allow_list(faults, list, sample));
         }
         faults.within("http", |faults| {
-            faults.within("tokens", |faults| {
-                faults.each(&self.http.tokens, |faults, token| {
-                    if token.r#type.is_none() {
-                        faults.within("type", |faults| {
-                            faults.report(
-                                Fault::new(Code::Required, "`type` is required")
-                                    .help("set `jwt`, `at+jwt` or `it+jwt`"),
-                            )
-                        });
-                    }
-                    if token.method.is_none() {
-                        faults.within("method", |faults| {
-                            faults.report(
-                                Fault::new(Code::Required, "`method` is required").help("set `header` or `body`"),
-                            )
-                        });
-                    }
-                });
+            faults.each_in("tokens", &self.http.tokens, |faults, token| {
+                if token.r#type.is_none() {
+                    faults.report(Fault::required("type").help("set `jwt`, `at+jwt` or `it+jwt`"));
+                }
+                if token.method.is_none() {
+                    faults.report(Fault::required("method").help("set `header` or `body`"));
+                }
             });
         });
     }
@@ -169,14 +134,11 @@ impl Check for JwtValidation {
 
 /// Requires a value in each entry: an empty one matches no token.
 fn check_allow_list(faults: &mut Faults, list: &AllowList, sample: &str) {
-    faults.within("allow_list", |faults| {
-        faults.each(&list.allow_list, |faults, allowed| {
-            if allowed.value.is_empty() {
-                let fault = Fault::new(Code::Required, "`value` is required");
-                let help = format!("set a value, such as `{sample}`, or remove the entry");
-                faults.within("value", |faults| faults.report(fault.help(help)));
-            }
-        });
+    faults.each_in("allow_list", &list.allow_list, |faults, allowed| {
+        if allowed.value.is_empty() {
+            let help = format!("set a value, such as `{sample}`, or remove the entry");
+            faults.report(Fault::required("value").help(help));
+        }
     });
 }
 
@@ -212,14 +174,6 @@ impl JwtValidation {
 impl Module for JwtValidation {
     const SLOT: &'static str = "jwt_validation";
     type View = Self;
-
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
-        self.clone()
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         vec![

@@ -1,28 +1,34 @@
 //! Traffic modules: one file per module, and the slots of the resources that host them.
 //!
-//! A module does not depend on its host. A host lists its slots once, with `slots!`; the router, the OpenAPI document,
-//! the JSON Schemas, the diff and the documentation visit that list.
+//! An edge or a route does to its traffic what its modules say, such as compressing responses. A module is configured,
+//! replaced and deleted as a whole, is declared with `module!`, and does not depend on its host:
+//!
+//! ```text
+//! module! { pub struct Compression {} }
+//! impl Module for Compression { const SLOT: &'static str = "compression"; … }
+//! ```
+//!
+//! A host lists its slots once, with `slots!`. The router, the OpenAPI document, the JSON Schemas, the diff and the
+//! documentation visit that list, and never name a module.
 
-use std::{any::Any, fmt::Debug, sync::Arc};
+use std::{any::Any, fmt::Debug, iter::once, sync::Arc};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+// What nearly every module uses, too: the files below import it from here.
 use super::{
     base_urls::Site,
     decode::{Decoded, ValueSource, decode_field, decode_request},
-    diagnostics::{
-        check,
-        fault::{Check, Faults},
-    },
+    diagnostics::{Check, Code, Fault, Faults, check},
     id::Id,
     json::{self, JsonError},
     key::Key,
     node::Node,
     reference::Reference,
     schema::Constraint,
-    secrets::secret::Secrets,
+    secrets::Secrets,
     traffic::{Stage, Step, StepEffect, TracedRequest},
 };
 
@@ -39,16 +45,35 @@ pub(crate) mod policies;
 pub(crate) mod saml;
 pub(crate) mod switch;
 #[cfg(test)]
-#[allow(unreachable_pub)] // The macro writes `pub` for the hosts of the library.
-pub(crate) mod test_module;
+#[allow(unreachable_pub)] // The macros write `pub` for the modules and hosts of the library.
+pub(crate) mod tests;
 pub(crate) mod tls_termination;
 pub(crate) mod user_agent_filter;
 pub(crate) mod webhook_verification;
 pub(crate) mod websocket_tcp_converter;
 
+/// What can be switched off without removing its configuration.
+pub trait Toggle {
+    /// Whether the module applies to traffic.
+    fn enabled(&self) -> bool;
+}
+
+/// The response form of the module `M`.
+#[allow(unreachable_pub)] // a bound of a public trait
+pub trait ModuleView<M>: Serialize + JsonSchema {
+    /// Creates the response form of a module on the host `host`.
+    fn new(module: &M, host: &Key, site: &Site) -> Self;
+}
+
+impl<M: Module> ModuleView<M> for M {
+    fn new(module: &M, _host: &Key, _site: &Site) -> Self {
+        module.clone()
+    }
+}
+
 /// A traffic module, which is configured, replaced and deleted as a whole.
 pub trait Module:
-    Serialize + DeserializeOwned + JsonSchema + Check + PartialEq + Clone + Debug + Send + Sync + 'static
+    Serialize + DeserializeOwned + JsonSchema + Check + Toggle + PartialEq + Clone + Debug + Send + Sync + 'static
 {
     /// The URL segment, manifest key and field name.
     const SLOT: &'static str;
@@ -67,13 +92,12 @@ pub trait Module:
     const IS_LOGIN: bool = false;
 
     /// The response form; the module itself if they are equal.
-    type View: Serialize + JsonSchema;
+    type View: ModuleView<Self>;
 
     /// Returns the response form on the host `host`.
-    fn view(&self, host: &Key, site: &Site) -> Self::View;
-
-    /// Whether the module applies to traffic.
-    fn enabled(&self) -> bool;
+    fn view(&self, host: &Key, site: &Site) -> Self::View {
+        Self::View::new(self, host, site)
+    }
 
     /// Whether the module, while enabled, restricts access to the backend.
     fn restricts_access(&self) -> bool {
@@ -144,7 +168,7 @@ impl<M: Module> AnyModule for M {
         M::SLOT
     }
     fn enabled(&self) -> bool {
-        Module::enabled(self)
+        Toggle::enabled(self)
     }
     fn restricts_access(&self) -> bool {
         Module::restricts_access(self)
@@ -186,8 +210,11 @@ impl<M: Module> AnyModule for M {
 
 /// A module that several hosts can share, such as those that take it from one module set.
 pub(crate) type SharedModule = Arc<dyn AnyModule>;
-/// Decodes a module from a manifest.
-pub(crate) type DecodeModule = fn(Node<'_>, Option<&dyn ValueSource>) -> Decoded<SharedModule>;
+
+/// Makes a decoded module one of any type.
+fn erase<M: Module>((module, faults): Decoded<M>) -> Decoded<SharedModule> {
+    (module.map(|module| Arc::new(module) as SharedModule), faults)
+}
 
 /// A host's field for one module.
 pub struct Slot {
@@ -206,7 +233,7 @@ pub struct Slot {
     /// Returns the constraints on the definitions of the write form's schema.
     pub(crate) constraints: fn() -> Vec<Constraint>,
     /// Decodes the module of a manifest.
-    pub(crate) decode: DecodeModule,
+    pub(crate) decode: fn(Node<'_>, Option<&dyn ValueSource>) -> Decoded<SharedModule>,
     /// Decodes the body of a PUT.
     pub(crate) decode_request: fn(Node<'_>) -> Decoded<SharedModule>,
     /// The schema of the write form.
@@ -223,7 +250,7 @@ pub struct Slot {
 
 impl Slot {
     /// Creates the slot of a module type.
-    pub(crate) const fn of<M: Module>(
+    pub(crate) const fn new<M: Module>(
         get: fn(&dyn Any) -> Option<&dyn AnyModule>,
         share: fn(&dyn Any) -> Option<SharedModule>,
         set: fn(&mut dyn Any, Option<SharedModule>),
@@ -235,19 +262,9 @@ impl Slot {
             needs_termination: M::NEEDS_TERMINATION,
             is_login: M::IS_LOGIN,
             example: M::example,
-            constraints: || {
-                let mut all = vec![Constraint::required(M::schema_name(), M::REQUIRED)];
-                all.append(&mut M::constraints());
-                all
-            },
-            decode: |node, sources| {
-                let (module, faults) = decode_field::<M>(node, M::SLOT, sources);
-                (module.map(|module| Arc::new(module) as SharedModule), faults)
-            },
-            decode_request: |node| {
-                let (module, faults) = decode_request::<M>(node, &[], &[]);
-                (module.map(|module| Arc::new(module) as SharedModule), faults)
-            },
+            constraints: || once(Constraint::required(M::schema_name(), M::REQUIRED)).chain(M::constraints()).collect(),
+            decode: |node, sources| erase(decode_field::<M>(node, M::SLOT, sources)),
+            decode_request: |node| erase(decode_request::<M>(node, &[], &[])),
             spec_schema: |generator| generator.subschema_for::<M>(),
             view_schema: |generator| generator.subschema_for::<M::View>(),
             get,
@@ -268,6 +285,69 @@ impl Debug for Slot {
         f.write_str(self.name)
     }
 }
+
+/// Declares a module: a struct with the field `enabled`, which is true by default, and others with their defaults. `..login`
+/// stands for the fields of every login.
+macro_rules! module {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty $(= $default:expr)?,)*
+            $(..login, $($(#[$own_meta:meta])* pub $own:ident: $own_type:ty $(= $own_default:expr)?,)*)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            /// Whether the module applies to traffic.
+            pub enabled: bool,
+            $($(#[$field_meta])* pub $field: $type,)*
+            $(
+                /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
+                pub options_passthrough: bool,
+                /// The prefix of session cookie names; defaults to `edgewright.`.
+                #[serde(deserialize_with = "crate::model::session_fields::cookie_prefix")]
+                #[schemars(extend("pattern" = crate::model::session_fields::COOKIE_PREFIX_PATTERN))]
+                pub cookie_prefix: String,
+                /// Seconds of inactivity after which users must log in again.
+                pub inactivity_timeout: u32,
+                /// Maximum length of a session in seconds, after which users must log in again.
+                pub maximum_duration: u32,
+                $($(#[$own_meta])* pub $own: $own_type,)*
+            )?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    enabled: true,
+                    $($field: $crate::model::module::module!(@default $($default)?),)*
+                    $(
+                        options_passthrough: false,
+                        cookie_prefix: $crate::model::session_fields::COOKIE_PREFIX.into(),
+                        inactivity_timeout: 0,
+                        maximum_duration: 0,
+                        $($own: $crate::model::module::module!(@default $($own_default)?),)*
+                    )?
+                }
+            }
+        }
+
+        impl $crate::model::module::Toggle for $name {
+            fn enabled(&self) -> bool {
+                self.enabled
+            }
+        }
+    };
+    (@default) => {
+        Default::default()
+    };
+    (@default $value:expr) => {
+        $value
+    };
+}
+pub(crate) use module;
 
 /// Declares a host: its plain fields, then one line per slot. Generates the Spec with a typed optional field per slot,
 /// a struct of the slots' Views, and the list of [`Slot`]s, but no behaviour.
@@ -299,7 +379,7 @@ macro_rules! slots {
         impl $host {
             /// The module slots of this kind.
             pub const SLOTS: &'static [$crate::model::module::Slot] = &[
-                $($crate::model::module::Slot::of::<$module>(
+                $($crate::model::module::Slot::new::<$module>(
                     |host| Some(host.downcast_ref::<$host>()?.$slot.as_deref()?),
                     |host| Some(host.downcast_ref::<$host>()?.$slot.clone()?),
                     |host, module| {
@@ -323,37 +403,3 @@ macro_rules! slots {
     };
 }
 pub(crate) use slots;
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        test_module::{Host, MadeUp},
-        *,
-    };
-    use crate::model::{Kind, base_urls::Site, node::Tape, schema::refine};
-
-    #[test]
-    fn a_module_with_nothing_but_the_required_items_has_cautious_defaults() {
-        assert_eq!(Host::SLOTS.len(), 1);
-        for slot in Host::SLOTS {
-            assert_eq!((slot.name, slot.needs_termination, slot.is_login), ("made_up", true, false));
-            assert_eq!((slot.empty_is_harmless, slot.required), (false, &[][..]));
-            let example = serde_json::from_value::<Tape>((slot.example)()).unwrap_or_default();
-            let (module, faults) = (slot.decode)(example.root(), None);
-            assert!(faults.is_empty(), "{faults:?}");
-            assert!(module.is_some_and(|module| module.enabled() && !module.restricts_access()));
-            let mut generator = SchemaGenerator::default();
-            assert_eq!((slot.spec_schema)(&mut generator).to_value(), json!({"$ref": "#/$defs/MadeUp"}));
-            let mut definitions = generator.take_definitions(true);
-            refine(&mut definitions, (slot.constraints)());
-            let made_up = definitions.get("MadeUp").cloned().unwrap_or_default();
-            assert_eq!(made_up.pointer("/properties/rate/maximum"), Some(&json!(u32::MAX)));
-            assert_eq!(made_up.get("required"), None);
-        }
-        let host = Host { made_up: Some(Arc::new(MadeUp::default())) };
-        let (base_url, saml_base_url) = (String::new(), String::new());
-        let site = Site { base_url, saml_base_url, saml_certificate: Box::new(|_| String::new()) };
-        let key = Key::new(Kind::HttpsEdge, Id::new("edghts_1"));
-        assert!(host.module_views(&key, &site).made_up.is_some());
-    }
-}

@@ -1,34 +1,18 @@
 //! The `mutual_tls` module of an HTTPS edge: authenticates clients by certificate.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Module;
-use crate::model::{
-    Kind,
-    base_urls::{Ref, Site},
-    diagnostics::fault::{Check, Faults, Path},
-    id::Id,
-    key::Key,
-    reference::Reference,
-    traffic::{Stage, Step, StepEffect, TracedRequest, or_none},
-};
+use super::{Check, Key, Module, ModuleView, Site, Stage, Step, StepEffect, TracedRequest, module};
+use crate::model::{Kind, base_urls::Ref, diagnostics::Path, id::Id, reference::Reference, traffic::or_none};
 
-/// Authenticates clients by certificate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MutualTls {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// The IDs of the certificate authorities; manifests can also use names.
-    #[schemars(extend("items" = serde_json::json!({"type": "string", "format": "certificate-authority-id"})))]
-    pub certificate_authority_ids: Vec<String>,
-}
-
-impl Default for MutualTls {
-    fn default() -> Self {
-        Self { enabled: true, certificate_authority_ids: Vec::new() }
+module! {
+    /// Authenticates clients by certificate.
+    pub struct MutualTls {
+        /// The IDs of the certificate authorities; manifests can also use names.
+        #[schemars(extend("items" = serde_json::json!({"type": "string", "format": "certificate-authority-id"})))]
+        pub certificate_authority_ids: Vec<String>,
     }
 }
 
@@ -41,33 +25,31 @@ pub struct MutualTlsView {
     pub certificate_authorities: Vec<Ref>,
 }
 
-impl Check for MutualTls {
-    fn check(&self, _faults: &mut Faults) {}
+impl Check for MutualTls {}
+
+impl ModuleView<MutualTls> for MutualTlsView {
+    fn new(module: &MutualTls, _host: &Key, site: &Site) -> Self {
+        let ids = module.certificate_authority_ids.iter();
+        let certificate_authorities = ids.map(|id| site.reference("certificate_authorities", id)).collect();
+        Self { enabled: module.enabled, certificate_authorities }
+    }
 }
 
 impl Module for MutualTls {
     const SLOT: &'static str = "mutual_tls";
     type View = MutualTlsView;
 
-    fn view(&self, _host: &Key, site: &Site) -> MutualTlsView {
-        let authorities = self.certificate_authority_ids.iter().map(|id| site.reference("certificate_authorities", id));
-        MutualTlsView { enabled: self.enabled, certificate_authorities: authorities.collect() }
-    }
-
     fn references(&self, visit: &mut dyn FnMut(Reference)) {
         for (index, id) in self.certificate_authority_ids.iter().enumerate() {
             visit(Reference {
                 target: Key::new(Kind::CertificateAuthority, Id::new(id)),
-                path: Path::root().join("certificate_authority_ids").join(index),
+                path: Path::from("certificate_authority_ids").join(index),
             });
         }
     }
+
     fn set_references(&mut self, targets: &[Id]) {
         self.certificate_authority_ids = targets.iter().map(ToString::to_string).collect();
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
     }
 
     fn access_lists(&self) -> Vec<(String, usize)> {

@@ -4,56 +4,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
+use super::{Check, Code, Constraint, Fault, Faults, Module, Step, TracedRequest, module};
 use crate::{
     model::{
-        base_urls::Site,
-        diagnostics::{
-            code::Code,
-            fault::{Check, Fault, Faults},
-        },
-        key::Key,
-        schema::{Constraint, condition, filled_secret},
-        secrets::secret::Secret,
+        schema::{condition, filled_secret},
+        secrets::Secret,
         session_fields,
-        traffic::{Step, TracedRequest},
     },
     syntax::text::printable,
 };
 
-/// Requires a login with an OAuth identity provider.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Oauth {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// The identity provider; set exactly one.
-    pub provider: Provider,
-    /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
-    pub options_passthrough: bool,
-    /// The prefix of session cookie names; defaults to `edgewright.`.
-    #[serde(deserialize_with = "session_fields::cookie_prefix")]
-    #[schemars(extend("pattern" = session_fields::COOKIE_PREFIX_PATTERN))]
-    pub cookie_prefix: String,
-    /// Seconds of inactivity after which users must log in again.
-    pub inactivity_timeout: u32,
-    /// Maximum length of a session in seconds, after which users must log in again.
-    pub maximum_duration: u32,
-    /// Seconds between checks of the user's state at the identity provider.
-    pub auth_check_interval: u32,
-}
-
-impl Default for Oauth {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            provider: Provider::default(),
-            options_passthrough: false,
-            cookie_prefix: session_fields::COOKIE_PREFIX.into(),
-            inactivity_timeout: 0,
-            maximum_duration: 0,
-            auth_check_interval: 0,
-        }
+module! {
+    /// Requires a login with an OAuth identity provider.
+    pub struct Oauth {
+        /// The identity provider; set exactly one.
+        pub provider: Provider,
+        ..login,
+        /// Seconds between checks of the user's state at the identity provider.
+        pub auth_check_interval: u32,
     }
 }
 
@@ -136,35 +104,20 @@ pub(crate) struct CommonApp<'a> {
 impl Provider {
     /// Returns the app of each provider that is set.
     pub(crate) fn apps(&self) -> Vec<CommonApp<'_>> {
-        let github = self.github.iter().map(|app| CommonApp {
-            provider: "github",
-            client_id: &app.client_id,
-            client_secret: &app.client_secret,
-            scopes: &app.scopes,
-            email_addresses: &app.email_addresses,
-            email_domains: &app.email_domains,
-        });
-        let others = [
-            ("facebook", &self.facebook),
-            ("microsoft", &self.microsoft),
-            ("google", &self.google),
-            ("linkedin", &self.linkedin),
-            ("gitlab", &self.gitlab),
-            ("twitch", &self.twitch),
-            ("amazon", &self.amazon),
-        ];
-        let others = others.into_iter().filter_map(|(provider, app)| {
-            let app = app.as_ref()?;
-            Some(CommonApp {
-                provider,
-                client_id: &app.client_id,
-                client_secret: &app.client_secret,
-                scopes: &app.scopes,
-                email_addresses: &app.email_addresses,
-                email_domains: &app.email_domains,
-            })
-        });
-        github.chain(others).collect()
+        let all = self;
+        macro_rules! apps {
+            ($($provider:ident)*) => {
+                [$(all.$provider.as_ref().map(|app| CommonApp {
+                    provider: stringify!($provider),
+                    client_id: &app.client_id,
+                    client_secret: &app.client_secret,
+                    scopes: &app.scopes,
+                    email_addresses: &app.email_addresses,
+                    email_domains: &app.email_domains,
+                }),)*]
+            };
+        }
+        apps!(github facebook microsoft google linkedin gitlab twitch amazon).into_iter().flatten().collect()
     }
 }
 
@@ -173,19 +126,13 @@ impl Check for Oauth {
         session_fields::check_cookie_prefix(faults, &self.cookie_prefix);
         faults.within("provider", |faults| {
             let apps = self.provider.apps();
-            match apps.as_slice() {
-                [_] => {}
-                [] => faults.report(
-                    Fault::new(Code::Required, "an identity provider is required")
-                        .of_key()
-                        .help("set exactly one, such as `github: {}`"),
-                ),
-                several => {
-                    let names: Vec<_> = several.iter().map(|app| app.provider).collect();
-                    let message = format!("only one identity provider can be set (found {})", names.join(", "));
-                    faults
-                        .report(Fault::new(Code::NotAllowed, message).of_key().help("keep one and remove the others"));
-                }
+            let names: Vec<&str> = apps.iter().map(|app| app.provider).collect();
+            if apps.is_empty() {
+                let fault = Fault::new(Code::Required, "an identity provider is required").of_key();
+                faults.report(fault.help("set exactly one, such as `github: {}`"));
+            } else if apps.len() > 1 {
+                let message = format!("only one identity provider can be set (found {})", names.join(", "));
+                faults.report(Fault::new(Code::NotAllowed, message).of_key().help("keep one and remove the others"));
             }
             for app in apps {
                 faults.within(app.provider, |faults| check_app(faults, app));
@@ -201,20 +148,13 @@ impl Check for Oauth {
 fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
     let CommonApp { client_id, client_secret, scopes, .. } = app;
     if !client_id.is_empty() && client_secret.is_empty() {
-        faults.within("client_secret", |faults| {
-            faults.report(
-                Fault::new(Code::Required, "`client_secret` is required when `client_id` is set")
-                    .help("set `client_secret` to the app's secret, or remove `client_id` to use the managed app"),
-            )
-        });
+        let fault = Fault::new(Code::Required, "`client_secret` is required when `client_id` is set");
+        let help = "set `client_secret` to the app's secret, or remove `client_id` to use the managed app";
+        faults.report(fault.at("client_secret").help(help));
     } else if !scopes.is_empty() && (client_id.is_empty() || client_secret.is_empty()) {
-        faults.within("scopes", |faults| {
-            faults.report(
-                Fault::new(Code::NotAllowed, "`scopes` cannot be set for the managed OAuth app")
-                    .of_key()
-                    .help("set `client_id` and `client_secret` of your own app, or remove `scopes`"),
-            );
-        });
+        let fault = Fault::new(Code::NotAllowed, "`scopes` cannot be set for the managed OAuth app").of_key();
+        let help = "set `client_id` and `client_secret` of your own app, or remove `scopes`";
+        faults.report(fault.at("scopes").help(help));
     }
 }
 
@@ -222,14 +162,12 @@ fn check_app(faults: &mut Faults, app: CommonApp<'_>) {
 fn check_teams(faults: &mut Faults, teams: &[String]) {
     let is_team =
         |text: &str| text.split_once('/').is_some_and(|(org, team)| is_github_slug(org) && is_github_slug(team));
-    faults.within("teams", |faults| {
-        faults.each(teams, |faults, team| {
-            if !is_team(team) {
-                let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
-                let help = "use the slugs of the organization and the team, such as `example-shop/platform`";
-                faults.report(Fault::new(Code::InvalidFormat, message).help(help));
-            }
-        });
+    faults.each_in("teams", teams, |faults, team| {
+        if !is_team(team) {
+            let message = format!("`{}` is not a GitHub team in the form `org/team`", printable(team));
+            let help = "use the slugs of the organization and the team, such as `example-shop/platform`";
+            faults.report(Fault::new(Code::InvalidFormat, message).help(help));
+        }
     });
 }
 
@@ -243,14 +181,6 @@ impl Module for Oauth {
     const REQUIRED: &'static [&'static str] = &["provider"];
     const IS_LOGIN: bool = true;
     type View = Self;
-
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
-        self.clone()
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         let mut lists = Vec::new();

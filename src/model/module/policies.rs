@@ -1,39 +1,19 @@
 //! The `policies` module: applies actions to traffic that matches expressions.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Module;
-use crate::model::{
-    base_urls::Site,
-    decode::FREE_FORM,
-    diagnostics::{
-        code::Code,
-        fault::{Check, Fault, Faults},
-    },
-    key::Key,
-    schema::Constraint,
-    traffic::{Stage, Step, StepEffect, TracedRequest},
-};
+use super::{Check, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use crate::model::field_rule::{FREE_FORM, deserialize_by};
 
-/// The policies of an endpoint, evaluated in order for each direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policies {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// Policies for requests.
-    pub inbound: Vec<EndpointPolicy>,
-    /// Policies for responses.
-    pub outbound: Vec<EndpointPolicy>,
-}
-
-impl Default for Policies {
-    fn default() -> Self {
-        Self { enabled: true, inbound: Vec::new(), outbound: Vec::new() }
+module! {
+    /// The policies of an endpoint, evaluated in order for each direction.
+    pub struct Policies {
+        /// Policies for requests.
+        pub inbound: Vec<EndpointPolicy>,
+        /// Policies for responses.
+        pub outbound: Vec<EndpointPolicy>,
     }
 }
 
@@ -62,36 +42,18 @@ pub struct EndpointAction {
 }
 
 fn free_form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
-    struct Visitor;
-    impl<'de> de::Visitor<'de> for Visitor {
-        type Value = Option<Map<String, Value>>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-            Option::deserialize(deserializer)
-        }
-    }
-    deserializer.deserialize_newtype_struct(FREE_FORM, Visitor)
+    deserialize_by(FREE_FORM, None, deserializer)
 }
 
 impl Check for Policies {
     fn check(&self, faults: &mut Faults) {
         for (field, policies) in [("inbound", &self.inbound), ("outbound", &self.outbound)] {
-            faults.within(field, |faults| {
-                faults.each(policies, |faults, policy| {
-                    faults.within("actions", |faults| {
-                        faults.each(&policy.actions, |faults, action| {
-                            if action.r#type.is_empty() {
-                                faults.within("type", |faults| {
-                                    faults.report(
-                                        Fault::new(Code::Required, "`type` is required")
-                                            .help("set an action type, such as `log` or `deny`"),
-                                    )
-                                });
-                            }
-                        });
-                    });
+            faults.each_in(field, policies, |faults, policy| {
+                faults.each_in("actions", &policy.actions, |faults, action| {
+                    if action.r#type.is_empty() {
+                        let help = "set an action type, such as `log` or `deny`";
+                        faults.report(Fault::required("type").help(help));
+                    }
                 });
             });
         }
@@ -110,14 +72,6 @@ impl Module for Policies {
     const SLOT: &'static str = "policies";
     const NEEDS_TERMINATION: bool = false;
     type View = Self;
-
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
-        self.clone()
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         vec![("inbound".into(), self.inbound.len())]

@@ -4,18 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
+use super::{Check, Code, Fault, Faults, Key, Module, ModuleView, Site, Step, TracedRequest, module};
 use crate::{
     model::{
-        base_urls::Site,
-        diagnostics::{
-            code::Code,
-            fault::{Check, Fault, Faults},
-        },
-        key::Key,
-        secrets::secret::{Reading, Text},
+        secrets::{Reading, Text},
         session_fields,
-        traffic::{Step, TracedRequest},
     },
     syntax::{text::printable, xml},
 };
@@ -45,51 +38,23 @@ impl Reading for IdpMetadata {
     }
 }
 
-/// Login with a SAML identity provider.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Saml {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// Whether HTTP OPTIONS requests pass without authentication, as CORS requires.
-    pub options_passthrough: bool,
-    /// The prefix of session cookie names; defaults to `edgewright.`.
-    #[serde(deserialize_with = "session_fields::cookie_prefix")]
-    #[schemars(extend("pattern" = session_fields::COOKIE_PREFIX_PATTERN))]
-    pub cookie_prefix: String,
-    /// Seconds of inactivity after which users must log in again.
-    pub inactivity_timeout: u32,
-    /// Maximum length of a session in seconds, after which users must log in again.
-    pub maximum_duration: u32,
-    /// The full XML EntityDescriptor of the identity provider, at most 1 MiB.
-    #[schemars(extend("format" = "saml-metadata"))]
-    pub idp_metadata: Text<IdpMetadata>,
-    /// When true, the identity provider must ask for credentials even if the user has a session there.
-    pub force_authn: bool,
-    /// Whether the identity provider can start a login.
-    pub allow_idp_initiated: bool,
-    /// The groups whose members have access; an empty list admits every user who logs in.
-    pub authorized_groups: Vec<String>,
-    /// The required name identifier format of assertions; defaults to persistent.
-    #[serde(deserialize_with = "nameid_format")]
-    #[schemars(extend("enum" = NAMEID_FORMATS))]
-    pub nameid_format: String,
-}
-
-impl Default for Saml {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            options_passthrough: false,
-            cookie_prefix: session_fields::COOKIE_PREFIX.into(),
-            inactivity_timeout: 0,
-            maximum_duration: 0,
-            idp_metadata: Text::default(),
-            force_authn: false,
-            allow_idp_initiated: true,
-            authorized_groups: Vec::new(),
-            nameid_format: PERSISTENT.into(),
-        }
+module! {
+    /// Login with a SAML identity provider.
+    pub struct Saml {
+        ..login,
+        /// The full XML EntityDescriptor of the identity provider, at most 1 MiB.
+        #[schemars(extend("format" = "saml-metadata"))]
+        pub idp_metadata: Text<IdpMetadata>,
+        /// When true, the identity provider must ask for credentials even if the user has a session there.
+        pub force_authn: bool,
+        /// Whether the identity provider can start a login.
+        pub allow_idp_initiated: bool = true,
+        /// The groups whose members have access; an empty list admits every user who logs in.
+        pub authorized_groups: Vec<String>,
+        /// The required name identifier format of assertions; defaults to persistent.
+        #[serde(deserialize_with = "nameid_format")]
+        #[schemars(extend("enum" = NAMEID_FORMATS))]
+        pub nameid_format: String = PERSISTENT.into(),
     }
 }
 
@@ -120,31 +85,34 @@ pub struct SamlView {
 impl Check for Saml {
     fn check(&self, faults: &mut Faults) {
         session_fields::check_cookie_prefix(faults, &self.cookie_prefix);
-        faults.within("idp_metadata", |faults| {
-            if self.idp_metadata.as_str().trim().is_empty() {
-                faults.report(
-                    Fault::new(Code::Required, "`idp_metadata` is required")
-                        .help("paste the identity provider's XML EntityDescriptor"),
-                );
-            } else if !self.idp_metadata.is_unknown()
-                && let IdpMetadata(Err(reason)) = self.idp_metadata.read()
-            {
-                faults.report(
-                    Fault::new(Code::InvalidXml, reason.as_str())
-                        .help("download the metadata of the identity provider again, and use it without changes"),
-                );
-            }
-        });
+        if self.idp_metadata.as_str().trim().is_empty() {
+            let help = "paste the identity provider's XML EntityDescriptor";
+            faults.report(Fault::required("idp_metadata").help(help));
+        } else if !self.idp_metadata.is_unknown()
+            && let IdpMetadata(Err(reason)) = self.idp_metadata.read()
+        {
+            let help = "download the metadata of the identity provider again, and use it without changes";
+            faults.report(Fault::new(Code::InvalidXml, reason.as_str()).at("idp_metadata").help(help));
+        }
         if !NAMEID_FORMATS.contains(&self.nameid_format.as_str()) {
-            faults.within("nameid_format", |faults| {
-                faults.report(
-                    Fault::new(
-                        Code::UnknownValue,
-                        format!("`{}` is not a supported name identifier format", printable(&self.nameid_format)),
-                    )
-                    .help(format!("use one of {}", NAMEID_FORMATS.join(", "))),
-                );
-            });
+            let message = format!("`{}` is not a supported name identifier format", printable(&self.nameid_format));
+            let help = format!("use one of {}", NAMEID_FORMATS.join(", "));
+            faults.report(Fault::new(Code::UnknownValue, message).at("nameid_format").help(help));
+        }
+    }
+}
+
+impl ModuleView<Saml> for SamlView {
+    fn new(module: &Saml, host: &Key, site: &Site) -> Self {
+        let metadata_url = format!("{}/saml/{}", site.saml_base_url, host.id);
+        Self {
+            written: module.clone(),
+            entity_id: metadata_url.clone(),
+            assertion_consumer_service_url: format!("{metadata_url}/acs"),
+            single_logout_url: format!("{metadata_url}/slo"),
+            request_signing_certificate_pem: (site.saml_certificate)(&host.id),
+            metadata_url,
+            idp_metadata_url: String::new(),
         }
     }
 }
@@ -154,23 +122,6 @@ impl Module for Saml {
     const REQUIRED: &'static [&'static str] = &["idp_metadata"];
     const IS_LOGIN: bool = true;
     type View = SamlView;
-
-    fn view(&self, host: &Key, site: &Site) -> SamlView {
-        let metadata_url = format!("{}/saml/{}", site.saml_base_url, host.id);
-        SamlView {
-            written: self.clone(),
-            entity_id: metadata_url.clone(),
-            assertion_consumer_service_url: format!("{metadata_url}/acs"),
-            single_logout_url: format!("{metadata_url}/slo"),
-            request_signing_certificate_pem: (site.saml_certificate)(&host.id),
-            metadata_url,
-            idp_metadata_url: String::new(),
-        }
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         vec![("authorized_groups".into(), self.authorized_groups.len())]

@@ -2,20 +2,17 @@
 
 use super::Slot;
 use crate::model::{
-    diagnostics::{
-        code::Code,
-        fault::{Fault, Path},
-    },
+    diagnostics::{Code, Fault, Path},
     node::{Node, NodeShape},
 };
 
 /// Replaces the help of each fault of a value that is a switch in the place of a module. `node` is what the faults are about.
-pub(crate) fn advised(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {
+pub(crate) fn advise(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec<Fault> {
     let advised = |fault: Fault| {
-        let is_of = |slot: &&Slot| fault.path == Path::root().join(slot.name);
+        let is_of = |slot: &&Slot| fault.path == Path::from(slot.name);
         let help = slots.iter().find(is_of).filter(|_| fault.code == Code::WrongType).and_then(|slot| {
             let on = switch(node.get(slot.name)?)?;
-            Some(of_switch(slot, on))
+            Some(switch_advice(slot, on))
         });
         match help {
             Some(help) => fault.help(help),
@@ -26,17 +23,17 @@ pub(crate) fn advised(faults: Vec<Fault>, slots: &[Slot], node: Node<'_>) -> Vec
 }
 
 /// What to write for a module that is to be on or off.
-fn of_switch(module: &Slot, on: bool) -> String {
+fn switch_advice(module: &Slot, on: bool) -> String {
     let name = module.name;
     match module.required {
-        _ if on => of_module(module),
+        _ if on => module_advice(module),
         [] => format!("write `{name}: {{enabled: false}}`"),
         _ => format!("remove `{name}`"),
     }
 }
 
 /// What to write for a module that is to be on. If its defaults are not enough, the fields of its example tell what is.
-pub(crate) fn of_module(module: &Slot) -> String {
+pub(crate) fn module_advice(module: &Slot) -> String {
     let name = module.name;
     if module.empty_is_harmless {
         return format!("write `{name}: {{}}`");

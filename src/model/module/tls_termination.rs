@@ -4,17 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
+use super::{Check, Code, Constraint, Fault, Faults, Key, Module, Site, Step, Toggle, TracedRequest};
 use crate::model::{
-    base_urls::Site,
     decode::variant_or_blank,
-    diagnostics::{
-        code::Code,
-        fault::{Check, Fault, Faults},
-    },
-    key::Key,
-    schema::{Constraint, condition},
-    traffic::{Step, TracedRequest},
+    field_rule::{BLANK_IS_UNSET, deserialize_by},
+    schema::condition,
 };
 
 /// Where TLS terminates, and the minimum TLS version.
@@ -61,16 +55,7 @@ pub enum TlsVersion {
 
 /// A blank version is the default one and not null, so that it is refused beside `upstream` like any other (D62).
 fn version_or_blank<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TlsVersion>, D::Error> {
-    #[derive(Deserialize)]
-    struct Version(Option<TlsVersion>);
-
-    impl Default for Version {
-        fn default() -> Self {
-            Self(Some(TlsVersion::V1_2))
-        }
-    }
-
-    variant_or_blank(deserializer).map(|version: Version| version.0)
+    deserialize_by(BLANK_IS_UNSET, Some(TlsVersion::V1_2), deserializer)
 }
 
 impl Default for TlsTermination {
@@ -100,13 +85,16 @@ impl PartialEq for TlsTermination {
 impl Check for TlsTermination {
     fn check(&self, faults: &mut Faults) {
         if self.terminate_at == TerminateAt::Upstream && self.min_version.is_some() {
-            faults.within("min_version", |faults| {
-                faults.report(
-                    Fault::new(Code::NotAllowed, "`min_version` must be null when `terminate_at` is `upstream`")
-                        .help("remove it, and set the version at the upstream"),
-                );
-            });
+            let message = "`min_version` must be null when `terminate_at` is `upstream`";
+            let fault = Fault::new(Code::NotAllowed, message).at("min_version");
+            faults.report(fault.help("remove it, and set the version at the upstream"));
         }
+    }
+}
+
+impl Toggle for TlsTermination {
+    fn enabled(&self) -> bool {
+        self.enabled
     }
 }
 
@@ -117,10 +105,6 @@ impl Module for TlsTermination {
 
     fn view(&self, _host: &Key, _site: &Site) -> Self {
         Self { min_version: self.effective_min_version(), ..*self }
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
     }
 
     /// A trace shows TLS termination with the edge, not as a step.

@@ -1,20 +1,10 @@
 //! The `user_agent_filter` module: restricts access by User-Agent header.
 
 use regex::{Error, Regex, RegexBuilder};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Module;
-use crate::{
-    model::{
-        base_urls::Site,
-        diagnostics::fault::{Check, Faults},
-        key::Key,
-        traffic::{Stage, Step, StepEffect, TracedRequest},
-    },
-    syntax::text::printable,
-};
+use super::{Check, Module, Stage, Step, StepEffect, TracedRequest, module};
+use crate::syntax::text::printable;
 
 /// The longest pattern that is compiled, in bytes (D46). User agents are shorter.
 pub(crate) const LONGEST_PATTERN: usize = 4096;
@@ -26,27 +16,17 @@ const COMPILED_BYTES: usize = 64 << 10;
 const COSTLY_BYTES: usize = 1 << 20;
 const MOST_COSTLY: usize = 20;
 
-/// Allows or denies requests by their User-Agent header.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct UserAgentFilter {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// Regular expressions of user agents that have access.
-    pub allow: Vec<String>,
-    /// Regular expressions of user agents that do not have access.
-    pub deny: Vec<String>,
-}
-
-impl Default for UserAgentFilter {
-    fn default() -> Self {
-        Self { enabled: true, allow: Vec::new(), deny: Vec::new() }
+module! {
+    /// Allows or denies requests by their User-Agent header.
+    pub struct UserAgentFilter {
+        /// Regular expressions of user agents that have access.
+        pub allow: Vec<String>,
+        /// Regular expressions of user agents that do not have access.
+        pub deny: Vec<String>,
     }
 }
 
-impl Check for UserAgentFilter {
-    fn check(&self, _faults: &mut Faults) {}
-}
+impl Check for UserAgentFilter {}
 
 impl UserAgentFilter {
     /// `deny` refuses, unless `allow` makes an exception; with `allow` alone, everybody else is refused.
@@ -107,14 +87,6 @@ impl Compiler {
 impl Module for UserAgentFilter {
     const SLOT: &'static str = "user_agent_filter";
     type View = Self;
-
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
-        self.clone()
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn access_lists(&self) -> Vec<(String, usize)> {
         vec![("allow".into(), self.allow.len()), ("deny".into(), self.deny.len())]

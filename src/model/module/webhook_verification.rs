@@ -1,95 +1,27 @@
 //! The `webhook_verification` module: admits only requests with the webhook provider's signature.
 
-use super::Module;
+use super::{Check, Code, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
 use crate::{
     model::{
-        base_urls::Site,
-        diagnostics::{
-            code::Code,
-            fault::{Check, Fault, Faults, nearest},
-        },
-        key::Key,
-        schema::{Constraint, condition, filled_secret},
-        secrets::secret::Secret,
-        traffic::{Stage, Step, StepEffect, TracedRequest},
+        diagnostics::nearest,
+        schema::{condition, filled_secret},
+        secrets::Secret,
     },
     syntax::text::printable,
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The supported webhook providers (D16).
+#[rustfmt::skip] // in rows
 pub const PROVIDERS: &[&str] = &[
-    "aftership",
-    "airship",
-    "alchemy",
-    "autodesk",
-    "bitbucket",
-    "bolt",
-    "box",
-    "brex",
-    "buildkite",
-    "calendly",
-    "castle",
-    "chargify",
-    "circleci",
-    "clearbit",
-    "clerk",
-    "coinbase",
-    "contentful",
-    "docusign",
-    "dropbox",
-    "facebook_graph_api",
-    "facebook_messenger",
-    "frameio",
-    "github",
-    "gitlab",
-    "go1",
-    "graphcms",
-    "heroku",
-    "hostedhooks",
-    "hubspot",
-    "instagram",
-    "intercom",
-    "jira",
-    "launch_darkly",
-    "linear",
-    "mailchimp",
-    "mailgun",
-    "microsoft_teams",
-    "modern_treasury",
-    "mongodb",
-    "mux",
-    "orb",
-    "orbit",
-    "pagerduty",
-    "pinwheel",
-    "plivo",
-    "pusher",
-    "sendgrid",
-    "sentry",
-    "shopify",
-    "signal_sciences",
-    "slack",
-    "sns",
-    "sonatype",
-    "square",
-    "stripe",
-    "svix",
-    "terraform",
-    "tiktok",
-    "trendmicro_conformity",
-    "twilio",
-    "twitter",
-    "typeform",
-    "vmware",
-    "webex",
-    "whatsapp",
-    "worldline",
-    "xero",
-    "zendesk",
-    "zoom",
+    "aftership", "airship", "alchemy", "autodesk", "bitbucket", "bolt", "box", "brex", "buildkite", "calendly",
+    "castle", "chargify", "circleci", "clearbit", "clerk", "coinbase", "contentful", "docusign", "dropbox",
+    "facebook_graph_api", "facebook_messenger", "frameio", "github", "gitlab", "go1", "graphcms", "heroku",
+    "hostedhooks", "hubspot", "instagram", "intercom", "jira", "launch_darkly", "linear", "mailchimp", "mailgun",
+    "microsoft_teams", "modern_treasury", "mongodb", "mux", "orb", "orbit", "pagerduty", "pinwheel", "plivo",
+    "pusher", "sendgrid", "sentry", "shopify", "signal_sciences", "slack", "sns", "sonatype", "square", "stripe",
+    "svix", "terraform", "tiktok", "trendmicro_conformity", "twilio", "twitter", "typeform", "vmware", "webex",
+    "whatsapp", "worldline", "xero", "zendesk", "zoom",
 ];
 
 /// The only provider that needs no secret, because it signs with a private key and publishes the public one.
@@ -98,40 +30,29 @@ pub(crate) const WITHOUT_SECRET: &str = "sns";
 /// The only provider whose `secret` is a public key: it signs with ECDSA.
 pub(crate) const WITH_PUBLIC_KEY: &str = "sendgrid";
 
-/// Verifies the signature of webhook requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct WebhookVerification {
-    /// Whether the module applies to traffic.
-    pub enabled: bool,
-    /// The webhook provider that sends the requests, ignoring case.
-    #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"), length(min = 1))]
-    pub provider: String,
-    /// The secret that verifies requests; required for every provider except `sns`.
-    pub secret: Secret,
-}
-
-impl Default for WebhookVerification {
-    fn default() -> Self {
-        Self { enabled: true, provider: String::new(), secret: Secret::default() }
+module! {
+    /// Verifies the signature of webhook requests.
+    pub struct WebhookVerification {
+        /// The webhook provider that sends the requests, ignoring case.
+        #[schemars(extend("examples" = ["github"], "format" = "webhook-provider"), length(min = 1))]
+        pub provider: String,
+        /// The secret that verifies requests; required for every provider except `sns`.
+        pub secret: Secret,
     }
 }
 
 impl Check for WebhookVerification {
     fn check(&self, faults: &mut Faults) {
         let provider = PROVIDERS.iter().find(|known| known.eq_ignore_ascii_case(&self.provider));
-        faults.within("provider", |faults| match provider {
-            None if self.provider.is_empty() => faults.report(Fault::new(Code::Required, "`provider` is required")),
-            None => faults.report(unknown_provider(&self.provider)),
+        match provider {
+            None if self.provider.is_empty() => faults.report(Fault::required("provider")),
+            None => faults.report(unknown_provider(&self.provider).at("provider")),
             Some(_) => {}
-        });
+        }
         if provider.is_some_and(|known| *known != WITHOUT_SECRET) && self.secret.is_empty() {
-            faults.within("secret", |faults| {
-                faults.report(
-                    Fault::new(Code::Required, format!("`secret` is required for the provider `{}`", self.provider))
-                        .help("copy it from the provider's webhook settings"),
-                );
-            });
+            let message = format!("`secret` is required for the provider `{}`", self.provider);
+            let fault = Fault::new(Code::Required, message).at("secret");
+            faults.report(fault.help("copy it from the provider's webhook settings"));
         }
     }
 }
@@ -148,14 +69,6 @@ impl Module for WebhookVerification {
     const SLOT: &'static str = "webhook_verification";
     const REQUIRED: &'static [&'static str] = &["provider"];
     type View = Self;
-
-    fn view(&self, _host: &Key, _site: &Site) -> Self {
-        self.clone()
-    }
-
-    fn enabled(&self) -> bool {
-        self.enabled
-    }
 
     fn restricts_access(&self) -> bool {
         true

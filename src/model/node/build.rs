@@ -18,7 +18,7 @@ impl Tape {
     /// Adds a value or a key.
     pub(super) fn add(&mut self, content: TapeContent) -> Option<()> {
         position(self.items.len() + 1)?;
-        self.items.push(TapeItem::of(content));
+        self.items.push(TapeItem::new(content));
         Some(())
     }
 

@@ -5,10 +5,7 @@ use std::collections::HashSet;
 use super::tape::{Node, NodeEntries, NodeShape, Tape, TapeContent};
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, MOST_FAULTS, Path, Segment},
-        },
+        diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment},
         secrets::redact::quotable_key,
     },
     syntax::text::printable,
@@ -27,7 +24,7 @@ impl Tape {
         }
         let mut search = FaultSearch::default();
         search.visit(self.root());
-        let FaultSearch { found, entries, numbers, .. } = search;
+        let FaultSearch { mut found, more, entries, numbers, .. } = search;
         for key in entries {
             self.remove_entry(key);
         }
@@ -36,7 +33,10 @@ impl Tape {
                 item.content = TapeContent::Null;
             }
         }
-        found.into_vec()
+        if let Some(last) = found.last_mut().filter(|_| more > 0) {
+            last.message += &format!(" (and {more} more faults in this document)");
+        }
+        found
     }
 }
 
@@ -46,7 +46,10 @@ struct FaultSearch {
     /// The path to the visited value. It is extended and truncated in place, because copying it for each value would be
     /// slow.
     path: Path,
-    found: CappedFaults,
+    /// The first hundred faults.
+    found: Vec<Fault>,
+    /// The number of the others.
+    more: usize,
     /// The positions of keys whose entries must be removed.
     entries: Vec<u32>,
     /// The positions of numbers that become null.
@@ -54,21 +57,29 @@ struct FaultSearch {
 }
 
 impl FaultSearch {
+    fn report(&mut self, fault: impl FnOnce(&Path) -> Fault) {
+        if self.found.len() < MOST_FAULTS {
+            self.found.push(fault(&self.path));
+        } else {
+            self.more += 1;
+        }
+    }
+
     fn visit(&mut self, node: Node<'_>) {
         match node.shape() {
             NodeShape::NotFinite => {
                 self.numbers.push(node.position());
-                self.found.add(|| {
+                self.report(|path| {
                     Fault::new(Code::WrongType, "a number must be finite: JSON has no infinity and no NaN")
-                        .at(self.path.clone())
+                        .at(path.clone())
                         .help("write a finite number, or put the text in quotes")
                 });
             }
             NodeShape::LongInteger => {
                 self.numbers.push(node.position());
-                self.found.add(|| {
+                self.report(|path| {
                     Fault::new(Code::OutOfRange, format!("an integer must be from {} to {}", i64::MIN, u64::MAX))
-                        .at(self.path.clone())
+                        .at(path.clone())
                         .help("use a smaller number, or put its digits in quotes")
                 });
             }
@@ -99,22 +110,22 @@ impl FaultSearch {
         for (key, value) in entries {
             if key.len() > MOST_KEY_BYTES {
                 self.entries.push(value.key_position());
-                self.found.add(|| {
+                self.report(|path| {
                     let message = format!(
                         "the key `{}` has {} bytes, over the limit of {MOST_KEY_BYTES}",
                         printable(&quotable_key(key)),
                         key.len()
                     );
-                    Fault::new(Code::TooLong, message).at(self.path.clone())
+                    Fault::new(Code::TooLong, message).at(path.clone())
                 });
             } else if seen.insert(key) {
                 visited.extend(is_visited(value).then_some((key, value)));
             } else {
                 self.entries.push(value.key_position());
                 if reported.insert(key) {
-                    self.found.add(|| {
+                    self.report(|path| {
                         Fault::new(Code::DuplicateKey, format!("duplicate key `{}`", printable(&quotable_key(key))))
-                            .at(self.path.join(key))
+                            .at(path.join(key))
                             .of_key()
                             .help("remove one of them")
                     });
@@ -127,28 +138,4 @@ impl FaultSearch {
 
 fn is_visited(node: Node<'_>) -> bool {
     matches!(node.shape(), NodeShape::Seq(_) | NodeShape::Map(_) | NodeShape::NotFinite | NodeShape::LongInteger)
-}
-
-/// The faults of a document: the first hundred, and the number of the others.
-#[derive(Default)]
-struct CappedFaults {
-    faults: Vec<Fault>,
-    more: usize,
-}
-
-impl CappedFaults {
-    fn add(&mut self, fault: impl FnOnce() -> Fault) {
-        if self.faults.len() < MOST_FAULTS {
-            self.faults.push(fault());
-        } else {
-            self.more += 1;
-        }
-    }
-
-    fn into_vec(mut self) -> Vec<Fault> {
-        if let Some(last) = self.faults.last_mut().filter(|_| self.more > 0) {
-            last.message += &format!(" (and {} more faults in this document)", self.more);
-        }
-        self.faults
-    }
 }

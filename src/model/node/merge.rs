@@ -3,10 +3,7 @@
 use std::collections::HashSet;
 
 use super::tape::{Node, NodeShape, Tape, TapeContent, TapeItem};
-use crate::model::diagnostics::{
-    code::Code,
-    fault::{Fault, MOST_FAULTS, Path, Segment},
-};
+use crate::model::diagnostics::{Code, Fault, MOST_FAULTS, Path, Segment};
 
 /// The key of a YAML mapping that takes the entries of another mapping.
 pub(super) const MERGE_KEY: &str = "<<";
@@ -87,7 +84,7 @@ fn copy(node: Node<'_>, items: &mut Vec<TapeItem>) {
             TapeContent::Seq
         }
         NodeShape::Map(_) => {
-            for (_, value) in merged(node) {
+            for (_, value) in merged_entries(node) {
                 items.push(value.key());
                 copy(value, items);
             }
@@ -103,7 +100,7 @@ fn copy(node: Node<'_>, items: &mut Vec<TapeItem>) {
 }
 
 /// Returns the entries of a mapping: its own, and then those of its sources. In a list of sources, earlier ones win.
-fn merged<'a>(mapping: Node<'a>) -> Vec<(&'a str, Node<'a>)> {
+fn merged_entries<'a>(mapping: Node<'a>) -> Vec<(&'a str, Node<'a>)> {
     let own = mapping.entries().into_iter().flatten().filter(|(key, _)| *key != MERGE_KEY);
     let mut entries: Vec<(&'a str, Node<'a>)> = own.collect();
     let Some(source) = mapping.get(MERGE_KEY) else { return entries };
@@ -112,7 +109,7 @@ fn merged<'a>(mapping: Node<'a>) -> Vec<(&'a str, Node<'a>)> {
         Some(items) => items.collect(),
         None => vec![source],
     };
-    for (key, value) in sources.into_iter().filter(|source| source.entries().is_some()).flat_map(merged) {
+    for (key, value) in sources.into_iter().filter(|source| source.entries().is_some()).flat_map(merged_entries) {
         if known.insert(key) {
             entries.push((key, value));
         }

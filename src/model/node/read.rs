@@ -18,35 +18,23 @@ pub(crate) const BYTES_OF_A_VALUE: usize = 16;
 /// very many values.
 #[derive(Debug)]
 pub(crate) struct Allowance {
-    left: Cell<usize>,
-    exceeded: Cell<bool>,
+    /// None once reading stopped at the limit.
+    left: Cell<Option<usize>>,
 }
 
 impl Allowance {
     /// Creates an allowance of values, including keys and collections.
     pub(crate) fn new(values: usize) -> Self {
-        Self { left: Cell::new(values), exceeded: Cell::new(false) }
+        Self { left: Cell::new(Some(values)) }
     }
 
     /// Whether reading stopped at the limit.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.exceeded.get()
+        self.left.get().is_none()
     }
 
-    fn take(&self) -> bool {
-        self.take_many(1)
-    }
-
-    /// Takes what a text costs: aliases can repeat a long text as well as a long list.
-    fn take_text(&self, text: &str) -> bool {
-        self.take_many(text.len() / BYTES_OF_A_VALUE)
-    }
-
-    fn take_many(&self, values: usize) -> bool {
-        match self.left.get().checked_sub(values) {
-            Some(left) => self.left.set(left),
-            None => self.exceeded.set(true),
-        }
+    fn take(&self, values: usize) -> bool {
+        self.left.set(self.left.get().and_then(|left| left.checked_sub(values)));
         !self.is_exceeded()
     }
 }
@@ -79,7 +67,7 @@ struct TapeReader<'t> {
 
 impl TapeReader<'_> {
     /// Returns a reader for the next value.
-    fn again(&mut self) -> TapeReader<'_> {
+    fn reborrow(&mut self) -> TapeReader<'_> {
         TapeReader { tape: &mut *self.tape, allowance: self.allowance }
     }
 
@@ -114,7 +102,7 @@ impl<'de> DeserializeSeed<'de> for TapeReader<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if !self.allowance.take() {
+        if !self.allowance.take(1) {
             return Err(de::Error::custom("aliases expand to too many values"));
         }
         deserializer.deserialize_any(self)
@@ -132,9 +120,6 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     }
     fn visit_none<E: de::Error>(self) -> Result<(), E> {
         self.tape.add(TapeContent::Null).ok_or_else(too_large)
-    }
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
     }
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<(), E> {
         self.tape.add(TapeContent::Bool(value)).ok_or_else(too_large)
@@ -160,7 +145,8 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
         self.tape.add_fault(TapeContent::LongInteger).ok_or_else(too_large)
     }
     fn visit_str<E: de::Error>(self, value: &str) -> Result<(), E> {
-        if !self.allowance.take_text(value) {
+        // Aliases can repeat a long text as well as a long list.
+        if !self.allowance.take(value.len() / BYTES_OF_A_VALUE) {
             return Err(E::custom("aliases expand to too much text"));
         }
         let text = self.tape.store_text(value).ok_or_else(too_large::<E>)?;
@@ -168,7 +154,7 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
     }
     fn visit_seq<A: de::SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
         let at = self.tape.open().ok_or_else(too_large::<A::Error>)?;
-        while seq.next_element_seed(self.again())?.is_some() {}
+        while seq.next_element_seed(self.reborrow())?.is_some() {}
         self.tape.close_seq(at).ok_or_else(too_large)
     }
     fn visit_map<A: de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
@@ -176,10 +162,10 @@ impl<'de> de::Visitor<'de> for TapeReader<'_> {
         let at = self.tape.open().ok_or_else(too_large::<A::Error>)?;
         loop {
             let key = self.tape.next_position().ok_or_else(too_large::<A::Error>)?;
-            if map.next_key_seed(self.again())?.is_none() {
+            if map.next_key_seed(self.reborrow())?.is_none() {
                 break;
             }
-            map.next_value_seed(self.again())?;
+            map.next_value_seed(self.reborrow())?;
             self.make_key::<A::Error>(key)?;
         }
         self.tape.close_map(at).ok_or_else(too_large)

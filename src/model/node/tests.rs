@@ -7,10 +7,7 @@ use serde_json::{Value, json};
 use serde_yaml::Value as YamlValue;
 
 use super::*;
-use crate::model::diagnostics::{
-    code::Code,
-    fault::{Fault, MOST_FAULTS},
-};
+use crate::model::diagnostics::{Code, Fault, MOST_FAULTS};
 
 fn tape(text: &str) -> Tape {
     serde_yaml::from_str(text).unwrap()

@@ -10,20 +10,17 @@ use std::{
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use subtle::ConstantTimeEq;
 
 use super::secret_spans::SecretPlaces;
-use crate::syntax::text::url_passwords;
+use crate::{
+    model::field_rule::{SOURCED_SECRET, SOURCED_TEXT, deserialize_by},
+    syntax::text::url_passwords,
+};
 
 /// The replacement for a secret.
 pub const MASK: &str = "********";
-
-/// The newtype names of secrets and long texts. The decoder looks up `from_env` and `from_file` for them (D28), and the
-/// writer of [`crate::model::json`] writes them as [`Secrets`] says.
-pub(crate) const SOURCED_TEXT: &str = "edgewright::Text";
-/// Like [`SOURCED_TEXT`], for a secret.
-pub(crate) const SOURCED_SECRET: &str = "edgewright::Secret";
 
 /// Starts and ends the text that stands for an unknown value. The decoder rejects it in manifests and requests, so that
 /// nobody can pass a value off as unknown, which rules do not check.
@@ -104,41 +101,28 @@ impl<'a> Secrets<'a> {
         if secret.is_empty() {
             return "".into();
         }
-        if is_unknown(secret) {
-            return self.of_unknown(secret);
-        }
+        let (same, changed) = match is_unknown(secret) {
+            true => ("(unknown)", "(unknown), changed"),
+            false => ("(secret)", "(secret, changed)"),
+        };
         match self {
-            // The writer does not call this in these modes; masking is the safe default.
-            Secrets::Masked | Secrets::Planned | Secrets::Revealed | Secrets::Located(_) => MASK.into(),
+            Secrets::Before(review) => {
+                review.known().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));
+                same.into()
+            }
+            Secrets::After(review) => {
+                let digest = blake3::hash(secret.as_bytes());
+                // An unknown value is changed if it is another variable or file than before.
+                let is_same = review.known().as_ref().is_none_or(|known| known.contains(&digest));
+                if is_same { same.into() } else { changed.into() }
+            }
+            _ if is_unknown(secret) => same.into(),
             Secrets::Digested(key) => {
                 let digest = blake3::keyed_hash(key, secret.as_bytes()).to_hex();
                 format!("{DIGEST}{digest:.16})").into()
             }
-            Secrets::Before(review) => {
-                review.known().get_or_insert_default().insert(blake3::hash(secret.as_bytes()));
-                "(secret)".into()
-            }
-            Secrets::After(review) => {
-                let digest = blake3::hash(secret.as_bytes());
-                let same = review.known().as_ref().is_none_or(|known| known.contains(&digest));
-                if same { "(secret)".into() } else { "(secret, changed)".into() }
-            }
-        }
-    }
-
-    /// Returns the replacement for an unknown value.
-    fn of_unknown(self, text: &str) -> Cow<'static, str> {
-        let digest = blake3::hash(text.as_bytes());
-        match self {
-            Secrets::Before(review) => {
-                review.known().get_or_insert_default().insert(digest);
-                "(unknown)".into()
-            }
-            // Another variable or file than before.
-            Secrets::After(review) if review.known().as_ref().is_some_and(|known| !known.contains(&digest)) => {
-                "(unknown), changed".into()
-            }
-            _ => "(unknown)".into(),
+            // The writer does not call this in these modes; masking is the safe default.
+            Secrets::Masked | Secrets::Planned | Secrets::Revealed | Secrets::Located(_) => MASK.into(),
         }
     }
 
@@ -162,7 +146,7 @@ impl<'a> Secrets<'a> {
     pub(crate) fn abridged(self, text: &str) -> Cow<'_, str> {
         match self {
             Secrets::Revealed | Secrets::Located(_) => text.into(),
-            _ if is_unknown(text) => self.of_unknown(text),
+            _ if is_unknown(text) => self.hidden(text),
             Secrets::Before(_) | Secrets::After(_) | Secrets::Digested(_) if text.len() > LONGEST_REVIEWED => {
                 abridgement(text)
             }
@@ -222,7 +206,7 @@ impl Secret {
         self.expose().is_empty()
     }
 
-    /// Whether it stands for an unknown secret.
+    /// Whether the text stands for an unknown secret.
     pub(crate) fn is_unknown(&self) -> bool {
         is_unknown(self.expose())
     }
@@ -314,7 +298,7 @@ impl<R> Text<R> {
         &self.0.text
     }
 
-    /// Whether it stands for an unknown text.
+    /// Whether the text stands for an unknown one.
     pub(crate) fn is_unknown(&self) -> bool {
         is_unknown(self.as_str())
     }
@@ -366,33 +350,15 @@ impl<R> Serialize for Text<R> {
     }
 }
 
-/// Deserialises a text through the newtype for which the decoder resolves `from_env` and `from_file`.
-fn sourced<'de, D: Deserializer<'de>>(name: &'static str, deserializer: D) -> Result<String, D::Error> {
-    struct Visitor;
-    impl<'de> de::Visitor<'de> for Visitor {
-        type Value = String;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string")
-        }
-        fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-            String::deserialize(deserializer)
-        }
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
-            Ok(text.to_owned())
-        }
-    }
-    deserializer.deserialize_newtype_struct(name, Visitor)
-}
-
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        sourced(SOURCED_SECRET, deserializer).map(Self::new)
+        deserialize_by(SOURCED_SECRET, String::new(), deserializer).map(Self::new)
     }
 }
 
 impl<'de, R> Deserialize<'de> for Text<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        sourced(SOURCED_TEXT, deserializer).map(|text| Self::new(&text))
+        deserialize_by(SOURCED_TEXT, String::new(), deserializer).map(|text| Self::new(&text))
     }
 }
 

@@ -10,12 +10,10 @@ use crate::{
     background::give_way,
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Faults},
-        },
+        diagnostics::{Code, Fault, Faults},
         key::Key,
         lazy_spec::LazySpec,
+        module::Slot,
         operation::Operation,
         resource::AnyResource,
         rules,
@@ -30,11 +28,11 @@ impl Snapshot {
         operations: &[O],
         now: Timestamp,
     ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
-        let checked = checked(operations);
-        let created = if checked == Checked::Yes { self.with_created(operations, now) } else { None };
+        let is_checked = check_at_once(operations);
+        let created = if is_checked { self.with_created(operations, now) } else { None };
         let (next, touched) = match created {
             Some(created) => created,
-            None => self.apply_each(operations, now, checked)?,
+            None => self.apply_each(operations, now, is_checked)?,
         };
         match rules::check(self, &next, &touched) {
             Some((key, faults)) => Err(Refusal { key, faults }),
@@ -46,184 +44,21 @@ impl Snapshot {
         &self,
         operations: &[O],
         now: Timestamp,
-        checked: Checked,
+        is_checked: bool,
     ) -> Result<(Snapshot, BTreeSet<Key>), Refusal> {
-        let mut next = self.clone();
-        next.revision += 1;
-        let mut touched = BTreeSet::new();
+        let mut application = Application { next: self.clone(), now, is_checked, touched: BTreeSet::new() };
+        application.next.revision += 1;
         for operation in operations {
-            next.apply_one(Borrow::<Operation>::borrow(operation), now, checked, &mut touched)?;
+            application.apply(Borrow::<Operation>::borrow(operation))?;
         }
+        let Application { mut next, touched, .. } = application;
         next.refresh_parents(&touched);
         Ok((next, touched))
     }
 
-    fn apply_one(
-        &mut self,
-        operation: &Operation,
-        now: Timestamp,
-        checked: Checked,
-        touched: &mut BTreeSet<Key>,
-    ) -> Result<(), Refusal> {
-        match operation {
-            Operation::Create { key, spec, claim, token } => {
-                if key.kind == Kind::Owner && self.entries.contains_key(key) {
-                    // Two new keys may create the same owner.
-                    return Ok(());
-                }
-                if self.entries.contains_key(key) {
-                    let message = format!("{} already exists", self.name_of(key));
-                    return Err(Refusal::new(key, Fault::new(Code::Conflict, message)));
-                }
-                if let Some(parent) = key.parent_key() {
-                    self.require_parent(&parent, key, now, touched)?;
-                }
-                let faults = match checked {
-                    Checked::Yes => Vec::new(),
-                    Checked::No => faults_of(spec.as_ref()),
-                };
-                let entry = self.new_entry(key.clone(), Arc::clone(spec), now);
-                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, faults, touched)
-            }
-            Operation::Patch { key, spec, fields } => {
-                let entry = self.require(key)?;
-                let patched = entry
-                    .spec()
-                    .patched(spec.as_ref(), fields)
-                    .map_err(|error| Refusal::new(key, Fault::new(Code::Internal, error.to_string())))?;
-                self.change(&entry, patched, touched)
-            }
-            Operation::PutModule { host, slot, module } => {
-                let entry = match self.entries.get(host) {
-                    Some(entry) => Arc::clone(entry),
-                    None if host.kind.info().implicit => {
-                        Arc::new(self.new_entry(host.clone(), (host.kind.info().empty)(), now))
-                    }
-                    None => return Err(not_found(host)),
-                };
-                self.change(&entry, entry.spec().with_modules(&[(slot, Some(Arc::clone(module)))]), touched)
-            }
-            Operation::DeleteModule { host, slot } => {
-                let entry = self.require(host)?;
-                if entry.spec().module(slot).is_none() {
-                    let message = format!("{} has no {} module", self.name_of(host), slot.name);
-                    return Err(Refusal::new(host, Fault::new(Code::NotFound, message)));
-                }
-                let spec = entry.spec().with_modules(&[(slot, None)]);
-                let info = host.kind.info();
-                if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
-                    self.remove(host, touched);
-                    return Ok(());
-                }
-                self.change(&entry, spec, touched)
-            }
-            Operation::Delete { key, with_children } => {
-                self.require(key)?;
-                if let Some(kind) = key.kind.info().children {
-                    let children: Vec<Key> = self.children(key, kind).map(|child| child.key.clone()).collect();
-                    if !with_children && !children.is_empty() {
-                        return Err(Refusal::new(key, self.in_use(key, &children)));
-                    }
-                    for child in children {
-                        self.remove(&child, touched);
-                    }
-                }
-                let users: Vec<Key> = self.users(key).cloned().collect();
-                if !users.is_empty() {
-                    return Err(Refusal::new(key, self.in_use(key, &users)));
-                }
-                self.remove(key, touched);
-                if let Some(parent) = key.parent_key()
-                    && parent.kind.info().implicit
-                    && self.children(&parent, key.kind).next().is_none()
-                {
-                    self.remove(&parent, touched);
-                }
-                Ok(())
-            }
-            Operation::Claim { key, claim } => {
-                let entry = self.require(key)?;
-                let entry = Entry { claim: claim.clone(), ..Entry::clone(&entry) };
-                self.place(entry);
-                touched.insert(key.clone());
-                Ok(())
-            }
-        }
-    }
-
-    fn in_use(&self, key: &Key, users: &[Key]) -> Fault {
-        Fault::new(Code::InUse, format!("{} is in use by {}", self.name_of(key), self.names_of(users)))
-    }
-
-    fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
-        self.entries.get(key).cloned().ok_or_else(|| not_found(key))
-    }
-
-    fn require_parent(
-        &mut self,
-        parent: &Key,
-        child: &Key,
-        now: Timestamp,
-        touched: &mut BTreeSet<Key>,
-    ) -> Result<(), Refusal> {
-        if self.entries.contains_key(parent) {
-            return Ok(());
-        }
-        if !parent.kind.info().implicit {
-            return Err(Refusal { key: child.clone(), ..not_found(parent) });
-        }
-        let entry = self.new_entry(parent.clone(), (parent.kind.info().empty)(), now);
-        self.put(entry, Vec::new(), touched)
-    }
-
     fn new_entry(&mut self, key: Key, spec: Arc<dyn AnyResource>, created_at: Timestamp) -> Entry {
-        let order = self.next_order;
         self.next_order += 1;
-        let lazy_spec = LazySpec::new(spec);
-        Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() }
-    }
-
-    /// Replaces an entry's spec.
-    fn change(
-        &mut self,
-        entry: &Entry,
-        spec: Arc<dyn AnyResource>,
-        touched: &mut BTreeSet<Key>,
-    ) -> Result<(), Refusal> {
-        let faults = new_faults(entry.spec().as_ref(), spec.as_ref());
-        self.put(Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() }, faults, touched)
-    }
-
-    /// Inserts an entry without faults, if its references resolve.
-    fn put(&mut self, entry: Entry, mut faults: Vec<Fault>, touched: &mut BTreeSet<Key>) -> Result<(), Refusal> {
-        if !entry.lazy_spec.references().is_empty() {
-            entry.spec().references(&mut |reference| {
-                if !self.entries.contains_key(&reference.target) {
-                    faults.push(rules::unknown_reference(&reference));
-                }
-            });
-        }
-        if !faults.is_empty() {
-            let (key, mut next) = (entry.key.clone(), self.clone());
-            next.place(entry);
-            // One response reports all faults (D9), also those of the rules that are checked last.
-            if let Some((_, found)) = rules::check(self, &next, &BTreeSet::from([key.clone()])) {
-                faults.extend(found);
-            }
-            return Err(Refusal { key, faults });
-        }
-        touched.insert(entry.key.clone());
-        self.place(entry);
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &Key, touched: &mut BTreeSet<Key>) {
-        if let Some(entry) = self.take_out(key) {
-            let claim = entry.claim.as_deref().filter(|_| key.kind.info().implicit);
-            let source = claim.map(|claim| Arc::from(claim.source.as_str()));
-            self.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: self.revision, source });
-        }
-        touched.insert(key.clone());
+        Entry::new(key, spec, created_at, self.next_order - 1)
     }
 
     /// Drops the cached responses of the parents of changed resources: each once, however many of its children change.
@@ -241,11 +76,163 @@ impl Snapshot {
     }
 }
 
-/// Whether the Specs of the operations that create resources were checked before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Checked {
-    Yes,
-    No,
+/// The application of operations, one after another.
+struct Application {
+    next: Snapshot,
+    now: Timestamp,
+    /// Whether the Specs of the operations that create resources were checked before.
+    is_checked: bool,
+    touched: BTreeSet<Key>,
+}
+
+impl Application {
+    fn apply(&mut self, operation: &Operation) -> Result<(), Refusal> {
+        match operation {
+            Operation::Create { key, spec, claim, token } => {
+                let exists = self.next.entries.contains_key(key);
+                if exists && key.kind == Kind::Owner {
+                    // Two new keys may create the same owner.
+                    return Ok(());
+                }
+                if exists {
+                    let message = format!("{} already exists", self.next.name_of(key));
+                    return Err(Refusal::new(key, Fault::new(Code::Conflict, message)));
+                }
+                if let Some(parent) = key.parent_key() {
+                    self.require_parent(&parent, key)?;
+                }
+                let faults = if self.is_checked { Vec::new() } else { faults_of(spec.as_ref()) };
+                let entry = self.next.new_entry(key.clone(), Arc::clone(spec), self.now);
+                self.put(Entry { claim: claim.clone(), token: token.clone(), ..entry }, faults)
+            }
+            Operation::Patch { key, spec, fields } => {
+                let entry = self.require(key)?;
+                let patched = entry.spec().patched(spec.as_ref(), fields);
+                let internal = |error: serde_json::Error| Fault::new(Code::Internal, error.to_string());
+                self.change(&entry, patched.map_err(|error| Refusal::new(key, internal(error)))?)
+            }
+            Operation::PutModule { host, slot, module } => {
+                let entry = match self.next.entries.get(host) {
+                    Some(entry) => Arc::clone(entry),
+                    None if host.kind.info().implicit => Arc::new(self.empty_entry(host)),
+                    None => return Err(not_found(host)),
+                };
+                self.change(&entry, entry.spec().with_modules(&[(slot, Some(Arc::clone(module)))]))
+            }
+            Operation::DeleteModule { host, slot } => self.delete_module(host, slot),
+            Operation::Delete { key, with_children } => self.delete(key, *with_children),
+            Operation::Claim { key, claim } => {
+                let entry = self.require(key)?;
+                self.next.place(Entry { claim: claim.clone(), ..Entry::clone(&entry) });
+                self.touched.insert(key.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn delete_module(&mut self, host: &Key, slot: &'static Slot) -> Result<(), Refusal> {
+        let entry = self.require(host)?;
+        if entry.spec().module(slot).is_none() {
+            let message = format!("{} has no {} module", self.next.name_of(host), slot.name);
+            return Err(Refusal::new(host, Fault::new(Code::NotFound, message)));
+        }
+        let spec = entry.spec().with_modules(&[(slot, None)]);
+        let info = host.kind.info();
+        if info.implicit && info.slots.iter().all(|slot| spec.module(slot).is_none()) {
+            self.remove(host);
+            return Ok(());
+        }
+        self.change(&entry, spec)
+    }
+
+    fn delete(&mut self, key: &Key, with_children: bool) -> Result<(), Refusal> {
+        self.require(key)?;
+        if let Some(kind) = key.kind.info().children {
+            let children: Vec<Key> = self.next.children(key, kind).map(|child| child.key.clone()).collect();
+            if !with_children && !children.is_empty() {
+                return Err(self.in_use(key, &children));
+            }
+            for child in children {
+                self.remove(&child);
+            }
+        }
+        let users: Vec<Key> = self.next.users(key).cloned().collect();
+        if !users.is_empty() {
+            return Err(self.in_use(key, &users));
+        }
+        self.remove(key);
+        if let Some(parent) = key.parent_key()
+            && parent.kind.info().implicit
+            && self.next.children(&parent, key.kind).next().is_none()
+        {
+            self.remove(&parent);
+        }
+        Ok(())
+    }
+
+    fn in_use(&self, key: &Key, users: &[Key]) -> Refusal {
+        let message = format!("{} is in use by {}", self.next.name_of(key), self.next.names_of(users));
+        Refusal::new(key, Fault::new(Code::InUse, message))
+    }
+
+    fn require(&self, key: &Key) -> Result<Arc<Entry>, Refusal> {
+        self.next.entries.get(key).cloned().ok_or_else(|| not_found(key))
+    }
+
+    fn require_parent(&mut self, parent: &Key, child: &Key) -> Result<(), Refusal> {
+        if self.next.entries.contains_key(parent) {
+            return Ok(());
+        }
+        if !parent.kind.info().implicit {
+            return Err(Refusal { key: child.clone(), ..not_found(parent) });
+        }
+        let entry = self.empty_entry(parent);
+        self.put(entry, Vec::new())
+    }
+
+    fn empty_entry(&mut self, key: &Key) -> Entry {
+        self.next.new_entry(key.clone(), (key.kind.info().empty)(), self.now)
+    }
+
+    /// Replaces an entry's spec.
+    fn change(&mut self, entry: &Entry, spec: Arc<dyn AnyResource>) -> Result<(), Refusal> {
+        let faults = new_faults(entry.spec().as_ref(), spec.as_ref());
+        self.put(Entry { lazy_spec: LazySpec::new(spec), rendered: Arc::default(), ..entry.clone() }, faults)
+    }
+
+    /// Inserts an entry without faults, if its references resolve.
+    fn put(&mut self, entry: Entry, mut faults: Vec<Fault>) -> Result<(), Refusal> {
+        if !entry.lazy_spec.references().is_empty() {
+            entry.spec().references(&mut |reference| {
+                if !self.next.entries.contains_key(&reference.target) {
+                    faults.push(rules::unknown_reference(&reference));
+                }
+            });
+        }
+        let key = entry.key.clone();
+        if faults.is_empty() {
+            self.next.place(entry);
+            self.touched.insert(key);
+            return Ok(());
+        }
+        let mut faulty = self.next.clone();
+        faulty.place(entry);
+        // One response reports all faults (D9), also those of the rules that are checked last.
+        if let Some((_, found)) = rules::check(&self.next, &faulty, &BTreeSet::from([key.clone()])) {
+            faults.extend(found);
+        }
+        Err(Refusal { key, faults })
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let next = &mut self.next;
+        if let Some(entry) = next.take_out(key) {
+            let claim = entry.claim.as_deref().filter(|_| key.kind.info().implicit);
+            let source = claim.map(|claim| Arc::from(claim.source.as_str()));
+            next.deleted.insert(key.clone(), Tombstone { order: entry.order, revision: next.revision, source });
+        }
+        self.touched.insert(key.clone());
+    }
 }
 
 /// The operations from which on it pays to check Specs on all cores.
@@ -253,10 +240,7 @@ const MANY_OPERATIONS: usize = 1000;
 
 /// Checks what many operations create on all cores. If there is a fault, the operations check one after another, which
 /// finds the first one.
-fn checked<O: Borrow<Operation> + Sync>(operations: &[O]) -> Checked {
-    if operations.len() < MANY_OPERATIONS {
-        return Checked::No;
-    }
+fn check_at_once<O: Borrow<Operation> + Sync>(operations: &[O]) -> bool {
     let is_good = |operation: &O| {
         give_way();
         match Borrow::<Operation>::borrow(operation) {
@@ -264,7 +248,7 @@ fn checked<O: Borrow<Operation> + Sync>(operations: &[O]) -> Checked {
             _ => true,
         }
     };
-    if operations.par_iter().with_min_len(256).all(is_good) { Checked::Yes } else { Checked::No }
+    operations.len() >= MANY_OPERATIONS && operations.par_iter().with_min_len(256).all(is_good)
 }
 
 fn faults_of(spec: &dyn AnyResource) -> Vec<Fault> {

@@ -10,10 +10,10 @@ use rayon::{
     slice::ParallelSliceMut,
 };
 
-use super::{Entry, Snapshot, has_own_id};
+use super::{Entry, Snapshot, bulk_insert::insert_sorted, has_own_id};
 use crate::{
     background::give_way,
-    model::{key::Key, lazy_spec::LazySpec, operation::Operation},
+    model::{key::Key, operation::Operation},
 };
 
 impl Snapshot {
@@ -33,15 +33,9 @@ impl Snapshot {
                 return None;
             };
             give_way();
-            Some(Arc::new(Entry {
-                key: key.clone(),
-                lazy_spec: LazySpec::new(Arc::clone(spec)),
-                created_at: now,
-                order: self.next_order + number as u64,
-                claim: claim.clone(),
-                token: token.clone(),
-                rendered: Arc::default(),
-            }))
+            let order = self.next_order + number as u64;
+            let entry = Entry::new(key.clone(), Arc::clone(spec), now, order);
+            Some(Arc::new(Entry { claim: claim.clone(), token: token.clone(), ..entry }))
         };
         let created = operations.par_iter().enumerate().with_min_len(256).map(entry);
         let mut created = created.collect::<Option<Vec<Arc<Entry>>>>()?;
@@ -51,8 +45,8 @@ impl Snapshot {
         created.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut next = self.clone();
         next.revision += 1;
-        next.next_order += created.len() as u64;
-        let keys = next.place_all(&created);
+        let keys = || created.iter().map(|entry| entry.key.clone()).collect::<BTreeSet<Key>>();
+        let ((), keys) = rayon::join(|| next.place_all(&created), keys);
         // Nobody has seen a response of a new parent.
         if !self.is_empty() {
             next.refresh_parents(&keys);
@@ -80,44 +74,36 @@ impl Snapshot {
         created.par_iter().enumerate().with_min_len(256).all(fits)
     }
 
-    /// Adds new entries, which are sorted by key, and returns their keys.
-    fn place_all(&mut self, created: &[Arc<Entry>]) -> BTreeSet<Key> {
+    /// Adds new entries, which are sorted by key.
+    pub(super) fn place_all(&mut self, added: &[Arc<Entry>]) {
         if !self.deleted.is_empty() {
-            for entry in created {
+            for entry in added {
                 self.deleted.remove(&entry.key);
             }
         }
         if let Some(parents) = self.parents.get_mut() {
-            for key in created.iter().map(|entry| &entry.key).filter(|key| has_own_id(key.kind)) {
+            for key in added.iter().map(|entry| &entry.key).filter(|key| has_own_id(key.kind)) {
                 if let Some(parent) = &key.parent {
                     parents.insert((key.kind, key.id.clone()), parent.clone());
                 }
             }
         }
-        let Self { entries, by_order, users, .. } = self;
-        let by_key = || {
-            for entry in created {
-                give_way();
-                entries.insert(entry.key.clone(), Arc::clone(entry));
-            }
-        };
+        let Self { entries, by_order, users, next_order, .. } = self;
+        let by_key = || insert_sorted(entries, added, |entry| (entry.key.clone(), Arc::clone(entry)));
         let others = || {
-            let roots = created.iter().filter(|entry| entry.key.parent.is_none());
+            let roots = added.iter().filter(|entry| entry.key.parent.is_none());
             let mut places: Vec<_> = roots.map(|entry| ((entry.key.kind, entry.order), &entry.key)).collect();
             places.sort_unstable();
-            for (place, key) in places {
-                by_order.insert(place, key.clone());
-            }
-            for entry in created {
+            insert_sorted(by_order, &places, |(place, key)| (*place, Key::clone(key)));
+            for entry in added {
                 give_way();
+                *next_order = (*next_order).max(entry.order + 1);
                 for target in entry.lazy_spec.references() {
                     users.entry(target.clone()).or_default().insert(entry.key.clone());
                 }
             }
-            created.iter().map(|entry| entry.key.clone()).collect()
         };
-        let ((), keys) = rayon::join(by_key, others);
-        keys
+        rayon::join(by_key, others);
     }
 }
 

@@ -3,50 +3,21 @@
 
 use std::sync::Arc;
 
-use imbl::{OrdMap, OrdSet};
 use rayon::slice::ParallelSliceMut;
 
-use super::{
-    Entry, Snapshot, Tombstone,
-    packed::{pack, packed},
-};
-use crate::model::{Kind, key::Key};
+use super::{Entry, Snapshot, Tombstone};
+use crate::model::key::Key;
 
 /// A state of which resources may still be missing.
 #[derive(Default)]
-pub(crate) struct Restoring {
-    entries: OrdMap<Key, Arc<Entry>>,
-    users: OrdMap<Key, OrdSet<Key>>,
-    /// The resources without a parent, with their places in lists.
-    roots: Vec<((Kind, u64), Key)>,
-    /// The `order` after those of the resources.
-    next_order: u64,
-}
+pub(crate) struct SnapshotBuilder(Snapshot);
 
-impl Restoring {
+impl SnapshotBuilder {
     /// Adds resources. That takes the least time, and the maps the least memory, if all come in the order of their keys.
     pub(crate) fn add(&mut self, mut added: Vec<Arc<Entry>>) {
         // Looks at each once if they are in order.
         added.sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        self.add_sorted(&added);
-    }
-
-    fn add_sorted(&mut self, added: &[Arc<Entry>]) {
-        let Self { entries, users, roots, next_order } = self;
-        rayon::join(
-            || pack(entries, added, |entry| (entry.key.clone(), Arc::clone(entry))),
-            || {
-                for entry in added {
-                    *next_order = (*next_order).max(entry.order + 1);
-                    if entry.key.parent.is_none() {
-                        roots.push(((entry.key.kind, entry.order), entry.key.clone()));
-                    }
-                    for target in entry.lazy_spec.references() {
-                        users.entry(target.clone()).or_default().insert(entry.key.clone());
-                    }
-                }
-            },
-        );
+        self.0.place_all(&added);
     }
 
     /// Returns the state, which has all resources now.
@@ -56,11 +27,8 @@ impl Restoring {
         next_order: u64,
         deleted: impl IntoIterator<Item = (Key, Tombstone)>,
     ) -> Snapshot {
-        let Self { entries, users, mut roots, next_order: after_all } = self;
-        roots.sort_unstable_by_key(|(place, _)| *place);
-        let by_order = packed(&roots, |(place, key)| (*place, key.clone()));
-        let (next_order, deleted) = (next_order.max(after_all), deleted.into_iter().collect());
-        Snapshot { revision, next_order, entries, by_order, deleted, users, ..Snapshot::default() }
+        let next_order = next_order.max(self.0.next_order);
+        Snapshot { revision, next_order, deleted: deleted.into_iter().collect(), ..self.0 }
     }
 }
 
@@ -74,9 +42,9 @@ impl Snapshot {
     ) -> Self {
         let mut entries: Vec<Arc<Entry>> = entries.into_iter().map(Into::into).collect();
         entries.par_sort_unstable_by(|one, other| one.key.cmp(&other.key));
-        let mut restoring = Restoring::default();
-        restoring.add_sorted(&entries);
-        restoring.finish(revision, next_order, deleted)
+        let mut builder = SnapshotBuilder::default();
+        builder.0.place_all(&entries);
+        builder.finish(revision, next_order, deleted)
     }
 }
 
@@ -86,6 +54,7 @@ mod tests {
 
     use super::*;
     use crate::model::{
+        Kind,
         id::Id,
         lazy_spec::{LazySpec, StoredSecrets},
     };
@@ -122,7 +91,7 @@ mod tests {
         assert_eq!((whole.next_order(), whole.users(&authority).count()), (1002, 200));
         for pieces in [[0, 1], [1, 0]] {
             let (first, second) = entries.split_at(170);
-            let mut restoring = Restoring::default();
+            let mut restoring = SnapshotBuilder::default();
             for piece in pieces {
                 restoring.add(if piece == 0 { first.to_vec() } else { second.to_vec() });
             }

@@ -123,14 +123,14 @@ pub(crate) fn find_drift(
         let mut declared = store.digested(wanted.as_ref())?;
         // Nobody can ask the store whose the secrets of a deleted resource were.
         let drift = match sees.is_none_or(|sees| entry.is_some_and(|entry| sees(entry))) {
-            true => Drift::of(source, live.as_ref(), &declared, writes),
+            true => Drift::detect(source, live.as_ref(), &declared, writes),
             false => {
                 live.iter_mut().for_each(hide_secrets);
                 hide_secrets(&mut declared);
-                Drift::of(source, live.as_ref(), &declared, &without_secrets(writes))
+                Drift::detect(source, live.as_ref(), &declared, &without_secrets(writes))
             }
         };
-        let drift = if change.effect == Effect::Replace { drift.map(Drift::of_replaced) } else { drift };
+        let drift = if change.effect == Effect::Replace { drift.map(Drift::into_conflict) } else { drift };
         found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };

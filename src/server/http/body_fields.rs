@@ -13,7 +13,7 @@ use crate::{
         },
         module::{AnyModule, Slot},
         node::{Node, Tape},
-        resource::{AccessList, AnyResource, Beside, KindInfo},
+        resource::{AccessList, AnyResource, BlankContext, KindInfo},
         secrets::secret::Secrets,
     },
     server::resources::endpoint::Endpoint,
@@ -85,8 +85,8 @@ pub(crate) fn patch_fields(info: &KindInfo, node: Node<'_>, blanks_count: bool) 
         let unmeant = match info.unmeant_blanks.iter().find(|(field, _)| *field == name) {
             _ if !is_blank(value) => false,
             _ if blanks_count => false,
-            Some((_, Beside::Anything)) => others().next().is_some(),
-            Some((_, Beside::BlankOf(these))) => {
+            Some((_, BlankContext::Anything)) => others().next().is_some(),
+            Some((_, BlankContext::BlankOf(these))) => {
                 others().any(|(other, value)| these.contains(other) && is_blank(*value))
             }
             None => info.blank_is_unset.contains(&name) && value.as_str().is_some(),
@@ -126,8 +126,8 @@ pub(crate) fn blank_fields(
         fields.unchanged.iter().filter(had_value).partition(|field| info.blank_is_unset.contains(&field.as_str()));
     let unchanged = clearable.into_iter().chain(never_blank).map(|field| {
         let advice = match info.unmeant_blanks.iter().find(|(name, _)| name == field) {
-            Some((_, Beside::Anything)) => "; to clear it, send only this field".to_owned(),
-            Some((_, Beside::BlankOf(others))) => format!("; to clear it, leave out a blank {}", list(others)),
+            Some((_, BlankContext::Anything)) => "; to clear it, send only this field".to_owned(),
+            Some((_, BlankContext::BlankOf(others))) => format!("; to clear it, leave out a blank {}", list(others)),
             None => String::new(),
         };
         format!("`{field}` is blank and was left unchanged{advice}")

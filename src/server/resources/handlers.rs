@@ -395,7 +395,7 @@ impl ApiRequest<'_> {
 /// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.
 pub(super) fn check_id(snapshot: &Snapshot, kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
     let Some(kind) = kind else { return Ok(()) };
-    let external = ExternalKind::of_implicit(kind).filter(|_| snapshot.get(&Key::new(kind, id.clone())).is_none());
+    let external = ExternalKind::from_implicit(kind).filter(|_| snapshot.get(&Key::new(kind, id.clone())).is_none());
     match external.and_then(|external| external.id_fault(id.as_str())) {
         Some(fault) => Err(ApiError::new(fault)),
         None => Ok(()),

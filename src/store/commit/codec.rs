@@ -21,7 +21,7 @@ use crate::{
         key::Key,
         operation::RejectedManifests,
         secrets::secret::Secrets,
-        snapshot::{Entry, Restoring, Snapshot, Tombstone},
+        snapshot::{Entry, Snapshot, SnapshotBuilder, Tombstone},
     },
     store::{
         StoreError,
@@ -112,8 +112,8 @@ pub(crate) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
 }
 
 /// Reads the resources of a state. While one thread adds some of them to the maps, the others read the next ones.
-fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Result<Restoring, String> {
-    let (mut restoring, mut decoded) = (Restoring::default(), Vec::new());
+fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Result<SnapshotBuilder, String> {
+    let (mut restoring, mut decoded) = (SnapshotBuilder::default(), Vec::new());
     for piece in records.pieces(PIECE) {
         let last = std::mem::take(&mut decoded);
         let ((), next) = rayon::join(|| restoring.add(last), || decode_piece(piece, keyring));
@@ -246,7 +246,7 @@ impl Former {
             let tombstone = deleted.get(&key).filter(|tombstone| tombstone.revision <= revision);
             (key, entry.ok_or_else(|| tombstone.cloned()))
         });
-        Ok(current.rewound(revision, next_order, former))
+        Ok(current.rewind(revision, next_order, former))
     }
 }
 

@@ -110,10 +110,11 @@ pub(super) fn encode(entry: &Entry, keyring: Option<&Keyring>) -> Result<Vec<u8>
 pub(super) fn with_form<R>(
     entry: &Entry,
     keyring: Option<&Keyring>,
-    make: impl FnOnce(&SpecForm<'_>) -> Result<R, StoreError>,
+    make: impl FnOnce(&SpecForm) -> Result<R, StoreError>,
 ) -> Result<R, StoreError> {
     let spec = if keyring.is_some() { entry.lazy_spec.with_known_secrets() } else { entry.lazy_spec.clone() };
-    make(&spec.form_once().map_err(|error| unstorable(entry, &error.to_string()))?)
+    let form = spec.form_once().map_err(|error| unstorable(entry, &error.to_string()))?;
+    make(&form)
 }
 
 fn unstorable(entry: &Entry, reason: &str) -> StoreError {
@@ -123,7 +124,7 @@ fn unstorable(entry: &Entry, reason: &str) -> StoreError {
 /// Like [`encode`], from the form of the Spec. Appends the value to `out`.
 pub(super) fn encode_form(
     entry: &Entry,
-    form: &SpecForm<'_>,
+    form: &SpecForm,
     keyring: Option<&Keyring>,
     out: &mut Vec<u8>,
 ) -> Result<(), StoreError> {

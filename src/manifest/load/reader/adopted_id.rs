@@ -9,7 +9,7 @@ use crate::model::{
 
 /// Returns what is wrong with the ID that a document adopts, if anything.
 pub(super) fn id_fault(id: &str, info: &KindInfo) -> Option<Fault> {
-    let Some(external) = ExternalKind::of_implicit(info.kind) else {
+    let Some(external) = ExternalKind::from_implicit(info.kind) else {
         let fault = || Fault::new(Code::InvalidFormat, format!("invalid {} ID", info.name));
         let good = is_opaque_id(id) && id.starts_with(info.prefix);
         return (!good).then(|| fault().help(format!("use an ID that starts with `{}`", info.prefix)));

@@ -157,17 +157,10 @@ impl PlainReader<'_> {
     fn value(&mut self) -> Option<()> {
         self.is_due = false;
         match self.peek()? {
-            b'"' | b'\'' => {
-                let text = self.quoted()?;
-                self.add_text(text)?;
-            }
             b'[' | b'{' => self.flow(self.open.len())?,
             // It ends with its last line.
             b'|' => return self.literal(),
-            _ => {
-                let text = self.plain(false)?;
-                self.add_plain(text)?;
-            }
+            _ => self.scalar(false)?,
         }
         self.skip_line_end().then_some(())
     }

@@ -53,15 +53,8 @@ impl PlainReader<'_> {
 
     fn flow_value(&mut self, depth: usize) -> Option<()> {
         match self.peek()? {
-            b'"' | b'\'' => {
-                let text = self.quoted()?;
-                self.add_text(text)
-            }
             b'[' | b'{' => self.flow(depth + 1),
-            _ => {
-                let text = self.plain(true)?;
-                self.add_plain(text)
-            }
+            _ => self.scalar(true),
         }
     }
 

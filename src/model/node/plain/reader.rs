@@ -82,14 +82,9 @@ impl<'t> PlainReader<'t> {
         if self.peek() == Some(b'#') && self.is_spaced() {
             self.skip_to_break();
         }
-        match self.peek() {
-            None => true,
-            Some(b'\n') => {
-                self.at += 1;
-                true
-            }
-            Some(_) => false,
-        }
+        let next = self.peek();
+        self.at += usize::from(next == Some(b'\n'));
+        matches!(next, None | Some(b'\n'))
     }
 
     /// Adds a stored text as a value or a key.
@@ -109,6 +104,20 @@ impl<'t> PlainReader<'t> {
             PlainScalar::Text(text) => {
                 let text = self.tape.store_text(text)?;
                 self.add_text(text)
+            }
+        }
+    }
+
+    /// Reads a quoted or plain scalar of one line as a value.
+    pub(super) fn scalar(&mut self, is_in_flow: bool) -> Option<()> {
+        match self.peek()? {
+            b'"' | b'\'' => {
+                let text = self.quoted()?;
+                self.add_text(text)
+            }
+            _ => {
+                let text = self.plain(is_in_flow)?;
+                self.add_plain(text)
             }
         }
     }

@@ -51,7 +51,7 @@ impl Mask {
 }
 
 /// A text with `*` for each byte of the hidden parts, so that all other bytes keep their position.
-pub(super) fn masked(text: &str, hidden: &[Range<usize>]) -> String {
+pub(super) fn overwrite(text: &str, hidden: &[Range<usize>]) -> String {
     let (mut masked, mut at) = (String::with_capacity(text.len()), 0);
     for part in hidden {
         masked.push_str(text.get(at..part.start).unwrap_or_default());

@@ -3,7 +3,7 @@
 
 mod fields;
 mod mask;
-mod quotable;
+mod quoting;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ mod tests;
 use std::{collections::HashSet, ops::Range};
 
 pub(crate) use fields::Fields;
-pub(crate) use quotable::{quotable_key, quotable_path, quotable_variable};
+pub(crate) use quoting::{quotable_key, quotable_path, quotable_variable};
 
 /// Shorter secrets are not looked for elsewhere in the file, because public text may contain them.
 const SHORTEST_REPEATED: usize = 6;
@@ -30,7 +30,7 @@ impl Redacted {
     pub(crate) fn new(text: &str, fields: &Fields) -> Self {
         let (mask, secrets) = reader::read(text, fields);
         let hidden = mask.hidden(text);
-        Self { text: mask::masked(text, &hidden), hidden, secrets }
+        Self { text: mask::overwrite(text, &hidden), hidden, secrets }
     }
 
     /// A message about the text without the secrets it quotes: an alias can repeat a secret in any field, and as a key.

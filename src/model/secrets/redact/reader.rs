@@ -8,7 +8,7 @@ use super::{
     SecretValues,
     fields::{Fields, SchemaPlace},
     mask::Mask,
-    quotable::{has_credential, quotable_key, quotable_path, quotable_variable},
+    quoting::{has_credential, quotable_key, quotable_path, quotable_variable},
 };
 use crate::syntax::text::{
     token_secrets, url_passwords,
@@ -64,11 +64,11 @@ struct ExcerptReader<'t, 'f> {
 
 /// What is known of a value before it is read.
 #[derive(Default)]
-struct Expected<'f> {
+struct Expectation<'f> {
     place: SchemaPlace<'f>,
     /// Whether no field is at this place.
     is_hidden: bool,
-    /// Whether it is in the value of a secret field.
+    /// Whether the place is in the value of a secret field.
     is_secret: bool,
     /// Its key in a mapping.
     key: String,
@@ -76,12 +76,10 @@ struct Expected<'f> {
 
 /// A mapping or list that has not ended.
 struct OpenCollection<'f> {
-    place: SchemaPlace<'f>,
+    within: Expectation<'f>,
     is_list: bool,
-    is_hidden: bool,
-    is_secret: bool,
     /// The value of the key that was read last.
-    awaited: Option<Expected<'f>>,
+    awaited: Option<Expectation<'f>>,
     /// Where its candidates start.
     candidates: usize,
     /// Whether an item is the name of a secret field: another one may be its value.
@@ -162,17 +160,10 @@ impl<'f> ExcerptReader<'_, 'f> {
                 let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
                 let start = self.cursor.content(start, properties);
                 self.show_syntax(start);
-                let Expected { place, is_hidden, is_secret, .. } =
-                    self.expected().unwrap_or_else(|| self.await_unknown());
-                self.open.push(OpenCollection {
-                    is_list,
-                    is_hidden: is_hidden || (is_list && place.is_secret),
-                    is_secret,
-                    place,
-                    awaited: None,
-                    candidates: self.candidates.len(),
-                    names_secret: false,
-                });
+                let mut within = self.expected().unwrap_or_else(|| self.await_unknown());
+                within.is_hidden |= is_list && within.place.is_secret;
+                let candidates = self.candidates.len();
+                self.open.push(OpenCollection { within, is_list, awaited: None, candidates, names_secret: false });
                 let has_bracket = self.cursor.rest(start).starts_with(['{', '[']);
                 self.show_syntax(start + usize::from(has_bracket));
             }
@@ -214,24 +205,24 @@ impl<'f> ExcerptReader<'_, 'f> {
     }
 
     /// Takes what is known of the next value; none if a key is next.
-    fn expected(&mut self) -> Option<Expected<'f>> {
+    fn expected(&mut self) -> Option<Expectation<'f>> {
         let fields = self.fields;
         match self.open.last_mut() {
-            None => Some(Expected { place: fields.document(), ..Expected::default() }),
+            None => Some(Expectation { place: fields.document(), ..Expectation::default() }),
             Some(list) if list.is_list => {
-                let place = fields.item(&list.place);
-                let is_hidden = list.is_hidden || !place.is_known();
-                Some(Expected { place, is_hidden, is_secret: list.is_secret, key: String::new() })
+                let place = fields.item(&list.within.place);
+                let is_hidden = list.within.is_hidden || !place.is_known();
+                Some(Expectation { place, is_hidden, is_secret: list.within.is_secret, key: String::new() })
             }
             Some(mapping) => mapping.awaited.take(),
         }
     }
 
     /// Expects an unknown value in the innermost mapping, for a key that is no name. The key is as unknown.
-    fn await_unknown(&mut self) -> Expected<'f> {
+    fn await_unknown(&mut self) -> Expectation<'f> {
         let mapping = self.open.last_mut();
-        let is_secret = mapping.as_ref().is_some_and(|it| it.is_secret);
-        let unknown = || Expected { is_hidden: true, is_secret, ..Expected::default() };
+        let is_secret = mapping.as_ref().is_some_and(|it| it.within.is_secret);
+        let unknown = || Expectation { is_hidden: true, is_secret, ..Expectation::default() };
         if let Some(mapping) = mapping {
             mapping.awaited = Some(unknown());
         }
@@ -241,15 +232,15 @@ impl<'f> ExcerptReader<'_, 'f> {
     fn key(&mut self, key: &Scalar<'_>) {
         let Some(mapping) = self.open.last_mut() else { return };
         let place = match key.value {
-            "<<" => mapping.place.clone(),
-            name => self.fields.member(&mapping.place, name),
+            "<<" => mapping.within.place.clone(),
+            name => self.fields.member(&mapping.within.place, name),
         };
-        let is_known = place.is_known() && !mapping.is_hidden;
-        let is_secret = mapping.is_secret || place.is_secret || self.fields.is_secret_name(key.value);
+        let is_known = place.is_known() && !mapping.within.is_hidden;
+        let is_secret = mapping.within.is_secret || place.is_secret || self.fields.is_secret_name(key.value);
         let name = key.value.to_owned();
-        mapping.awaited = Some(Expected { place, is_hidden: !is_known, is_secret, key: name });
-        let in_secret = mapping.is_secret;
-        let has_keys = !mapping.is_hidden && !in_secret && mapping.place.is_mapping();
+        mapping.awaited = Some(Expectation { place, is_hidden: !is_known, is_secret, key: name });
+        let in_secret = mapping.within.is_secret;
+        let has_keys = !mapping.within.is_hidden && !in_secret && mapping.within.place.is_mapping();
         let Some(range) = key.range.clone() else { return };
         let has_colon = self.cursor.rest(range.end).trim_start().starts_with(':');
         if is_known {
@@ -262,7 +253,7 @@ impl<'f> ExcerptReader<'_, 'f> {
         }
     }
 
-    fn value(&mut self, scalar: &Scalar<'_>, expected: Expected<'f>) {
+    fn value(&mut self, scalar: &Scalar<'_>, expected: Expectation<'f>) {
         let Some(range) = scalar.range.clone() else { return };
         let text = self.text.get(range.clone()).unwrap_or_default();
         if self.fields.is_secret_name(scalar.value.trim()) {
@@ -317,7 +308,7 @@ impl<'f> ExcerptReader<'_, 'f> {
     fn show_syntax(&mut self, end: usize) {
         let from = self.read;
         self.read = end.max(from);
-        if self.open.last().is_some_and(|it| it.is_hidden) {
+        if self.open.last().is_some_and(|it| it.within.is_hidden) {
             return;
         }
         let mut line_end = from;

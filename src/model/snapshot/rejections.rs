@@ -58,14 +58,10 @@ impl Snapshot {
             let moved: BTreeSet<String> =
                 changed.iter().filter(|key| self.is_given(before, key, &source)).map(Key::path).collect();
             let mut rejected = self.rejected(&source).to_vec();
-            match rejected.last_mut() {
-                Some(last) if !moved.is_empty() => {
-                    let all: BTreeSet<String> =
-                        moved.into_iter().chain(std::mem::take(&mut last.moved_again)).collect();
-                    last.moved_again = all.into_iter().collect();
-                    self.set_rejected(&source, rejected);
-                }
-                _ => {}
+            if let Some(last) = rejected.last_mut().filter(|_| !moved.is_empty()) {
+                let all: BTreeSet<String> = moved.into_iter().chain(std::mem::take(&mut last.moved_again)).collect();
+                last.moved_again = all.into_iter().collect();
+                self.set_rejected(&source, rejected);
             }
         }
         self

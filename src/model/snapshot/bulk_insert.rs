@@ -1,20 +1,20 @@
-//! Maps with full nodes. A sorted map of `imbl` that is filled in the order of its keys splits each leaf in the middle and
+//! Sorted values into maps whose nodes stay full. A sorted map of `imbl` that is filled in the order of its keys splits each leaf in the middle and
 //! never comes back to the first half, so that it takes twice the memory.
 
 use imbl::OrdMap;
 
-/// Builds a map of values whose keys are in order.
-pub(super) fn packed<T, K: Ord + Clone, V: Clone>(sorted: &[T], pair: impl Fn(&T) -> (K, V)) -> OrdMap<K, V> {
-    let mut map = OrdMap::new();
-    pack(&mut map, sorted, pair);
-    map
-}
+use crate::background::give_way;
 
 /// Adds values whose keys are in order. Every second one goes in first, and the others fill the halves that these leave. That
 /// takes no longer, because half as many leaves are split.
-pub(super) fn pack<T, K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>, sorted: &[T], pair: impl Fn(&T) -> (K, V)) {
+pub(super) fn insert_sorted<T, K: Ord + Clone, V: Clone>(
+    map: &mut OrdMap<K, V>,
+    sorted: &[T],
+    pair: impl Fn(&T) -> (K, V),
+) {
     for first in [0, 1] {
         for value in sorted.iter().skip(first).step_by(2) {
+            give_way();
             let (key, value) = pair(value);
             map.insert(key, value);
         }
@@ -27,11 +27,17 @@ mod tests {
 
     use super::*;
 
+    fn map<V: Clone>(numbers: &[u32], value: impl Fn(u32) -> V) -> OrdMap<u32, V> {
+        let mut map = OrdMap::new();
+        insert_sorted(&mut map, numbers, |number| (*number, value(*number)));
+        map
+    }
+
     #[test]
-    fn a_packed_map_has_every_value_in_order() {
+    fn every_value_is_in_order() {
         for length in (0..70).chain([1000, 1001]) {
             let numbers: Vec<u32> = (0..length).collect();
-            let map = packed(&numbers, |number| (*number, number * 2));
+            let map = map(&numbers, |number| number * 2);
             assert!(map.iter().map(|(key, value)| (*key, *value)).eq((0..length).map(|it| (it, it * 2))), "{length}");
             assert!(map.len() == numbers.len() && numbers.iter().all(|key| map.get(key) == Some(&(key * 2))));
         }
@@ -50,9 +56,9 @@ mod tests {
     }
 
     #[test]
-    fn the_leaves_of_a_packed_map_are_full() {
+    fn the_leaves_of_a_map_are_full() {
         let numbers: Vec<u32> = (0..10_000).collect();
-        let map = packed(&numbers, |number| (*number, CountedClone));
+        let map = map(&numbers, |_| CountedClone);
         // A change of a map that is shared copies one leaf.
         let mut changed = map.clone();
         CLONED.store(0, Ordering::Relaxed);
