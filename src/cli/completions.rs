@@ -3,7 +3,8 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, CommandResult, Exit, output::print};
+use super::Cli;
+use crate::cli::prelude::*;
 
 /// Print a shell completion script.
 #[derive(Debug, clap::Args)]
@@ -18,7 +19,6 @@ impl Args {
         // The generator panics on a write error, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "edgewright", &mut script);
-        print(script)?;
-        Ok(Exit::Done)
+        print(script)
     }
 }

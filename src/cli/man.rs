@@ -1,18 +1,12 @@
 //! `edgewright man`.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io};
 
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::{Cli, CommandResult, Exit, Failure};
-use crate::model::{
-    build,
-    diagnostics::{code::Code, diagnostic::Diagnostic},
-};
+use super::Cli;
+use crate::{cli::prelude::*, model::build};
 
 /// Write the manual pages of all commands to a folder.
 #[derive(Debug, clap::Args)]

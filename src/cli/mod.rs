@@ -9,6 +9,7 @@ mod man;
 pub(crate) mod manifests;
 pub(crate) mod operate;
 mod output;
+mod prelude;
 mod serve;
 mod store;
 mod target;
@@ -21,11 +22,13 @@ use crate::{
         diagnostics::{
             code::Code,
             diagnostic::{Diagnostic, Name},
+            fault::Fault,
         },
         json::JsonError,
     },
     plan::report::Report,
-    store::{StoreError, fault::faults},
+    reconcile::ApplyError,
+    store::{CommitError, StoreError, fault::faults},
 };
 use access::{context, keys, login, logout, owners, security_log};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
@@ -35,8 +38,7 @@ pub(crate) use config::fuzzed as fuzzed_configuration;
 pub(crate) use config::{found_file::CheckedOptions, part::ConfigPart};
 use input::{
     empty_variables,
-    files_only::without_server,
-    option_origin::{CurrentContext, Given},
+    option_origins::{CurrentContext, OptionOrigins},
     usage,
 };
 use inspect::{blame, export, get, history, status, trace};
@@ -81,12 +83,17 @@ enum Command {
     Resume(resume::Args),
     History(history::Args),
     Blame(blame::Args),
+    #[command(subcommand)]
     Keys(keys::Args),
+    #[command(subcommand)]
     Owners(owners::Args),
     Login(login::Args),
     Logout(logout::Args),
+    #[command(subcommand)]
     Context(context::Args),
+    #[command(subcommand)]
     SecurityLog(security_log::Args),
+    #[command(subcommand)]
     Store(store::Args),
     Backup(backup::Args),
     Restore(restore::Args),
@@ -127,6 +134,23 @@ impl Failure {
     fn has_code(&self, code: Code) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.code == Name::Code(code))
     }
+
+    /// Replaces the help of the reasons with a code.
+    fn with_help(mut self, code: Code, help: &str) -> Self {
+        for diagnostic in self.diagnostics.iter_mut().filter(|it| it.code == Name::Code(code)) {
+            diagnostic.help = Some(help.to_owned());
+        }
+        self
+    }
+}
+
+/// Converts the failure that something was not found to none.
+fn if_found<T>(result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.has_code(Code::NotFound) => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 impl From<Diagnostic> for Failure {
@@ -141,6 +165,26 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<ApplyError> for Failure {
+    fn from(error: ApplyError) -> Self {
+        let is_stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
+        Self { diagnostics: vec![error.diagnostic()], exit: if is_stale { Exit::Stale } else { Exit::Error } }
+    }
+}
+
+impl From<Vec<Fault>> for Failure {
+    fn from(faults: Vec<Fault>) -> Self {
+        let diagnostic = |Fault { code, message, help, .. }| Diagnostic { help, ..Diagnostic::error(code, message) };
+        Self { diagnostics: faults.into_iter().map(diagnostic).collect(), exit: Exit::Error }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        vec![fault].into()
+    }
+}
+
 impl From<JsonError> for Failure {
     fn from(error: JsonError) -> Self {
         Diagnostic::from(error).into()
@@ -151,8 +195,13 @@ type CommandResult = Result<Exit, Failure>;
 
 /// Leaves a large value to the end of the process, which frees its memory at once. Freeing the values of a large source
 /// one by one takes longer than checking them.
-fn leave<T>(value: T) {
+fn leak<T>(value: T) {
     std::mem::forget(value);
+}
+
+/// Leaves `--server` out of the help for a locked store: the command works on files alone.
+fn without_server(result: CommandResult) -> CommandResult {
+    result.map_err(|failure| failure.with_help(Code::StoreLocked, "Stop the other process."))
 }
 
 /// Runs the program with the arguments of the process.
@@ -175,12 +224,10 @@ fn run() -> CommandResult {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) if config.causes(&error) => {
-            let failure = config.refused(error);
-            report_unconfigured(&failure);
-            return Err(failure);
+            return Err(config.value_failure(error)).inspect_err(report_unconfigured);
         }
         Err(error) => {
-            let error = usage::tamed(usage::advised(error, std::env::args_os()));
+            let error = usage::escape_arguments(usage::add_tip(error, std::env::args_os()));
             let printed = error.print();
             // clap exits with 2 on a usage error, which is the code for pending changes.
             if error.use_stderr() {
@@ -190,43 +237,47 @@ fn run() -> CommandResult {
             return Ok(Exit::Done);
         }
     };
-    let checked = config.check_options(&command, &matches, CheckedOptions::BeforeChoice);
-    checked.inspect_err(report_unconfigured)?;
+    config.check_options(&command, &matches, CheckedOptions::BeforeChoice).inspect_err(report_unconfigured)?;
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
+    dispatch(cli.command, &command, &matches, config)
+}
+
+/// Chooses where the command works, and runs it. One arm for each command.
+fn dispatch(chosen: Command, command: &clap::Command, matches: &ArgMatches, config: Config) -> CommandResult {
     let lints = config.lints.clone();
-    let given = Given::new(&command, &matches, &config, current_context(&cli.command));
-    match cli.command {
-        Command::Reconcile(mut args) => args.common.place.choose(&given).and_then(|()| args.run(lints)),
-        Command::Plan(mut args) => args.place.choose(&given).and_then(|()| args.run(lints)),
-        Command::Rollback(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Destroy(mut args) => args.place.choose(&given).and_then(|()| args.run(&config)),
-        Command::Transfer(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Diff(mut args) => args.server.choose(&given).and_then(|()| args.run(lints)),
-        Command::Validate(mut args) => args.server.choose(&given).and_then(|()| args.run(lints)),
-        Command::Serve(args) => without_server(args.run(config, &|name: &str| is_given(&matches, name))),
-        Command::Status(mut args) => args.server.choose(&given).and_then(|()| args.run()),
-        Command::Suspend(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Resume(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Get(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Trace(mut args) => args.choose(&given).and_then(|()| args.run(lints)),
-        Command::Export(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+    let origins = OptionOrigins::new(command, matches, &config, current_context(&chosen));
+    match chosen {
+        Command::Reconcile(mut args) => args.common.place.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Plan(mut args) => args.place.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Rollback(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Destroy(mut args) => args.place.choose(&origins).and_then(|()| args.run(&config)),
+        Command::Transfer(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Diff(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Validate(mut args) => args.server.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Serve(args) => without_server(args.run(config, &|name: &str| is_given(matches, name))),
+        Command::Status(mut args) => args.server.choose(&origins).and_then(|()| args.run()),
+        Command::Suspend(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Resume(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Get(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Trace(mut args) => args.choose(&origins).and_then(|()| args.run(lints)),
+        Command::Export(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Fmt(args) => args.run(),
         Command::History(mut args) if args.needs_files() => {
-            without_server(args.place().choose(&given).and_then(|()| args.run()))
+            without_server(args.place().choose(&origins).and_then(|()| args.run()))
         }
-        Command::History(mut args) => args.place().choose(&given).and_then(|()| args.run()),
-        Command::Blame(mut args) => args.place.choose(&given).and_then(|()| args.run()),
-        Command::Keys(mut args) => args.place().choose(&given).and_then(|()| args.run(&config)),
-        Command::Owners(mut args) => args.place().choose(&given).and_then(|()| args.run()),
+        Command::History(mut args) => args.place().choose(&origins).and_then(|()| args.run()),
+        Command::Blame(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
+        Command::Keys(mut args) => args.place().choose(&origins).and_then(|()| args.run(&config)),
+        Command::Owners(mut args) => args.place().choose(&origins).and_then(|()| args.run()),
         Command::Login(args) => args.run(),
         Command::Logout(args) => args.run(),
         Command::Context(args) => args.run(),
         Command::SecurityLog(args) => args.run(),
         Command::Store(mut args) => match args.place() {
-            Some(place) => place.choose(&given).and_then(|()| args.run()),
+            Some(place) => place.choose(&origins).and_then(|()| args.run()),
             None => without_server(args.run()),
         },
-        Command::Backup(mut args) => args.place.choose(&given).and_then(|()| args.run()),
+        Command::Backup(mut args) => args.place.choose(&origins).and_then(|()| args.run()),
         Command::Restore(args) => without_server(args.run()),
         Command::Schema(args) => args.run(),
         Command::Explain(args) => args.run(),
@@ -241,17 +292,17 @@ fn of_one_program(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|subcommand| of_one_program(subcommand.display_name("edgewright")))
 }
 
-/// What a command without a store or a server does with the current context. Nobody must change a server only because they
+/// The use of the current context by a command without a store or a server. Nobody must change a server only because they
 /// have forgotten which context is current.
 fn current_context(command: &Command) -> CurrentContext {
     let reads = match command {
         Command::History(args) if args.needs_files() => return CurrentContext::Ignored,
         Command::Validate(_) | Command::Diff(_) => return CurrentContext::OnlyByFlag,
         Command::Trace(args) if args.reads_manifests() => return CurrentContext::OnlyByFlag,
-        Command::Reconcile(args) => args.is_dry_run(),
-        Command::Rollback(args) => args.is_dry_run(),
-        Command::Destroy(args) => args.is_dry_run(),
-        Command::Transfer(args) => args.is_dry_run(),
+        Command::Reconcile(args) => args.dry_run,
+        Command::Rollback(args) => args.dry_run,
+        Command::Destroy(args) => args.dry_run,
+        Command::Transfer(args) => args.dry_run,
         Command::Keys(args) => args.only_reads(),
         Command::Owners(args) => args.only_reads(),
         Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,

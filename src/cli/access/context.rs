@@ -1,32 +1,17 @@
 //! `edgewright context`: the servers that a user has logged in to (D105).
 
-use std::fmt::Write;
-
 use clap::Subcommand;
 
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
-use crate::{
-    cli::{
-        CommandResult, Exit,
-        inspect::trace::write_table,
-        output::{diagnostics::say, print},
-    },
-    syntax::text::escaped,
-};
+use crate::cli::{output::table::table, prelude::*};
 
 /// List the contexts that `edgewright login` has saved, and choose the current one.
 ///
 /// Commands that only read use the server of the current context, unless --server, --store, EDGEWRIGHT_SERVER,
 /// EDGEWRIGHT_STORE or the configuration file says otherwise. A command that changes something uses a context only if it is
 /// named with --context or EDGEWRIGHT_CONTEXT.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Args {
     /// List the contexts; `*` marks the current one.
     List,
     /// Make a context the current one.
@@ -49,14 +34,14 @@ enum Command {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        match self.command {
-            Command::List => print(list(&Contexts::read()?))?,
-            Command::Show { name } => {
+        match self {
+            Args::List => print(list(&Contexts::read()?)),
+            Args::Show { name } => {
                 let contexts = Contexts::read()?;
                 let (name, context) = contexts.named_or_current(name.as_deref())?;
-                print(shown(&name, context))?;
+                print(describe(&name, context))
             }
-            Command::Use { name, none } => {
+            Args::Use { name, none } => {
                 let name = name.filter(|_| !none).unwrap_or_default();
                 let server = Contexts::change(|contexts| {
                     let server = match name.is_empty() {
@@ -70,9 +55,9 @@ impl Args {
                     Some(server) => format!("The current context is {name} ({server})."),
                     None => "There is no current context.".to_owned(),
                 });
+                Ok(Exit::Done)
             }
         }
-        Ok(Exit::Done)
     }
 }
 
@@ -80,24 +65,15 @@ fn list(contexts: &Contexts) -> String {
     if contexts.all.is_empty() {
         return String::new();
     }
-    let plain = |text: &str| escaped(text).into_owned();
-    let mut rows = vec![["", "NAME", "SERVER", "SOURCE", "TOKEN"].map(str::to_owned).to_vec()];
+    let mut rows = vec![vec!["", "NAME", "SERVER", "SOURCE", "TOKEN"]];
     rows.extend(contexts.all.iter().map(|(name, context)| {
         let mark = if *name == contexts.current { "*" } else { "" };
-        vec![
-            mark.to_owned(),
-            plain(name),
-            plain(&context.server),
-            plain(&context.source),
-            origin_of_token(context).to_owned(),
-        ]
+        vec![mark, name, &context.server, &context.source, origin_of_token(context)]
     }));
-    let mut out = String::new();
-    write_table(&mut out, "", &rows);
-    out
+    table("", &rows)
 }
 
-fn shown(name: &str, context: &ServerContext) -> String {
+fn describe(name: &str, context: &ServerContext) -> String {
     let ca_file = context.ca_file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
     let lines = [
         ("name", name),
@@ -107,14 +83,11 @@ fn shown(name: &str, context: &ServerContext) -> String {
         ("version_header", context.version_header.as_str()),
         ("token", origin_of_token(context)),
     ];
-    let mut out = String::new();
-    for (field, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let _ = writeln!(out, "{field}: {}", escaped(value));
-    }
-    out
+    let lines = lines.into_iter().filter(|(_, value)| !value.is_empty());
+    lines.map(|(field, value)| format!("{field}: {}\n", escaped(value))).collect()
 }
 
-/// Where the token comes from. The command can have credentials.
+/// The origin of the token, without the command, which can have credentials.
 fn origin_of_token(context: &ServerContext) -> &'static str {
     match context.token {
         ContextToken::Stored(_) => "saved",

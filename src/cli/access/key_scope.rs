@@ -2,16 +2,12 @@
 
 use super::keys::role;
 use crate::{
-    model::{
-        diagnostics::fault::nearest,
-        key_scope::{KeyScope, WriteAction},
-        kind::owner::Role,
-    },
+    cli::prelude::*,
+    model::key_scope::{KeyScope, WriteAction},
     reconcile::check_new_source,
-    syntax::text::printable,
 };
 
-/// What the key may do. Without any of these options, it may do what its owner's role allows.
+/// The scope of the key. Without any of these options, it may do what its owner's role allows.
 #[derive(Debug, clap::Args)]
 pub(super) struct ScopeArgs {
     /// Highest role of the key, below that of its owner: viewer, planner, editor or admin.

@@ -1,10 +1,6 @@
 //! `edgewright keys`: the API keys of a store or a server.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::HashMap;
 
 use clap::Subcommand;
 
@@ -15,71 +11,35 @@ use super::{
 };
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
         config::Config,
-        output::{check_not_discarded, diagnostics::say, hand_over, is_readable_by_others, print},
-        target::{
-            ApiClient, ApiKeyOfServer, create_through, delete_through, keys_of, role_through,
-            store_or_server::StoreOrServer,
-        },
+        output::{check_not_discarded, is_readable_by_others, print_all},
+        prelude::*,
+        target::{ListedKey, create_key, delete_key, list_keys, owner_role},
     },
     model::{
-        Kind,
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Faults},
-        id::Id,
-        key::Key,
+        diagnostics::fault::Faults,
         key_scope::KeyScope,
-        kind::{
-            api_key::ApiKey,
-            owner::{Owner, Role},
-        },
-        operation::{Author, Operation},
+        kind::{api_key::ApiKey, owner::Owner},
+        operation::Operation,
         resource::AnyResource,
         rules,
-        secrets::secret::Secret,
-        snapshot::Snapshot,
     },
-    reconcile::{ApplyError, run::token::write_token},
+    reconcile::run::token::write_token,
     server::{
         operations::sources::{MOST_UNFOLLOWED, view::SourceList},
         telemetry::security::{LocalChanges, LocalLog},
     },
-    store::{Commit, Store, ids_and_clock},
-    syntax::text::{escaped, key_of_token},
+    store::Commit,
+    syntax::text::key_of_token,
 };
 
 /// Create, list and revoke API keys.
 ///
 /// Works through a server with --server, or on a store that no server has open.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Args {
     /// Create a key and print its token, which is shown only once.
-    Create {
-        #[command(flatten)]
-        place: StoreOrServer,
-        /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
-        #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
-        role: Option<Role>,
-        /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
-        #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
-        owner: Option<String>,
-        /// Description of the key.
-        #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
-        description: String,
-        /// File to write the token to (mode 0600), instead of stdout.
-        #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TOKEN_FILE")]
-        token_file: Option<PathBuf>,
-        #[command(flatten)]
-        scope: Box<ScopeArgs>,
-        #[command(flatten)]
-        log: LocalLogArgs,
-    },
+    Create(CreateArgs),
     /// List the keys, newest first.
     List {
         #[command(flatten)]
@@ -97,104 +57,76 @@ enum Command {
     },
 }
 
+/// The options of a new key.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    place: StoreOrServer,
+    /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
+    #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
+    role: Option<Role>,
+    /// Owner of the key, as `usr_…` or `bot_…` (default: a new user; through a server, only admins can create one).
+    #[arg(long, value_name = "ID", env = "EDGEWRIGHT_OWNER")]
+    owner: Option<String>,
+    /// Description of the key.
+    #[arg(long, value_name = "TEXT", env = "EDGEWRIGHT_DESCRIPTION", default_value = "")]
+    description: String,
+    /// File to write the token to (mode 0600), instead of stdout.
+    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    scope: Box<ScopeArgs>,
+    #[command(flatten)]
+    log: LocalLogArgs,
+}
+
 /// Parses a role.
 pub(super) fn role(text: &str) -> Result<Role, String> {
-    match text.to_lowercase().as_str() {
-        "gateway" => Ok(Role::Gateway),
-        "viewer" => Ok(Role::Viewer),
-        "planner" => Ok(Role::Planner),
-        "editor" => Ok(Role::Editor),
-        "admin" => Ok(Role::Admin),
-        _ => Err("expected gateway, viewer, planner, editor or admin".into()),
-    }
+    let role = serde_json::from_value(text.to_lowercase().into());
+    role.map_err(|_| "expected gateway, viewer, planner, editor or admin".to_owned())
 }
 
 impl Args {
     /// The store or server of the subcommand.
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
-        match &mut self.command {
-            Command::Create { place, .. } | Command::List { place } | Command::Revoke { place, .. } => place,
+        match self {
+            Args::Create(CreateArgs { place, .. }) | Args::List { place } | Args::Revoke { place, .. } => place,
         }
     }
 
     /// Whether the subcommand changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
-        matches!(self.command, Command::List { .. })
+        matches!(self, Args::List { .. })
     }
 
     /// Runs the command.
     pub(crate) fn run(self, config: &Config) -> CommandResult {
-        match self.command {
-            Command::Create { place, role, owner, description, token_file, scope, log } => {
-                let show = |token: &Secret| show(token, token_file.as_deref());
-                let scope = scope.scope().map(Arc::new);
-                let spec = ApiKey {
-                    description,
-                    owner_id: owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string()),
-                    scope: scope.clone(),
-                    ..ApiKey::default()
-                };
-                let (has, sources) = match place.client()? {
-                    Some(client) => {
-                        // A server would keep the new owner.
-                        if token_file.is_none() {
-                            check_not_discarded().inspect_err(|_| say("No key was created."))?;
-                        }
-                        let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
-                        (has, scope.as_ref().and_then(|_| sources_of_server(&client)))
-                    }
+        match self {
+            Args::Create(create) => create.run(config)?,
+            Args::List { place } => {
+                let (listed, warning) = match place.client()? {
+                    Some(client) => list_on_server(&client)?,
                     None => {
-                        let owner = spec.owner_id.clone();
-                        let mut shown = false;
-                        let opened = place.store.open_or_create()?;
-                        let log = log.open(&place.store)?;
-                        let created = create(&opened, log, role, spec, |token| {
-                            show(token).inspect_err(|_| say("No key was created."))?;
-                            shown = true;
-                            Ok(())
-                        });
-                        if created.is_err() && shown {
-                            say("The key was not created: the token that was printed does not work.");
-                        }
-                        created?;
-                        let snapshot = opened.snapshot();
-                        (rules::role_of(&snapshot, &owner), Some(sources_of(&snapshot, config)))
+                        let snapshot = place.store.read_existing()?.snapshot();
+                        (list(&snapshot), wide_keys(&snapshot))
                     }
                 };
-                if let (Some(scope), Some(sources)) = (&scope, &sources) {
-                    unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
-                }
-                if scope.is_none() && has == Some(Role::Editor) {
-                    say("The key may apply every source. To limit it, create it with --apply SOURCE.");
-                }
+                warning.iter().for_each(|warning| say(warning));
+                print(listed)?;
             }
-            Command::List { place } => {
-                print(match place.client()? {
-                    Some(client) => list_of_server(&client)?,
-                    None => {
-                        let store = place.store.read_existing()?;
-                        let listed = list(&store);
-                        if let Some(warning) = wide_keys(&store.snapshot()) {
-                            say(&warning);
-                        }
-                        listed
-                    }
-                })?;
-            }
-            Command::Revoke { place, id, log } => {
+            Args::Revoke { place, id, log } => {
                 let id = match key_of_token(&id) {
                     Some(key) => {
-                        say(&format!(
-                            "This is a token, which the command line shows to others. Revoking its key {key}."
-                        ));
-                        key.to_owned()
+                        let warning = "This is a token, which the command line shows to others.";
+                        say(&format!("{warning} Revoking its key {key}."));
+                        key
                     }
-                    None => id,
+                    None => id.as_str(),
                 };
                 match place.client()? {
-                    Some(client) => delete_through(&client, &id)?,
+                    Some(client) => delete_key(&client, id)?,
                     None => {
-                        let key = Key::new(Kind::ApiKey, Id::new(&id));
+                        let key = Key::new(Kind::ApiKey, Id::new(id));
                         let opened = place.store.open_existing()?;
                         let log = log.open(&place.store)?;
                         commit(&opened, log, vec![Operation::Delete { key, with_children: true }])?;
@@ -206,13 +138,57 @@ impl Args {
     }
 }
 
+impl CreateArgs {
+    fn run(self, config: &Config) -> Result<(), Failure> {
+        let Self { place, role, owner, description, token_file, scope, log } = self;
+        let show = |token: &Secret| show(token, token_file.as_deref());
+        let scope = scope.scope().map(Arc::new);
+        let owner_id = owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string());
+        let spec = ApiKey { description, owner_id, scope: scope.clone(), ..ApiKey::default() };
+        let (has, sources) = match place.client()? {
+            Some(client) => {
+                // A server would keep the new owner.
+                if token_file.is_none() {
+                    check_not_discarded().inspect_err(|_| say("No key was created."))?;
+                }
+                let has = create_on_server(&client, role, owner.is_some(), &spec, show)?;
+                (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
+            }
+            None => {
+                let owner = spec.owner_id.clone();
+                let mut shown = false;
+                let opened = place.store.open_or_create()?;
+                let log = log.open(&place.store)?;
+                let created = create(&opened, log, role, spec, |token| {
+                    show(token).inspect_err(|_| say("No key was created."))?;
+                    shown = true;
+                    Ok(())
+                });
+                if created.is_err() && shown {
+                    say("The key was not created: the token that was printed does not work.");
+                }
+                created?;
+                let snapshot = opened.snapshot();
+                (rules::role_of(&snapshot, &owner), Some(known_sources(&snapshot, config)))
+            }
+        };
+        if let (Some(scope), Some(sources)) = (&scope, &sources) {
+            unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
+        }
+        if scope.is_none() && has == Some(Role::Editor) {
+            say("The key may apply every source. To limit it, create it with --apply SOURCE.");
+        }
+        Ok(())
+    }
+}
+
 /// Prints a token or writes it to a file, once.
 fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else {
         if is_readable_by_others() {
             say("The token goes to a file that others can read. Restrict it with `chmod 600`, or use --token-file.");
         }
-        return hand_over(format!("{}\n", token.expose()));
+        return print_all(format!("{}\n", token.expose()));
     };
     write_token(file, token.expose()).map_err(|error| {
         let message = format!("cannot write the token to {}: {error}", file.display());
@@ -224,17 +200,11 @@ fn show(token: &Secret, file: Option<&Path>) -> Result<(), Failure> {
 fn check(spec: &ApiKey) -> Result<(), Failure> {
     let mut faults = Faults::new();
     AnyResource::check(spec, &mut faults);
-    match faults.into_vec().into_iter().next() {
-        None => Ok(()),
-        Some(fault) => {
-            let help = fault.help.unwrap_or_default();
-            Err(Diagnostic::error(fault.code, fault.message).help(help).into())
-        }
-    }
+    faults.into_vec().into_iter().next().map_or(Ok(()), |fault| Err(fault.into()))
 }
 
 /// The failure for an owner who has a role other than the wanted one.
-fn has_another_role(owner: &str) -> Failure {
+fn role_conflict(owner: &str) -> Failure {
     let fault = Diagnostic::error(Code::Conflict, format!("`{owner}` already has another role"));
     fault.help("change it with `edgewright owners set-role`").into()
 }
@@ -248,18 +218,18 @@ fn create_on_server(
     show: impl FnOnce(&Secret) -> Result<(), Failure>,
 ) -> Result<Option<Role>, Failure> {
     check(spec)?;
-    let has = if names_owner && role.is_some() { role_through(client, &spec.owner_id)? } else { None };
+    let has = if names_owner && role.is_some() { owner_role(client, &spec.owner_id)? } else { None };
     if has.is_some() && has != role {
-        return Err(has_another_role(&spec.owner_id));
+        return Err(role_conflict(&spec.owner_id));
     }
     // A new owner has the default role first.
     let wanted = role.filter(|role| has.is_none() && *role != Role::default());
-    create_through(client, spec, wanted, show)?;
+    create_key(client, spec, wanted, show)?;
     Ok(role.or((!names_owner).then(Role::default)))
 }
 
 /// The sources that own resources in a store, and those that a server with the same configuration follows.
-fn sources_of(snapshot: &Snapshot, config: &Config) -> Vec<String> {
+fn known_sources(snapshot: &Snapshot, config: &Config) -> Vec<String> {
     let owning = snapshot.iter().filter_map(|entry| Some(entry.claim.as_deref()?.source.as_str()));
     let followed = config.sources.iter().map(|source| source.name.as_str());
     let names: BTreeSet<&str> = owning.chain(followed).collect();
@@ -267,7 +237,7 @@ fn sources_of(snapshot: &Snapshot, config: &Config) -> Vec<String> {
 }
 
 /// The sources of a server, if it lists all of them.
-fn sources_of_server(client: &ApiClient) -> Option<Vec<String>> {
+fn sources_on_server(client: &ApiClient) -> Option<Vec<String>> {
     let list: SourceList = client.get("/sources").ok()?;
     let unfollowed = list.sources.iter().filter(|source| !source.is_followed()).count();
     (unfollowed < MOST_UNFOLLOWED).then(|| list.sources.into_iter().map(|source| source.name).collect())
@@ -291,7 +261,7 @@ pub(crate) fn create(
             let spec = Arc::new(Owner { role: role.unwrap_or_default() });
             operations.push(Operation::Create { key, spec, claim: None, token: None });
         }
-        (Some(has), Some(wanted)) if has != wanted => return Err(has_another_role(&owner)),
+        (Some(has), Some(wanted)) if has != wanted => return Err(role_conflict(&owner)),
         (Some(_), _) => {}
     }
     let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
@@ -305,7 +275,7 @@ pub(crate) fn create(
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
     let changes = LocalChanges::of(&operations);
     let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
-    store.commit(commit).map_err(|error| ApplyError::Commit(error).diagnostic())?;
+    store.commit(commit).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {
         say(&format!("The change is made, and in the history, but not in the security log: {error}"));
     }
@@ -314,36 +284,31 @@ pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation
 
 /// Warns of keys without limits, unless only admins have any.
 pub(crate) fn wide_keys(snapshot: &Snapshot) -> Option<String> {
-    warning_of(rules::keys_of_every_source(snapshot))
+    warning(rules::keys_of_every_source(snapshot))
 }
 
-/// The same for the keys of a server, with the roles of their owners.
-pub(super) fn wide_keys_of_server(keys: &[ApiKeyOfServer], roles: &HashMap<String, Role>) -> Option<String> {
-    let role = |key: &ApiKeyOfServer| {
+/// Warns of keys of a server without limits, by the roles of their owners.
+pub(super) fn wide_keys_on_server(keys: &[ListedKey], roles: &HashMap<String, Role>) -> Option<String> {
+    let role = |key: &ListedKey| {
         let owner = *roles.get(&key.owner_id)?;
         Some(key.scope.as_ref().and_then(|scope| scope.role).map_or(owner, |most| owner.min(most)))
     };
     let facts = keys.iter().filter_map(|key| Some((key.scope.as_ref(), role(key)?)));
-    warning_of(rules::count_wide(facts))
+    warning(rules::count_wide(facts))
 }
 
-fn warning_of((admins, others): (usize, usize)) -> Option<String> {
-    let keys = if admins + others == 1 { "API key" } else { "API keys" };
-    let warning = || {
-        format!(
-            "{} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys.",
-            admins + others
-        )
-    };
-    (others > 0).then(warning)
+fn warning((admins, others): (usize, usize)) -> Option<String> {
+    let all = admins + others;
+    let keys = if all == 1 { "API key" } else { "API keys" };
+    (others > 0)
+        .then(|| format!("{all} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys."))
 }
 
-fn list(store: &Store) -> String {
-    let snapshot = store.snapshot();
+fn list(snapshot: &Snapshot) -> String {
     let mut lines = String::new();
     for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
         let Some(key) = entry.spec_as::<ApiKey>() else { continue };
-        let role = rules::key_role(&snapshot, key).unwrap_or_default().as_str();
+        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
         let created_at = entry.created_at.to_string();
         let facts = [entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description];
         lines += &line(facts, key.scope.as_deref());
@@ -351,9 +316,9 @@ fn list(store: &Store) -> String {
     lines
 }
 
-fn list_of_server(client: &ApiClient) -> Result<String, Failure> {
-    let keys = keys_of(client)?;
-    let roles: HashMap<String, Role> = match owners::of_server(client) {
+fn list_on_server(client: &ApiClient) -> Result<(String, Option<String>), Failure> {
+    let keys = list_keys(client)?;
+    let roles: HashMap<String, Role> = match owners::list_owners(client) {
         Ok(owners) => owners.into_iter().collect(),
         Err(failure) if failure.has_code(Code::Forbidden) => {
             say("Only admins can see the roles.");
@@ -361,16 +326,13 @@ fn list_of_server(client: &ApiClient) -> Result<String, Failure> {
         }
         Err(failure) => return Err(failure),
     };
-    if let Some(warning) = wide_keys_of_server(&keys, &roles) {
-        say(&warning);
-    }
     let role = |owner: &str| roles.get(owner).map_or("-", |role| role.as_str());
     let lines = keys.iter().map(|key| {
         let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
         let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
         line([&key.id, &key.owner_id, role, &key.created_at, &key.description], key.scope.as_ref())
     });
-    Ok(lines.collect())
+    Ok((lines.collect(), wide_keys_on_server(&keys, &roles)))
 }
 
 /// A line of the list: the ID, the owner, the role of the key, the time of creation, the description and the scope.

@@ -1,15 +1,13 @@
 //! The security log of commands that change keys and owners of a store that no server has open (D99).
 
-use std::path::PathBuf;
-
 use crate::{
-    cli::{Failure, StoreArgs, serve::guards::unusable},
+    cli::{prelude::*, serve::guards::unusable},
     server::telemetry::security::{LocalLog, SECURITY_LOG},
 };
 
 /// The log that a command appends to.
 #[derive(Debug, clap::Args)]
-pub(super) struct LocalLogArgs {
+pub(crate) struct LocalLogArgs {
     /// Security log of the store's server (default: `security.log` in the store's folder, if it exists).
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG", value_hint = clap::ValueHint::FilePath)]
     security_log: Option<PathBuf>,

@@ -1,22 +1,15 @@
 //! `edgewright login`: creates a context from a server and a token (D105).
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::absolute;
 
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
         input::prompt,
-        manifests::source_args::source_name,
-        output::diagnostics::say,
-        target::{ApiClient, Credentials, host_of},
-    },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
+        prelude::*,
+        target::{Credentials, parse_server_url},
     },
     server::{VERSION_HEADER, operations::whoami},
-    syntax::text::printable,
 };
 
 /// Log in to a server and save it as a context, for commands with --context.
@@ -50,7 +43,7 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let (server, host) = host_of(&self.server)?;
+        let (server, host) = parse_server_url(&self.server)?;
         let name = match &self.name {
             Some(name) => name.clone(),
             None => context_name(&host).map_err(|reason| {
@@ -60,13 +53,13 @@ impl Args {
         };
         // Before the token is asked for.
         let known = Contexts::read()?;
-        free(&known, &name, &server)?;
+        check_free(&known, &name, &server)?;
         let former = known.all.get(&name);
         let token = match &self.token_command {
             Some(command) => ContextToken::Command(Secret::new(command.as_str())),
             None => ContextToken::Stored(prompt::secret(&format!("Token of an API key for {}: ", printable(&server)))?),
         };
-        let ca_file = self.ca_file.as_deref().map(path_for_everywhere).transpose()?;
+        let ca_file = self.ca_file.as_deref().map(absolute_path).transpose()?;
         let kept =
             |given: &Option<String>, former: Option<&String>| given.as_ref().or(former).cloned().unwrap_or_default();
         let version_header = kept(&self.version_header, former.map(|former| &former.version_header));
@@ -79,11 +72,11 @@ impl Args {
             version_header: if is_default { String::new() } else { version_header.clone() },
         };
         let header = if is_default { VERSION_HEADER } else { version_header.as_str() };
-        let client = ApiClient::new(&server, header, Credentials::of(&context)?)?;
+        let client = ApiClient::new(&server, header, Credentials::from_context(&context)?)?;
         let caller: whoami::CallerIdentity = client.get(whoami::PATH)?;
         Contexts::change(|contexts| {
             // Another process may have taken the name.
-            free(contexts, &name, &server)?;
+            check_free(contexts, &name, &server)?;
             contexts.all.insert(name.clone(), context);
             contexts.current = name.clone();
             Ok(())
@@ -96,7 +89,7 @@ impl Args {
 }
 
 /// Fails if the name is that of another server: its context must not be lost by mistake.
-fn free(contexts: &Contexts, name: &str, server: &str) -> Result<(), Failure> {
+fn check_free(contexts: &Contexts, name: &str, server: &str) -> Result<(), Failure> {
     match contexts.all.get(name) {
         Some(other) if other.server != server => {
             let (name, other) = (printable(name), printable(&other.server));
@@ -109,7 +102,7 @@ fn free(contexts: &Contexts, name: &str, server: &str) -> Result<(), Failure> {
 }
 
 /// The absolute path of a file: a context is used in any folder.
-fn path_for_everywhere(file: &Path) -> Result<PathBuf, Failure> {
+fn absolute_path(file: &Path) -> Result<PathBuf, Failure> {
     let unusable = |reason: String| {
         let message = format!("cannot use `--ca-file` {}: {reason}", file.display());
         Failure::from(Diagnostic::error(Code::Unreadable, message).help("use the path of a PEM file"))

@@ -1,4 +1,5 @@
-//! Commands about who may do what: logins, keys, owners, and the security log.
+//! Commands for access: logins and their contexts (D105), API keys, owners, and the security log. `key_scope.rs` has the options
+//! for the scope of a key, and `local_log.rs` the log of changes that are made without a server.
 
 pub(crate) mod context;
 pub(crate) mod contexts;

@@ -1,30 +1,20 @@
 //! `edgewright security-log`: the security log of a server (D99).
 
-use std::path::{Path, PathBuf};
-
 use clap::Subcommand;
 
 use crate::{
-    cli::{CommandResult, Exit, Failure, output::print, serve::guards::unusable},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::{prelude::*, serve::guards::unusable},
     server::telemetry::security::{
         SECURITY_LOG,
         reading::{LogError, ReadLog, read},
     },
-    syntax::text::escaped,
 };
 
 /// Show the security log of a server, or check that nobody has changed it.
 ///
 /// A server may write to the log meanwhile.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Args {
     /// Check that no line was changed, removed or inserted.
     Verify {
         #[command(flatten)]
@@ -45,7 +35,7 @@ enum Command {
 
 /// The log that a command reads.
 #[derive(Debug, clap::Args)]
-struct LogPlace {
+pub(crate) struct LogPlace {
     /// Store folder of the server.
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     store: PathBuf,
@@ -86,8 +76,8 @@ fn without_beginning(path: &Path, log: &ReadLog) -> Failure {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        match self.command {
-            Command::Verify { place } => {
+        match self {
+            Args::Verify { place } => {
                 let log = place.read()?;
                 if log.lacks_beginning() {
                     return Err(without_beginning(&place.path(), &log));
@@ -103,7 +93,7 @@ impl Args {
                 }
                 print(text)?;
             }
-            Command::Show { place, event, last } => {
+            Args::Show { place, event, last } => {
                 let lines = place.read()?.lines.into_iter();
                 let wanted = lines.filter(|(name, _)| event.is_empty() || event.contains(name));
                 let wanted: Vec<String> = wanted.map(|(_, line)| line).collect();

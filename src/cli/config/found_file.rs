@@ -1,11 +1,9 @@
 //! A configuration file that was found in the working folder: a pull request can add it, so it must neither read nor write a
 //! file, nor send anything, nor lift a limit (D43).
 
-use std::collections::BTreeSet;
-
 use clap::{Arg, ArgMatches, Args, Command, parser::ValueSource};
 
-use crate::cli::StoreArgs;
+use crate::cli::prelude::*;
 
 /// The options that it can set to any value.
 const HARMLESS: [&str; 4] = ["format", "log-format", "detailed-exitcode", "no-cache"];
@@ -14,7 +12,7 @@ const DELETION_LIMIT: (&str, usize) = ("max-deletes", 3);
 /// The options that choose where a command works. A flag of one of them makes the others moot (D105).
 const PLACES: [&str; 3] = ["store", "server", "context"];
 
-/// Whether it can set an option to a value.
+/// Whether such a file can set an option to a value.
 pub(super) fn can_set(name: &str, value: &str) -> bool {
     let (limit, most) = DELETION_LIMIT;
     HARMLESS.contains(&name) || (name == limit && value.parse::<usize>().is_ok_and(|number| number <= most))
@@ -25,7 +23,7 @@ pub(super) fn can_set(name: &str, value: &str) -> bool {
 pub(crate) enum CheckedOptions {
     /// All, except those of a store that the command may not use.
     BeforeChoice,
-    /// Those of the store that it uses.
+    /// The options of the store that the command uses.
     OfStore,
 }
 

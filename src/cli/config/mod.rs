@@ -1,39 +1,29 @@
-//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82).
+//! The configuration file: defaults of options (D32), levels of lints (D2), and the sources to follow (D82). `text.rs` reads it,
+//! `part.rs` says which commands a mistake stops, and `found_file.rs` what a file in the working folder cannot set (D43).
 
 pub(crate) mod found_file;
 mod options;
 pub(crate) mod part;
 mod text;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-};
-
 use clap::{ArgMatches, Command};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
-    Exit, Failure,
     input::usage,
-    serve::followed::{self, ConfiguredSource, SourceEntry, text_of},
+    serve::followed::{self, ConfiguredSource, SourceEntry, scalar_text},
 };
 use crate::{
+    cli::prelude::*,
     manifest::{
         ManifestFile,
         load::{limits, syntax},
     },
     model::{
         decode::decode,
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Fault, Path as FieldPath, Segment, add_untold, nearest},
-        },
+        diagnostics::fault::{Path as FieldPath, Segment, add_untold},
         node::Tape,
     },
-    reconcile::LintLevels,
     server::{
         auth::client_certificates::{CertificateOwner, ClientCertificates},
         notify::config::{NotificationConfig, NotificationTarget},
@@ -54,24 +44,24 @@ const LIVE: [&str; 5] = ["lints", "allowed_labels", "certificate_expiry_days", "
 /// The contents of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct File {
+struct ConfigDocument {
     /// Values of options by their long names: `store: /var/lib/edgewright`.
     options: BTreeMap<String, Value>,
     /// Levels of lints by name.
     lints: BTreeMap<String, String>,
     /// The label keys that manifests may use.
     allowed_labels: Option<BTreeSet<String>>,
-    /// How many days before a certificate expires it is reported.
+    /// The number of days before a certificate expires that it is reported.
     certificate_expiry_days: Option<u32>,
     /// The sources that `serve` follows.
     sources: Vec<SourceEntry>,
-    /// Whom `serve` tells of changes.
+    /// The notification targets of `serve`.
     notifications: NotificationConfig,
     /// The webhooks that `serve` accepts.
     hooks: HooksEntry,
     /// The owners that clients with certificates act as.
     client_certificates: Vec<CertificateOwner>,
-    /// What happens with writes over the API to the resources of a source.
+    /// The policies for writes over the API to the resources of a source.
     rest_writes: BTreeMap<String, String>,
 }
 
@@ -97,14 +87,16 @@ pub(crate) struct Config {
     options: BTreeMap<String, String>,
     /// The file's path.
     path: PathBuf,
-    /// Its text, for the lines of errors.
+    /// The text, for the lines of errors.
     text: String,
     /// Whether the path was set, rather than found in the working folder.
     named: bool,
-    has_content: bool,
-    /// Its keys.
+    /// Whether there is a file with content.
+    pub has_content: bool,
+    /// The keys of the file.
     keys: Vec<String>,
-    fixed: BTreeMap<String, Value>,
+    /// The values that take effect only at the start of a server, by their paths in the file.
+    pub startup_values: BTreeMap<String, Value>,
     /// The errors of each part. They fail only the commands that use the part: a mistake in the list of sources must not
     /// prevent a look at the history. Those without a part fail every command.
     errors: Vec<(Option<ConfigPart>, Failure)>,
@@ -112,48 +104,43 @@ pub(crate) struct Config {
     pub lints: LintLevels,
     /// The sources that `serve` follows.
     pub sources: Vec<ConfiguredSource>,
-    /// Whom `serve` tells of changes.
+    /// The notification targets of `serve`.
     pub notifications: Vec<NotificationTarget>,
     /// The file with the secret of the webhook at `/hooks/git`, if the server accepts it.
     pub git_hook: Option<PathBuf>,
     /// The owners that clients with certificates act as.
     pub client_certificates: Vec<CertificateOwner>,
-    /// What happens with writes over the API to the resources of a source.
+    /// The policies for writes over the API to the resources of a source.
     pub rest_writes: WritePolicies,
 }
 
 impl Config {
     /// Reads the file named by the environment, or the default one if it exists.
     pub(super) fn read() -> Result<Self, Failure> {
-        let named = named();
-        let is_named = named.is_some();
-        let path = named.unwrap_or_else(|| PathBuf::from(DEFAULT));
-        let text = match is_named {
-            true => text::read_named(&path).map(Some),
-            false => text::read_found(&path),
-        };
-        match text.map_err(|fault| unusable(&path, &fault))? {
-            Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.trusted()),
+        let (path, is_named) = (Self::path(), named().is_some());
+        let text = if is_named { text::read_named(&path).map(Some) } else { text::read_found(&path) };
+        match text.map_err(|fault| unusable(&path, "", &fault))? {
+            Some(text) => Ok(Self { named: is_named, ..Self::parse(&path, &text)? }.check_trust()),
             None => Ok(Self::default()),
         }
     }
 
-    /// Keeps a server from using what only a server uses, unless the file was named: a pull request can add it to the
+    /// Adds an error for each key that only a server uses, unless the file was named: a pull request can add it to the
     /// working folder.
-    fn trusted(mut self) -> Self {
-        let of_server = |key: &&String| ConfigPart::named(key) == Some(ConfigPart::Server);
+    fn check_trust(mut self) -> Self {
+        let of_server = |key: &&String| ConfigPart::from_key(key) == Some(ConfigPart::Server);
         if let Some(key) = self.keys.iter().find(of_server).filter(|_| !self.named) {
-            let failure = self.not_found(key, FieldPath::root().join(key.as_str()));
+            let failure = self.not_allowed(key, FieldPath::root().join(key.as_str()));
             self.errors.push((Some(ConfigPart::Trust), failure));
         }
         self
     }
 
     /// The error of what a file that was found in the working folder cannot set.
-    fn not_found(&self, what: &str, place: FieldPath) -> Failure {
+    fn not_allowed(&self, what: &str, place: FieldPath) -> Failure {
         let message = format!("`{what}` cannot be set in a configuration file found in the working folder");
         let fault = Fault::new(Code::NotAllowed, message).help(format!("name the file in {VARIABLE}"));
-        self.placed(fault.at(place))
+        self.failure_at(fault.at(place))
     }
 
     /// Fails if the command that runs uses an option that a file found in the working folder cannot set, and nothing else has
@@ -166,7 +153,7 @@ impl Config {
     ) -> Result<(), Failure> {
         let refused = self.options.keys().filter(|name| self.is_refused(name));
         match found_file::first_unset(command, matches, checked, refused) {
-            Some(name) => Err(self.not_found(name, FieldPath::root().join("options").join(name))),
+            Some(name) => Err(self.not_allowed(name, FieldPath::root().join("options").join(name))),
             None => Ok(()),
         }
     }
@@ -191,19 +178,14 @@ impl Config {
 
     /// Reads the file again, for a server that runs. Once it had content, it must have some: a file that is just being
     /// replaced must not stop all sources.
-    pub(super) fn again(&self) -> Result<Self, Failure> {
+    pub(super) fn reload(&self) -> Result<Self, Failure> {
         let mut now = Self::read()?;
         now.check(&ConfigPart::ALL)?;
         if self.has_content && !now.has_content {
             let fault = Fault::new(Code::Unreadable, "the file is missing or empty");
-            return Err(unusable(&self.path, &fault.help("restore the file, or write `{}` to configure nothing")));
+            return Err(unusable(&self.path, "", &fault.help("restore the file, or write `{}` to configure nothing")));
         }
         Ok(now)
-    }
-
-    /// Whether there is a file with content.
-    pub(super) fn has_content(&self) -> bool {
-        self.has_content
     }
 
     /// Whether the file sets an option.
@@ -211,26 +193,17 @@ impl Config {
         self.options.contains_key(name) && !self.is_refused(name)
     }
 
-    /// The values that take effect only at the start of a server, by their paths in the file.
-    pub(super) fn fixed(&self) -> &BTreeMap<String, Value> {
-        &self.fixed
-    }
-
     /// The error of a value that an option does not accept.
-    pub(super) fn refused(&self, error: clap::Error) -> Failure {
+    pub(super) fn value_failure(&self, error: clap::Error) -> Failure {
         let option = usage::invalid_value(&error).map(|(option, _)| option);
-        let text = usage::tamed(error).to_string();
+        let text = usage::escape_arguments(error).to_string();
         let reason = text.lines().next().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        let fault = Fault::new(Code::Parameter, reason);
         let values = text.lines().find_map(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
-        let fault = match values {
-            Some(values) => fault.help(values.to_owned()),
-            None => fault,
-        };
+        let fault = Fault { help: values.map(str::to_owned), ..Fault::new(Code::Parameter, reason) };
         match option {
-            Some(option) if self.options.contains_key(&option) => self.of_option(&option, fault),
-            _ => unusable(&self.path, &fault),
+            Some(option) if self.options.contains_key(&option) => self.option_failure(&option, fault),
+            _ => self.failure_at(fault),
         }
     }
 
@@ -240,13 +213,13 @@ impl Config {
     }
 
     /// The error of an option, with its line.
-    fn of_option(&self, name: &str, fault: Fault) -> Failure {
-        self.placed(fault.at(FieldPath::root().join("options").join(name)))
+    fn option_failure(&self, name: &str, fault: Fault) -> Failure {
+        self.failure_at(fault.at(FieldPath::root().join("options").join(name)))
     }
 
     /// The error of a field, with its line.
-    fn placed(&self, fault: Fault) -> Failure {
-        unusable_at(&self.path, &self.text, &fault)
+    fn failure_at(&self, fault: Fault) -> Failure {
+        unusable(&self.path, &self.text, &fault)
     }
 
     /// The path of the file, whether it exists or not.
@@ -255,7 +228,7 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let fail = |fault: &Fault| unusable_at(path, text, fault);
+        let fail = |fault: &Fault| unusable(path, text, fault);
         if let Some(fault) = limits::yaml_fault(text) {
             return Err(fail(&fault));
         }
@@ -265,36 +238,30 @@ impl Config {
             return Ok(Self::default());
         }
         let mut faults = content.take_faults();
-        let (file, found) = decode::<File>(content.root(), None);
+        let (file, found) = decode::<ConfigDocument>(content.root(), None);
         faults.extend(found);
         let is_readable = file.is_some();
         let file = file.unwrap_or_default();
         let whole: BTreeMap<String, Value> = decode(content.root(), None).0.unwrap_or_default();
-        let (keys, fixed) = (whole.keys().cloned().collect(), fixed(whole));
+        let (keys, startup_values) = (whole.keys().cloned().collect(), startup_values(whole));
         let mut checked = Vec::new();
-        let lints = LintLevels::named(&file.lints, file.allowed_labels).unwrap_or_else(|fault| {
-            checked.push(beneath("lints", fault));
-            LintLevels::default()
-        });
+        let lints = or_default("lints", LintLevels::named(&file.lints, file.allowed_labels), &mut checked);
         let lints = LintLevels { certificate_expiry_days: file.certificate_expiry_days, ..lints };
         let notifications = file.notifications.targets().unwrap_or_else(|found| {
-            checked.extend(found.into_iter().map(|fault| beneath("notifications", fault)));
+            checked.extend(found.into_iter().map(|fault| under_key("notifications", fault)));
             Vec::new()
         });
-        let sources = followed::checked(file.sources, &lints).unwrap_or_else(|found| {
+        let sources = followed::parse_sources(file.sources, &lints).unwrap_or_else(|found| {
             checked.extend(found);
             Vec::new()
         });
-        ClientCertificates::check(&file.client_certificates)
-            .unwrap_or_else(|fault| checked.push(beneath("client_certificates", fault)));
-        let rest_writes = WritePolicy::parse(&file.rest_writes).unwrap_or_else(|fault| {
-            checked.push(beneath("rest_writes", fault));
-            WritePolicies::new()
-        });
+        let clients = ClientCertificates::check(&file.client_certificates);
+        or_default("client_certificates", clients, &mut checked);
+        let rest_writes = or_default("rest_writes", WritePolicy::parse(&file.rest_writes), &mut checked);
         add_checked(&mut faults, checked);
-        let part = |fault: &Fault| ConfigPart::of(&fault.path).filter(|_| is_readable);
+        let part = |fault: &Fault| ConfigPart::from_path(&fault.path).filter(|_| is_readable);
         let errors = faults.iter().map(|fault| (part(fault), fail(fault))).collect();
-        let options = file.options.into_iter().map(|(name, value)| (name, text_of(value))).collect();
+        let options = file.options.into_iter().map(|(name, value)| (name, scalar_text(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
             options,
@@ -303,7 +270,7 @@ impl Config {
             named: false,
             has_content: true,
             keys,
-            fixed,
+            startup_values,
             errors,
             lints,
             sources,
@@ -338,7 +305,7 @@ impl Config {
     fn unknown_option(&self, name: &str, command: &Command) -> Failure {
         let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
         let near = nearest(name, options::names(command)).map(|near| format!("did you mean `{near}`?"));
-        self.of_option(name, Fault { help: near, ..fault })
+        self.option_failure(name, Fault { help: near, ..fault })
     }
 }
 
@@ -361,8 +328,16 @@ fn entry(path: &FieldPath) -> &[Segment] {
     path.0.split_inclusive(|step| matches!(step, Segment::Index(_))).next().unwrap_or_default()
 }
 
+/// The value of a key, or its default after a fault, which is added to others.
+fn or_default<T: Default>(key: &str, checked: Result<T, Fault>, faults: &mut Vec<Fault>) -> T {
+    checked.unwrap_or_else(|fault| {
+        faults.push(under_key(key, fault));
+        T::default()
+    })
+}
+
 /// Places a fault below a key of the file.
-fn beneath(key: &str, fault: Fault) -> Fault {
+fn under_key(key: &str, fault: Fault) -> Fault {
     let path = fault.path.under(&FieldPath::root().join(key));
     fault.at(path)
 }
@@ -373,47 +348,40 @@ fn named() -> Option<PathBuf> {
 }
 
 /// The values of a file that take effect only at the start, by their paths.
-fn fixed(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    let mut fixed = BTreeMap::new();
+fn startup_values(whole: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut startup_values = BTreeMap::new();
     for (key, value) in whole {
         let place = FieldPath::root().join(key.as_str());
         match value {
             _ if LIVE.contains(&key.as_str()) => {}
             Value::Object(options) if key == "options" => {
                 let options = options.into_iter().map(|(name, value)| (place.join(name.as_str()).to_string(), value));
-                fixed.extend(options);
+                startup_values.extend(options);
             }
-            value => drop(fixed.insert(place.to_string(), value)),
+            value => drop(startup_values.insert(place.to_string(), value)),
         }
     }
-    fixed
+    startup_values
 }
 
-fn unusable(path: &Path, fault: &Fault) -> Failure {
-    refusal(path, "", fault)
+/// The failure for a fault in a file, with the line of its field.
+fn unusable(path: &Path, text: &str, fault: &Fault) -> Failure {
+    let place = place_in(text, fault);
+    let message = format!("invalid configuration {}{place}: {}", path.display(), fault.message);
+    Diagnostic { help: fault.help.clone(), ..Diagnostic::error(fault.code, message) }.into()
 }
 
-/// The same for a fault of a field, with the line that it is in.
-fn unusable_at(path: &Path, text: &str, fault: &Fault) -> Failure {
-    let place = fault.path.to_string();
-    if place.is_empty() {
-        return unusable(path, fault);
+/// Says where a fault is in a YAML file, such as ` at /sources/0/name (line 3)`; empty if it is in no field.
+pub(super) fn place_in(text: &str, fault: &Fault) -> String {
+    if fault.path.0.is_empty() {
+        return String::new();
     }
     let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
     let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
-    refusal(path, &format!(" at {place} (line {line})"), fault)
+    format!(" at {} (line {line})", fault.path)
 }
 
-fn refusal(path: &Path, place: &str, fault: &Fault) -> Failure {
-    let diagnostic =
-        Diagnostic::error(fault.code, format!("invalid configuration {}{place}: {}", path.display(), fault.message));
-    match &fault.help {
-        Some(help) => diagnostic.help(help.clone()).into(),
-        None => diagnostic.into(),
-    }
-}
-
-/// What holds for any text: it is a configuration, or there is an error.
+/// The property of any text: it is a configuration, or there is an error.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn fuzzed(text: &str) {
     if let Err(failure) = Config::parse(Path::new("fuzzed.yaml"), text) {
@@ -445,9 +413,9 @@ mod tests {
         let text = "options: {store: a, manifests: [b]}\nlints: {team-format: deny}\nsources: [{name: a, path: a}]\n\
                     allowed_labels: [a]\ncertificate_expiry_days: 3\n";
         let config = parsed(text).unwrap();
-        assert_eq!(config.fixed().keys().collect::<Vec<_>>(), ["/options/manifests", "/options/store"]);
-        assert!(config.has_content() && !parsed("# nothing\n").unwrap().has_content());
-        assert!(parsed("{}").unwrap().has_content());
+        assert_eq!(config.startup_values.keys().collect::<Vec<_>>(), ["/options/manifests", "/options/store"]);
+        assert!(config.has_content && !parsed("# nothing\n").unwrap().has_content);
+        assert!(parsed("{}").unwrap().has_content);
     }
 
     #[test]

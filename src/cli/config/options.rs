@@ -1,16 +1,13 @@
 //! The options that a configuration file can set: those that have an environment variable, too (D32).
 
-use std::collections::BTreeSet;
-
+use crate::cli::prelude::*;
 use clap::{Arg, Command};
 
 /// Sets the default of an option in every command that has it; none leaves the default as it is. Returns whether a command
 /// has the option.
-pub(super) fn set_default(mut command: Command, name: &str, value: Option<&str>) -> (Command, bool) {
+pub(super) fn set_default(command: Command, name: &str, value: Option<&str>) -> (Command, bool) {
     let mut is_known = false;
-    for subcommand in subcommands(&command) {
-        command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, &mut is_known));
-    }
+    let command = set(command, name, value, &mut is_known);
     (command, is_known)
 }
 
@@ -20,22 +17,14 @@ pub(super) fn names(command: &Command) -> BTreeSet<&str> {
     own.chain(command.get_subcommands().flat_map(names)).collect()
 }
 
-fn subcommands(command: &Command) -> Vec<String> {
-    command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect()
-}
-
-/// Sets the default of an option in a command and its subcommands, if there is one.
-fn set(mut command: Command, name: &str, value: Option<&str>, known: &mut bool) -> Command {
-    let is_it = |argument: &&Arg| argument.get_long() == Some(name) && argument.get_env().is_some();
-    let found = command.get_arguments().find(is_it).map(|it| it.get_id().clone());
-    if let Some(id) = found {
-        *known = true;
-        if let Some(value) = value.map(str::to_owned) {
-            command = command.mut_arg(id, |argument| argument.default_value(value));
+fn set(command: Command, name: &str, value: Option<&str>, is_known: &mut bool) -> Command {
+    let command = command.mut_args(|argument| {
+        let is_it = argument.get_long() == Some(name) && argument.get_env().is_some();
+        *is_known |= is_it;
+        match value.filter(|_| is_it) {
+            Some(value) => argument.default_value(value.to_owned()),
+            None => argument,
         }
-    }
-    for subcommand in subcommands(&command) {
-        command = command.mut_subcommand(subcommand, |subcommand| set(subcommand, name, value, known));
-    }
-    command
+    });
+    command.mut_subcommands(|subcommand| set(subcommand, name, value, is_known))
 }

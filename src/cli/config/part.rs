@@ -5,9 +5,9 @@ use crate::model::diagnostics::fault::{Path as FieldPath, Segment};
 /// A part of a configuration file that only some commands use. All commands use the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfigPart {
-    /// What manifests are judged by: `lints`, `allowed_labels` and `certificate_expiry_days`.
+    /// The rules for manifests: `lints`, `allowed_labels` and `certificate_expiry_days`.
     Lints,
-    /// What only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
+    /// The keys that only `serve` uses: `sources`, `notifications`, `hooks`, `client_certificates` and `rest_writes`.
     Server,
     /// Whether the file can set what only `serve` uses.
     Trust,
@@ -18,15 +18,15 @@ impl ConfigPart {
     pub(crate) const ALL: [ConfigPart; 3] = [ConfigPart::Lints, ConfigPart::Server, ConfigPart::Trust];
 
     /// The part that a field belongs to.
-    pub(super) fn of(field: &FieldPath) -> Option<Self> {
+    pub(super) fn from_path(field: &FieldPath) -> Option<Self> {
         match field.0.first() {
-            Some(Segment::Key(key)) => Self::named(key),
+            Some(Segment::Key(key)) => Self::from_key(key),
             _ => None,
         }
     }
 
     /// The part that a key of the file belongs to.
-    pub(super) fn named(key: &str) -> Option<Self> {
+    pub(super) fn from_key(key: &str) -> Option<Self> {
         match key {
             "lints" | "allowed_labels" | "certificate_expiry_days" => Some(ConfigPart::Lints),
             "sources" | "notifications" | "hooks" | "client_certificates" | "rest_writes" => Some(ConfigPart::Server),

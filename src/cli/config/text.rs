@@ -4,26 +4,22 @@
 use std::{
     fs::File,
     io::{self, ErrorKind, Read},
-    path::Path,
 };
 
-use crate::{
-    files::open_regular,
-    model::diagnostics::{code::Code, fault::Fault},
-};
+use crate::{cli::prelude::*, files::open_regular};
 
 /// The most bytes that a configuration file has.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Reads a file that somebody named. It can also be a pipe, a link or the null device.
 pub(super) fn read_named(path: &Path) -> Result<String, Fault> {
-    text_of(File::open(path).map_err(|error| unreadable(&error))?)
+    read_text(File::open(path).map_err(|error| unreadable(&error))?)
 }
 
 /// Reads a file that is found in the working folder if it exists. It must be a regular file.
 pub(super) fn read_found(path: &Path) -> Result<Option<String>, Fault> {
     match open_regular(path, File::options().read(true)) {
-        Ok(file) => text_of(file).map(Some),
+        Ok(file) => read_text(file).map(Some),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == ErrorKind::Other => {
             let fault = Fault::new(Code::Unreadable, "the file must be a regular file, not a link");
@@ -33,7 +29,7 @@ pub(super) fn read_found(path: &Path) -> Result<Option<String>, Fault> {
     }
 }
 
-fn text_of(file: File) -> Result<String, Fault> {
+fn read_text(file: File) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > MOST_BYTES {

@@ -1,7 +1,7 @@
-//! How the command line is read: options and where they came from, questions to a person, usage errors.
+//! Input from people: the origins of options (`option_origins.rs`), empty variables, questions on a terminal (`prompt.rs`), and
+//! usage errors with tips.
 
 pub(crate) mod empty_variables;
-pub(crate) mod files_only;
-pub(crate) mod option_origin;
+pub(crate) mod option_origins;
 pub(crate) mod prompt;
 pub(crate) mod usage;

@@ -4,19 +4,13 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::{
-    cli::Failure,
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
-    },
-};
+use crate::cli::prelude::*;
 
 /// The most bytes of a secret.
 const MOST_BYTES: usize = 4096;
 /// Ctrl-C and Ctrl-D.
 const CANCEL: [u8; 2] = [0x03, 0x04];
-/// What the backspace key sends.
+/// The bytes of the backspace key.
 const ERASE: [u8; 2] = [0x08, 0x7f];
 
 /// The most bytes of an answer that are read.

@@ -9,7 +9,10 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::syntax::text::{alters_display, escaped, has_token};
+use crate::{
+    cli::prelude::*,
+    syntax::text::{alters_display, has_token},
+};
 
 /// The commands of other tools, and how to do the same.
 static OTHER_WORDS: [(&[&str], &str); 13] = [
@@ -40,7 +43,7 @@ const PATH_COMMANDS: [&str; 5] = ["plan", "reconcile", "validate", "fmt", "diff"
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
-pub(crate) fn advised(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
+pub(crate) fn add_tip(mut error: Error, arguments: impl Iterator<Item = OsString>) -> Error {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -71,23 +74,23 @@ fn other_option(option: &str, arguments: impl Iterator<Item = OsString>) -> Opti
     let command = arguments.next().filter(|command| PATH_COMMANDS.contains(&command.as_str()))?;
     let path = arguments.skip_while(|argument| argument != option).nth(1);
     let path = path.filter(|path| !path.starts_with('-')).unwrap_or_else(|| "PATH".to_owned());
-    let tip = || format!("to name manifests, run `edgewright {command} {}`", fit(&path));
+    let tip = || format!("to name manifests, run `edgewright {command} {}`", escape(&path));
     PATH_OPTIONS.contains(&option).then(tip)
 }
 
 /// Escapes the arguments that a usage error quotes, and hides API tokens in them.
-pub(crate) fn tamed(mut error: Error) -> Error {
+pub(crate) fn escape_arguments(mut error: Error) -> Error {
     let quoted: Vec<(ContextKind, ContextValue)> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
-    if !quoted.iter().any(|(_, value)| is_unfit(value)) {
+    if !quoted.iter().any(|(_, value)| needs_escape(value)) {
         return error;
     }
     for (kind, value) in quoted {
         let shown = match value {
-            ContextValue::String(text) => ContextValue::String(fit(&text)),
-            ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(|text| fit(text)).collect()),
+            ContextValue::String(text) => ContextValue::String(escape(&text)),
+            ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(|text| escape(text)).collect()),
             // A tip can quote the argument between colour codes, which look like those of the argument.
             ContextValue::StyledStrs(tips) => {
-                let plain = |tip: &StyledStr| StyledStr::from(fit(&tip.to_string()));
+                let plain = |tip: &StyledStr| StyledStr::from(escape(&tip.to_string()));
                 ContextValue::StyledStrs(tips.iter().map(plain).collect())
             }
             // The usage contains only option names.
@@ -109,15 +112,15 @@ pub(crate) fn invalid_value(error: &Error) -> Option<(String, String)> {
     Some((option.to_owned(), value.to_owned()))
 }
 
-fn fit(text: &str) -> String {
+fn escape(text: &str) -> String {
     escaped(text).into_owned()
 }
 
-fn is_unfit(value: &ContextValue) -> bool {
-    let is_unfit = |text: &String| text.contains(alters_display) || has_token(text);
+fn needs_escape(value: &ContextValue) -> bool {
+    let needs_escape = |text: &String| text.contains(alters_display) || has_token(text);
     match value {
-        ContextValue::String(text) => is_unfit(text),
-        ContextValue::Strings(texts) => texts.iter().any(is_unfit),
+        ContextValue::String(text) => needs_escape(text),
+        ContextValue::Strings(texts) => texts.iter().any(needs_escape),
         _ => false,
     }
 }
@@ -151,7 +154,7 @@ mod tests {
             let arguments = || std::iter::once("edgewright").chain(line.split(' '));
             let error = command().try_get_matches_from(arguments()).err().unwrap();
             let before = error.to_string();
-            let after = advised(error, arguments().map(OsString::from)).to_string();
+            let after = add_tip(error, arguments().map(OsString::from)).to_string();
             match expected {
                 Some(tip) => assert!(after.matches("tip:").count() == 1 && after.contains(tip), "{line}: {after}"),
                 None => assert_eq!(after, before, "{line}"),
@@ -181,7 +184,8 @@ mod tests {
         let command = || Command::new("test").arg(Arg::new("role").long("role").value_parser(["admin", "viewer"]));
         for arguments in [&["--\u{1b}[31mx\u{202e}"] as &[&str], &["--role", "\u{1b}[31mx\u{202e}"]] {
             let parsed = command().try_get_matches_from(["test"].iter().chain(arguments));
-            let text = parsed.map_err(|error| tamed(error).render().ansi().to_string()).err().unwrap_or_default();
+            let text =
+                parsed.map_err(|error| escape_arguments(error).render().ansi().to_string()).err().unwrap_or_default();
             assert!(text.contains("\\u{1b}[31mx\\u{202e}"), "{text:?}");
             assert!(!text.contains("\u{1b}[31mx") && !text.contains('\u{202e}'), "{text:?}");
         }

@@ -2,19 +2,10 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
-use super::{get::GetOrigin, history::Form, trace::write_table};
+use super::{get::ResourceReader, history::Form};
 use crate::{
-    cli::{CommandResult, Exit, Failure, output::print, target::store_or_server::StoreOrServer},
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        json,
-        key::{Key, segment},
-        secrets::secret::Secrets,
-    },
+    cli::{output::table::table, prelude::*},
     server::operations::history::document::{FieldBlame, PATH, ResourceBlame},
-    syntax::text::escaped,
 };
 
 /// The longest value in the table, in characters.
@@ -44,22 +35,21 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let origin = GetOrigin::open(&self.place, None)?;
-        let key = origin.key_of(&self.kind, self.wanted.as_deref())?;
-        let blame = find(&origin, &key)?;
+        let resources = ResourceReader::open(&self.place, None)?;
+        let key = resources.find_key(&self.kind, self.wanted.as_deref())?;
+        let blame = find(&resources, &key)?;
         let text = match self.format {
             Form::Json => json::text(&blame, Secrets::Masked)?,
-            Form::Text => table(&blame),
+            Form::Text => text(&blame),
         };
-        print(text)?;
-        Ok(Exit::Done)
+        print(text)
     }
 }
 
-fn find(origin: &GetOrigin, key: &Key) -> Result<ResourceBlame, Failure> {
-    match origin {
-        GetOrigin::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
-        GetOrigin::Store(store, _) => match store.blame(key)? {
+fn find(resources: &ResourceReader, key: &Key) -> Result<ResourceBlame, Failure> {
+    match resources {
+        ResourceReader::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
+        ResourceReader::Store(store, _) => match store.blame(key)? {
             Some(blame) => Ok(ResourceBlame::of(key, blame, &store.snapshot())),
             // Unreachable: the resource was found in the same store.
             None => Err(Diagnostic::error(Code::NotFound, format!("{key} does not exist")).into()),
@@ -68,12 +58,11 @@ fn find(origin: &GetOrigin, key: &Key) -> Result<ResourceBlame, Failure> {
 }
 
 /// The fields as a table, and below it each author once, under the number that the table has.
-fn table(blame: &ResourceBlame) -> String {
+fn text(blame: &ResourceBlame) -> String {
     let mut authors: Vec<String> = Vec::new();
     let mut rows = vec![["FIELD", "REVISION", "TIME", "BY", "VALUE"].map(str::to_owned).to_vec()];
     rows.extend(blame.fields.iter().map(|field| row(field, &mut authors)));
-    let mut out = String::new();
-    write_table(&mut out, "", &rows);
+    let mut out = table("", &rows);
     for (number, author) in (1..).zip(&authors) {
         let break_before = if number == 1 { "\n" } else { "" };
         let _ = writeln!(out, "{break_before}[{number}] {author}");
@@ -97,7 +86,7 @@ fn row(field: &FieldBlame, authors: &mut Vec<String>) -> Vec<String> {
         value.push('…');
     }
     let by = note(escaped(&field.author_text()).into_owned(), authors);
-    vec![escaped(&field.field).into_owned(), revision, field.created_at.clone(), by, value]
+    vec![field.field.clone(), revision, field.created_at.clone(), by, value]
 }
 
 /// The number of an author, which is added unless it is known.
@@ -115,8 +104,6 @@ fn note(author: String, authors: &mut Vec<String>) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
-
     #[test]
     fn an_author_is_told_once() {
         let field = |field: &str, by: &str, revision: Option<u64>| {
@@ -134,7 +121,7 @@ mod tests {
         ];
         let text =
             format!(r#"{{"kind":"HttpsEdge","resource":"/edges/https/e","name":"","fields":[{}]}}"#, fields.join(","));
-        let told = table(&serde_json::from_str(&text).unwrap());
+        let told = super::text(&serde_json::from_str(&text).unwrap());
         let words: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
         let expected = [
             vec!["FIELD", "REVISION", "TIME", "BY", "VALUE"],

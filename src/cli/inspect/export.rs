@@ -3,23 +3,12 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
 };
 
 use crate::{
-    cli::{
-        CommandResult, Exit, Failure,
-        output::print,
-        target::{ApiClient, store_or_server::StoreOrServer},
-    },
+    cli::prelude::*,
     manifest::export::export,
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        key::segment,
-    },
     server::operations::export::{ADOPT, ExportedManifests, PATH, SOURCE},
-    store::ids_and_clock,
-    syntax::text::{escaped, printable},
 };
 
 /// The start of the names of files that are not yet in place. Hidden files are not manifests.

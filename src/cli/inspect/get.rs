@@ -1,30 +1,18 @@
 //! `edgewright get`: resources of a store or a server, selected as in the API (D67).
 
 mod kinds;
-mod origin;
+mod reader;
 
 use clap::ValueEnum;
-use serde_json::Value;
 
-use super::trace::write_table;
 use crate::{
-    cli::{
-        CommandResult, Exit, Failure,
-        operate::revision::revision_name,
-        output::{diagnostics::say, print},
-        target::store_or_server::StoreOrServer,
-    },
-    model::{
-        Kind,
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-    },
-    store::history::commits::RevisionName,
-    syntax::text::{escaped, yaml::to_yaml},
+    cli::{operate::revision::revision_name, output::table::table, prelude::*},
+    syntax::text::yaml::to_yaml,
 };
-pub(crate) use kinds::kind_of;
+pub(crate) use kinds::parse_kind;
 use kinds::{name_of, plural, short_name_of};
-pub(super) use origin::GetOrigin;
-use origin::{ListedResource, parent_and_name};
+pub(super) use reader::ResourceReader;
+use reader::{ListedResource, parent_and_name};
 
 /// List resources, or show one.
 ///
@@ -87,7 +75,7 @@ const COLUMNS: [&str; 13] = [
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let named = match kind_of(&self.kind) {
+        let named = match parse_kind(&self.kind) {
             Err(unknown) if !self.can_be_id() => return Err(unknown),
             named => named,
         };
@@ -95,10 +83,10 @@ impl Args {
             let message = "`--format wide` shows where resources come from now; it cannot be combined with `--at`";
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
-        let origin = GetOrigin::open(&self.place, self.at.as_ref())?;
+        let origin = ResourceReader::open(&self.place, self.at.as_ref())?;
         let (kind, wanted) = match named {
             Ok(kind) => (kind, self.wanted.as_deref()),
-            Err(_) => (origin.kind_of_id(&self.kind)?, Some(self.kind.as_str())),
+            Err(_) => (origin.find_kind(&self.kind)?, Some(self.kind.as_str())),
         };
         let (of_name, wanted) = match wanted {
             Some(wanted) => {
@@ -107,7 +95,7 @@ impl Args {
             }
             None => (None, None),
         };
-        let parent = self.parent_of(kind, of_name)?;
+        let parent = self.parent_option(kind, of_name)?;
         let parents = origin.parents(kind, parent, wanted)?;
         let mut found = match wanted {
             Some(wanted) => origin.find(kind, &parents, wanted)?,
@@ -124,8 +112,7 @@ impl Args {
         }
         // Resources of one parent that was asked for need no column for it.
         let column = kind.info().parent.filter(|_| parent.is_none()).map(short_name_of);
-        print(self.rendered(found, column, wanted.is_some()))?;
-        Ok(Exit::Done)
+        print(self.rendered(found, column, wanted.is_some()))
     }
 
     /// Whether the only argument can be an id.
@@ -134,24 +121,22 @@ impl Args {
     }
 
     /// The parent that an option or the name itself names.
-    fn parent_of<'s>(&'s self, kind: Kind, of_name: Option<&'s str>) -> Result<Option<&'s str>, Failure> {
+    fn parent_option<'s>(&'s self, kind: Kind, of_name: Option<&'s str>) -> Result<Option<&'s str>, Failure> {
         let options =
             [("--edge", &self.edge, Kind::HttpsEdgeRoute), ("--subscription", &self.subscription, Kind::EventSource)];
         let mut parent = of_name;
         for (option, value, of) in options {
-            match value {
-                Some(_) if of == kind && of_name.is_some() => {
-                    let message = format!("`{option}` cannot be combined with a name that has its parent");
-                    return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
-                }
-                Some(value) if of == kind => parent = Some(value.as_str()),
-                Some(_) => {
-                    let message = format!("`{option}` does not apply to {}", plural(name_of(kind)));
-                    let help = format!("remove it, or use it with {}", plural(name_of(of)));
-                    return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
-                }
-                None => {}
+            let Some(value) = value else { continue };
+            if of != kind {
+                let message = format!("`{option}` does not apply to {}", plural(name_of(kind)));
+                let help = format!("remove it, or use it with {}", plural(name_of(of)));
+                return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
             }
+            if of_name.is_some() {
+                let message = format!("`{option}` cannot be combined with a name that has its parent");
+                return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
+            }
+            parent = Some(value.as_str());
         }
         Ok(parent)
     }
@@ -159,7 +144,7 @@ impl Args {
     /// The output. A table starts with a column for the parents if they have a name.
     fn rendered(&self, found: Vec<ListedResource>, parents: Option<&str>, is_one: bool) -> String {
         if matches!(self.format, GetFormat::Table | GetFormat::Wide) {
-            return table(&found, parents);
+            return listing(&found, parents);
         }
         let mut items: Vec<Value> = found.into_iter().map(|listed| listed.body).collect();
         // One resource that was asked for is not a list.
@@ -175,28 +160,24 @@ impl Args {
 }
 
 /// The parent, the id and the main fields of each item, under their names.
-fn table(found: &[ListedResource], parents: Option<&str>) -> String {
+fn listing(found: &[ListedResource], parents: Option<&str>) -> String {
     let Some(first) = found.first() else { return String::new() };
     let columns: Vec<&str> =
         ["id"].into_iter().chain(COLUMNS).filter(|column| first.body.get(*column).is_some()).collect();
     let names = parents.into_iter().chain(columns.iter().copied());
     let mut rows = vec![names.map(|name| name.to_uppercase().replace('_', "-")).collect::<Vec<_>>()];
     rows.extend(found.iter().map(|listed| {
-        let parent = listed.parent.as_ref().filter(|_| parents.is_some());
-        let parent = parent.map(|id| escaped(id.as_str()).into_owned());
+        let parent = listed.parent.as_ref().filter(|_| parents.is_some()).map(|id| id.as_str().to_owned());
         parent.into_iter().chain(columns.iter().map(|column| cell(listed.body.get(*column)))).collect()
     }));
-    let mut out = String::new();
-    write_table(&mut out, "", &rows);
-    out
+    table("", &rows)
 }
 
 fn cell(value: Option<&Value>) -> String {
-    let text = match value {
+    match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
         Some(other) => other.to_string(),
-    };
-    escaped(&text).into_owned()
+    }
 }

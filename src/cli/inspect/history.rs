@@ -5,34 +5,26 @@ use std::{fmt::Write, ops::ControlFlow};
 use clap::{ArgAction, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::get::GetOrigin;
+use super::get::ResourceReader;
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
-        operate::revision::{commit_prefix, revision_in, revision_name, revision_through, unreached},
-        output::print,
-        target::{ApiClient, each_record, entry_of, record_of, store_or_server::StoreOrServer},
+        operate::revision::{commit_prefix, past_failure, revision_in_store, revision_name, revision_on_server},
+        output::json_line,
+        prelude::*,
+        target::{each_record, get_entry, to_record},
     },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        json,
-        operation::Author,
-        secrets::secret::Secrets,
-        snapshot::Snapshot,
-    },
-    server::operations::history::document::{HistoryAuthor, HistoryEntry},
+    server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource},
     store::{
-        PastError, Store,
-        commit::header::{self, Record, Touched},
+        PastError,
+        commit::header::{Record, Touched},
         history::{
-            commits::{CommitPrefix, RevisionName},
+            commits::CommitPrefix,
             select::{HistoryFilter, HistorySearch},
         },
     },
-    syntax::text::escaped,
 };
 
-/// How many records are read from a store at once if a filter selects them. Without the index, each time reads the log
+/// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.
 const BATCH: usize = 500;
 
@@ -130,25 +122,24 @@ impl Args {
             Some(Command::Show { revision, format, place }) => return show(&place, &revision, format),
             None => {}
         }
-        let origin = GetOrigin::open(&self.place, None)?;
+        let origin = ResourceReader::open(&self.place, None)?;
         let filter = self.filter(self.path_of_resource(&origin)?);
         let records = match &origin {
-            GetOrigin::Server(client, _) => self.of_server(client, &filter)?,
-            GetOrigin::Store(store, _) => self.of_store(store, filter)?,
+            ResourceReader::Server(client, _) => self.records_on_server(client, &filter)?,
+            ResourceReader::Store(store, _) => self.records_in_store(store, filter)?,
         };
         let mut lines = String::new();
         for record in records {
             lines += &match self.format {
                 Form::Text => text(&record, self.changes),
-                Form::Json => String::from_utf8_lossy(&json::bytes(&record, Secrets::Masked)?).into_owned() + "\n",
+                Form::Json => json_line(&record)?,
             };
         }
-        print(lines)?;
-        Ok(Exit::Done)
+        print(lines)
     }
 
     /// The path of the resource that is asked for.
-    fn path_of_resource(&self, origin: &GetOrigin) -> Result<Option<String>, Failure> {
+    fn path_of_resource(&self, origin: &ResourceReader) -> Result<Option<String>, Failure> {
         // A variable and the configuration file have one value.
         let words: Vec<&str> = match self.resource.as_slice() {
             [] => return Ok(None),
@@ -159,8 +150,8 @@ impl Args {
         let first = words.first().copied().unwrap_or_default();
         let second = words.get(1).copied();
         // It need not exist any more: the history has who deleted it.
-        let by_id = if second.is_none() { origin.key_of_id(first)? } else { None };
-        let key = by_id.map_or_else(|| origin.key_of(first, second), Ok)?;
+        let by_id = if second.is_none() { origin.key_from_id(first)? } else { None };
+        let key = by_id.map_or_else(|| origin.find_key(first, second), Ok)?;
         Ok(Some(key.path()))
     }
 
@@ -175,13 +166,12 @@ impl Args {
         }
     }
 
-    fn of_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
+    fn records_in_store(&self, store: &Store, filter: HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
         // The query selects the records of a resource.
         let is_sparse = HistoryFilter { resource: None, ..filter.clone() } != HistoryFilter::default();
         let batch = if is_sparse { self.limit.max(BATCH) } else { self.limit };
         let before = self.before.unwrap_or(u64::MAX);
         let search = HistorySearch { filter: &filter, before, batch, most: u64::MAX };
-        let (mut records, state) = (Vec::new(), store.snapshot());
         let mut headers = Vec::new();
         store.search(&search, &|| false, &mut |header| {
             if headers.len() < self.limit {
@@ -189,18 +179,18 @@ impl Args {
             }
             self.unless_enough(headers.len())
         })?;
-        for record in store.whole(headers)? {
-            records.push(ShownRecord::of(record, &state));
-        }
-        Ok(records)
+        let state = store.snapshot();
+        let description = |record: &Record| Some(state.key_description(record.author.key()?).to_owned());
+        let shown = |record: Record| ShownRecord { key_description: description(&record).unwrap_or_default(), record };
+        Ok(store.whole(headers)?.into_iter().map(shown).collect())
     }
 
-    fn of_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
+    fn records_on_server(&self, client: &ApiClient, filter: &HistoryFilter) -> Result<Vec<ShownRecord>, Failure> {
         let mut records = Vec::new();
         each_record(client, filter, self.before, self.limit, &mut |item| {
             if records.len() < self.limit {
                 let key_description = item.author.key_description.clone();
-                records.push(ShownRecord { record: record_of(client, item)?, key_description });
+                records.push(ShownRecord { record: to_record(client, item)?, key_description });
             }
             Ok(self.unless_enough(records.len()))
         })?;
@@ -220,34 +210,26 @@ struct ShownRecord {
     key_description: String,
 }
 
-impl ShownRecord {
-    fn of(record: Record, state: &Snapshot) -> Self {
-        let description = record.author.key().map(|key| state.key_description(key).to_owned());
-        Self { record, key_description: description.unwrap_or_default() }
-    }
-}
-
 /// Shows what a revision changed, as the API does.
 fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResult {
     let shown = match place.client()? {
-        Some(client) => entry_of(&client, revision_through(&client, name)?)?,
-        None => entry_in(&place.store.read_existing()?, name)?,
+        Some(client) => get_entry(&client, revision_on_server(&client, name)?)?,
+        None => entry_in_store(&place.store.read_existing()?, name)?,
     };
     print(match format {
         Form::Json => json::text(&shown, Secrets::Masked)?,
         Form::Text => entry(&shown),
-    })?;
-    Ok(Exit::Done)
+    })
 }
 
-fn entry_in(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
-    let revision = revision_in(store, name)?;
+fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
+    let revision = revision_in_store(store, name)?;
     if let Some(record) = store.record(revision)? {
         return Ok(HistoryEntry::of(record, "", &store.snapshot()));
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
-        return Err(unreached(PastError::Future { revision, current }));
+        return Err(past_failure(PastError::Future { revision, current }));
     }
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
@@ -265,15 +247,11 @@ fn entry(entry: &HistoryEntry) -> String {
     for call in &entry.calls {
         let _ = writeln!(text, "    {}", escaped(call));
     }
-    for resource in &entry.resources {
-        let name = if resource.name.is_empty() { &resource.path } else { &resource.name };
-        let place =
-            if resource.declared_at.is_empty() { String::new() } else { format!(" ({})", resource.declared_at) };
-        let _ = writeln!(text, "{}", escaped(&format!("{} {name}{place}", resource.kind)));
-        for (sign, state) in [("-", &resource.before), ("+", &resource.after)] {
-            for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
-                let _ = writeln!(text, "  {}", escaped(&format!("{sign} {field}: {value}")));
-            }
+    for HistoryResource { kind, path, name, declared_at, before, after, .. } in &entry.resources {
+        let name = if name.is_empty() { path } else { name };
+        let _ = writeln!(text, "{}", escaped(&headline(kind, name, declared_at)));
+        for field in fields(before, after) {
+            let _ = writeln!(text, "  {}", escaped(&field));
         }
     }
     text
@@ -287,8 +265,7 @@ fn verify(place: &StoreOrServer) -> CommandResult {
     }
     let verified = place.store.read_existing()?.verify()?;
     if verified.records == 0 {
-        print("The history is empty.\n")?;
-        return Ok(Exit::Done);
+        return print("The history is empty.\n");
     }
     let last = verified.oldest + verified.records - 1;
     let hash: String = verified.hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -296,11 +273,10 @@ fn verify(place: &StoreOrServer) -> CommandResult {
     print(format!(
         "{} records verified: {} to {last}{scrubbed}, chain hash {hash}…\n",
         verified.records, verified.oldest
-    ))?;
-    Ok(Exit::Done)
+    ))
 }
 
-/// How many of some records were scrubbed, if any were.
+/// The number of scrubbed records, if there are any.
 pub(crate) fn scrubbed_text(count: u64) -> String {
     if count == 0 { String::new() } else { format!(", {count} of them scrubbed of API tokens") }
 }
@@ -309,14 +285,8 @@ pub(crate) fn scrubbed_text(count: u64) -> String {
 fn text(shown: &ShownRecord, changes: bool) -> String {
     let ShownRecord { record, key_description } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
-    let outcome = match record.outcome {
-        header::Outcome::Applied => "applied",
-        header::Outcome::Refused => "refused",
-        header::Outcome::Failed => "failed",
-        header::Outcome::Suspended => "suspended",
-        header::Outcome::Resumed => "resumed",
-        header::Outcome::Scrubbed => "scrubbed",
-    };
+    let outcome = serde_json::to_value(record.outcome).unwrap_or_default();
+    let outcome = outcome.as_str().unwrap_or_default();
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
     let author = author(&record.author, key_description);
     let mut text = format!("{revision}  {}  {outcome}{}  {}", record.at, escaped(&source), escaped(&author));
@@ -330,8 +300,10 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
     for call in &record.calls {
         line(format!("    {call}"));
     }
-    for touched in record.resources.iter().filter(|_| changes) {
-        for written in resource(touched) {
+    for Touched { kind, path, name, declared_at, before, after, .. } in record.resources.iter().filter(|_| changes) {
+        let name = name.as_ref().unwrap_or(path);
+        let head = headline(&kind.to_string(), name, declared_at.as_deref().unwrap_or_default());
+        for written in std::iter::once(head).chain(fields(before, after)) {
             line(format!("      {written}"));
         }
     }
@@ -350,14 +322,17 @@ fn author(author: &Author, key_description: &str) -> String {
     text
 }
 
-fn resource(touched: &Touched) -> Vec<String> {
-    let name = touched.name.as_deref().unwrap_or(&touched.path);
-    let place = touched.declared_at.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    let mut lines = vec![format!("{} {name}{place}", touched.kind)];
-    for (sign, state) in [("-", &touched.before), ("+", &touched.after)] {
-        for (field, value) in state.iter().filter_map(|state| state.as_object()).flatten() {
-            lines.push(format!("{sign} {field}: {value}"));
-        }
-    }
-    lines
+/// A resource, and where a manifest declares it.
+fn headline(kind: &str, name: &str, declared_at: &str) -> String {
+    let place = if declared_at.is_empty() { String::new() } else { format!(" ({declared_at})") };
+    format!("{kind} {name}{place}")
+}
+
+/// The fields of a resource before and after.
+fn fields(before: &Option<Value>, after: &Option<Value>) -> impl Iterator<Item = String> {
+    let state = |sign: &'static str, state: &Option<Value>| {
+        let fields = state.iter().filter_map(Value::as_object).flatten();
+        fields.map(|(field, value)| format!("{sign} {field}: {value}")).collect::<Vec<String>>()
+    };
+    state("-", before).into_iter().chain(state("+", after))
 }

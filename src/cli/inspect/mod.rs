@@ -1,4 +1,4 @@
-//! Commands that show what a store or server has, and change nothing.
+//! Commands that read a store or server and change nothing. `get/reader.rs` finds resources in both.
 
 pub(crate) mod blame;
 pub(crate) mod export;

@@ -8,22 +8,20 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 
-use super::trace::write_table;
 use crate::{
     cli::{
-        CommandResult, Exit,
-        output::{age::age, print, print_coloured},
+        output::{age::age, print_coloured, table::table},
+        prelude::*,
         target::ServerArgs,
     },
-    model::{diagnostics::diagnostic::Severity, json, operation::key_of, secrets::secret::Secrets},
+    model::operation::key_of,
     plan::format::json::Item,
     server::operations::sources::view::{SourceCounts, SourceList, SourceState, SourceView, SuspensionView},
-    syntax::text::escaped,
 };
 
 /// The path of the list.
 const SOURCES: &str = "/sources";
-/// Where `serve` listens by default.
+/// The default address of `serve`.
 const THIS_MACHINE: &str = "http://127.0.0.1:8484";
 /// The most diagnostics of a source that are shown.
 const MOST_SHOWN: usize = 10;
@@ -64,7 +62,9 @@ impl Args {
         }
         let list: SourceList = client.get(SOURCES)?;
         match self.format {
-            StatusFormat::Json => print(json::text(&list, Secrets::Masked)?)?,
+            StatusFormat::Json => {
+                print(json::text(&list, Secrets::Masked)?)?;
+            }
             StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now()))?,
         }
         let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
@@ -82,15 +82,14 @@ fn text(sources: &[SourceView], now: Timestamp) -> String {
     let columns = COLUMNS.iter().filter(|(title, _)| with_tags || *title != TAG);
     let columns: Vec<&Column> = columns.collect();
     let mut rows: Vec<Vec<String>> = vec![columns.iter().map(|(title, _)| (*title).to_owned()).collect()];
-    let row = |source: &SourceView| columns.iter().map(|(_, cell)| shown(cell(source))).collect::<Vec<String>>();
+    let row = |source: &SourceView| columns.iter().map(|(_, cell)| or_dash(cell(source))).collect::<Vec<String>>();
     rows.extend(sources.iter().map(row));
-    let mut table = String::new();
-    write_table(&mut table, "", &rows);
+    let table = table("", &rows);
     let rows = [None].into_iter().chain(sources.iter().map(Some));
     let mut out = String::new();
     for (line, source) in table.lines().zip(rows) {
         let _ = match source.and_then(|source| Some((source, line.strip_prefix(state(source))?))) {
-            Some((source, rest)) => writeln!(out, "{}{rest}", coloured(source)),
+            Some((source, rest)) => writeln!(out, "{}{rest}", coloured_state(source)),
             None => writeln!(out, "{}", line.bold()),
         };
     }
@@ -121,7 +120,7 @@ fn text(sources: &[SourceView], now: Timestamp) -> String {
         let _ = writeln!(out, "\n{}: values from the server", escaped(&source.name).bold());
         for value in &source.values {
             let changed = age(&value.changed_at, now).map(|age| format!("{age} ago")).unwrap_or_default();
-            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), shown(changed));
+            let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), or_dash(changed));
         }
     }
     out
@@ -133,7 +132,7 @@ fn reasons(source: &SourceView, now: Option<Timestamp>, is_listed: impl Fn(&str)
     if !source.is_followed() {
         return applied_by_others(source, now);
     }
-    let suspension = source.suspension.as_ref().map(suspended);
+    let suspension = source.suspension.as_ref().map(suspension_text);
     let conditions = source.conditions.iter().map(|condition| match is_listed(&condition.message) {
         true => counted(&source.counts),
         false => condition.message.clone(),
@@ -155,15 +154,15 @@ fn state(source: &SourceView) -> &'static str {
     if source.is_followed() { source.state.as_str() } else { SourceView::NOT_FOLLOWED }
 }
 
-/// How many findings a source has.
+/// The number of a source's findings.
 fn counted(counts: &SourceCounts) -> String {
     let counts = [(counts.errors, "error"), (counts.warnings, "warning")].into_iter().filter(|(count, _)| *count > 0);
     let counted = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
     counted.collect::<Vec<_>>().join(", ")
 }
 
-/// Who suspended a source, why, and for how long.
-pub(crate) fn suspended(suspension: &SuspensionView) -> String {
+/// The author, reason and end of a suspension.
+pub(crate) fn suspension_text(suspension: &SuspensionView) -> String {
     let SuspensionView { reason, by, since, until } = suspension;
     let until = if until.is_empty() { "until it is resumed".to_owned() } else { format!("until {until}") };
     format!("suspended by {by} since {since} {until}: {reason}")
@@ -180,9 +179,9 @@ static COLUMNS: [Column; 11] = [
     ("STATE", |source| state(source).to_owned()),
     ("SOURCE", |source| source.name.clone()),
     ("SINCE", |source| source.since.clone()),
-    ("COMMIT", |source| source.last_applied.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    ("COMMIT", |source| source.last_applied.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()),
     (TAG, |source| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
-    ("ATTEMPTED", |source| source.last_attempt.as_ref().map(|look| short(&look.commit)).unwrap_or_default()),
+    ("ATTEMPTED", |source| source.last_attempt.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()),
     ("REVISION", |source| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
     ("OWNED", |source| source.counts.owned.to_string()),
     ("PENDING", |source| {
@@ -193,19 +192,19 @@ static COLUMNS: [Column; 11] = [
     ("ERRORS", |source| source.counts.errors.to_string()),
 ];
 
-fn shown(cell: String) -> String {
+fn or_dash(cell: String) -> String {
     if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() }
 }
 
 /// A commit's first digits, and the suffix of uncommitted changes.
-pub(super) fn short(commit: &str) -> String {
+pub(super) fn short_commit(commit: &str) -> String {
     match commit.split_once('-') {
-        Some((hash, suffix)) => format!("{}-{suffix}", short(hash)),
+        Some((hash, suffix)) => format!("{}-{suffix}", short_commit(hash)),
         None => commit.chars().take(SHORT_COMMIT).collect(),
     }
 }
 
-fn coloured(source: &SourceView) -> String {
+fn coloured_state(source: &SourceView) -> String {
     let name = state(source);
     match source.state {
         SourceState::Synced => name.green().to_string(),

@@ -1,31 +1,16 @@
 //! `edgewright trace`.
 
-use std::{fmt::Write as _, net::IpAddr, path::PathBuf, sync::Arc};
+use std::{fmt::Write as _, net::IpAddr};
 
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
-        input::option_origin::Given,
-        manifests::{
-            review::ContextArgs,
-            source_args::{Loading, Ownership},
-        },
-        output::{diagnostics, print},
-        snapshot_of,
-        target::{ApiClient, ServerTarget, store_or_server::StoreOrServer},
+        input::option_origins::OptionOrigins, manifests::review::ContextArgs, output::table::table, prelude::*,
+        snapshot_of, target::ServerTarget,
     },
-    manifest::tree::{Disk, Tree},
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        json,
-        secrets::secret::Secrets,
-        snapshot::Snapshot,
-    },
-    reconcile::{ApplyError, LintLevels, Options, Prepared},
+    reconcile::Prepared,
     routing::{TracedRequest, trace},
     server::operations::trace::{HeaderToTrace, PATH, RequestToTrace, TraceReport},
-    store::{CommitError, ids_and_clock},
-    syntax::text::{escaped, printable},
+    store::CommitError,
 };
 
 /// Show which edge and route would take a request, why other routes would not, and which modules it passes.
@@ -79,55 +64,52 @@ impl Args {
     }
 
     /// Chooses between a store and a server. Manifests alone need neither.
-    pub(crate) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
+    pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
         match self.reads_manifests() && !self.after {
-            true => self.place.server.choose(given),
-            false => self.place.choose(given),
+            true => self.place.server.choose(origins),
+            false => self.place.choose(origins),
         }
     }
 
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let request = self.request()?;
-        let mut out = format!("{}\n", plain(&request.to_string()));
-        let last = if self.manifests.is_empty() {
-            let trace = match self.place.client()? {
-                Some(client) => self.of_server(&client)?,
-                None => report(&snapshot_of(Some(&self.place.store.read_existing()?)), &request),
-            };
-            write_trace(&mut out, &request, &trace);
-            trace
-        } else if self.after {
-            let (was, becomes) = match self.place.server.url() {
-                Some(url) => self.through_server(url, lints)?,
-                None => {
-                    let before = snapshot_of(self.place.store.read_if_there()?.as_ref());
-                    (report(&before, &request), report(&self.applied(Some(&before), &lints)?, &request))
-                }
-            };
+        let (before, last) = self.traces(&request, lints)?;
+        let mut out = format!("{}\n", escaped(&request.to_string()));
+        if let Some(before) = &before {
             out.push_str("\nbefore the plan");
-            write_trace(&mut out, &request, &was);
+            write_trace(&mut out, &request, before);
             out.push_str("\nafter the plan");
-            write_trace(&mut out, &request, &becomes);
-            let same = (&was.edge, was.route(), &was.modules) == (&becomes.edge, becomes.route(), &becomes.modules);
+        }
+        write_trace(&mut out, &request, &last);
+        if let Some(was) = before {
+            let same = (&was.edge, was.route(), &was.modules) == (&last.edge, last.route(), &last.modules);
             let does = if same { "does not change" } else { "changes" };
             let _ = writeln!(out, "\nThe plan {does} the handling of this request.");
-            becomes
-        } else {
-            let trace = match self.place.server.url() {
-                Some(url) => self.through_server(url, lints)?.1,
-                None => report(&self.applied(None, &lints)?, &request),
-            };
-            write_trace(&mut out, &request, &trace);
-            trace
-        };
+        }
         print(out)?;
         Ok(if last.route().is_some() { Exit::Done } else { Exit::Error })
     }
 
-    /// Has a server trace the request, which is valid.
-    fn of_server(&self, client: &ApiClient) -> Result<TraceReport, Failure> {
-        client.request(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)
+    /// Traces the request before the plan, if that is asked for, and in the last state.
+    fn traces(
+        &self,
+        request: &TracedRequest,
+        lints: LintLevels,
+    ) -> Result<(Option<TraceReport>, TraceReport), Failure> {
+        if self.manifests.is_empty() {
+            return Ok(match self.place.client()? {
+                Some(client) => (None, client.query(PATH, &json::bytes(&self.to_send(), Secrets::Masked)?)?),
+                None => (None, report(&self.place.store.read_existing()?.snapshot(), request)),
+            });
+        }
+        if let Some(url) = self.place.server.url() {
+            let (before, after) = self.through_server(url, lints)?;
+            return Ok((Some(before).filter(|_| self.after), after));
+        }
+        let before = if self.after { Some(snapshot_of(self.place.store.read_if_there()?.as_ref())) } else { None };
+        let after = self.applied(before.as_ref(), &lints)?;
+        Ok((before.map(|before| report(&before, request)), report(&after, request)))
     }
 
     /// Has a server plan the manifests, and trace the request before and after the plan.
@@ -160,7 +142,7 @@ impl Args {
 
     /// The manifests in their context.
     fn tree(&self) -> Arc<dyn Tree> {
-        self.context.around(Arc::new(self.loading.of(self.manifests.clone())), &self.loading)
+        self.context.around(Arc::new(self.loading.disk(self.manifests.clone())), &self.loading)
     }
 
     fn method_and_url(&self) -> (&str, &str) {
@@ -202,14 +184,8 @@ impl Args {
             return Err(Failure { diagnostics: plan.refusals, exit: Exit::Refused });
         }
         let applied = snapshot.apply(&plan.operations(), ids_and_clock::now());
-        let applied = applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)).diagnostic())?;
-        Ok(applied.0)
+        Ok(applied.map_err(|refusal| ApplyError::Commit(CommitError::Refused(refusal)))?.0)
     }
-}
-
-/// Escapes the characters that a terminal interprets.
-fn plain(text: &str) -> String {
-    escaped(text).into_owned()
 }
 
 /// Traces a request through a state.
@@ -217,66 +193,34 @@ fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
     TraceReport::of(request, &trace(snapshot, request))
 }
 
-/// The name, if any, and the id.
-fn cells(name: Option<&str>, id: &str) -> [String; 2] {
-    [plain(name.unwrap_or("(not owned)")), plain(id)]
-}
-
 fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {
     out.push('\n');
     let Some(edge) = &trace.edge else {
-        let _ = writeln!(out, "No edge serves {}:{}.", plain(&request.host), request.port);
+        let _ = writeln!(out, "No edge serves {}:{}.", escaped(&request.host), request.port);
         return;
     };
     let why = if edge.wildcard { ", a wildcard" } else { "" };
     let blind = if edge.passes_through { "; TLS is passed through" } else { "" };
-    let [name, id] = cells(edge.name.as_deref(), &edge.id);
-    let mut head = vec![vec!["edge".into(), name, format!("by {}{why}{blind}", plain(&edge.hostport)), id]];
-    if let Some(route) = trace.route() {
-        let [name, id] = cells(route.name.as_deref(), &route.id);
-        head.push(vec!["route".into(), name, format!("by {} {}", plain(&route.match_type), plain(&route.r#match)), id]);
-    }
-    write_table(out, "", &head);
+    let by_hostport = format!("by {}{why}{blind}", edge.hostport);
+    let by_match = trace.route().map(|route| format!("by {} {}", route.match_type, route.r#match)).unwrap_or_default();
+    let name = |name: Option<&String>| name.map_or("(not owned)", String::as_str).to_owned();
+    let mut head = vec![vec!["edge".to_owned(), name(edge.name.as_ref()), by_hostport, edge.id.clone()]];
+    head.extend(trace.route().map(|it| vec!["route".to_owned(), name(it.name.as_ref()), by_match, it.id.clone()]));
+    out.push_str(&table("", &head));
     if trace.route().is_none() {
         let _ = writeln!(out, "No route matches.");
     }
     let routes = trace.routes.iter().map(|route| {
-        let mark = if route.taken { "*" } else { "-" };
-        let [name, id] = cells(route.name.as_deref(), &route.id);
-        vec![mark.into(), name, plain(&route.match_type), plain(&route.r#match), plain(&route.verdict), id]
+        let (mark, name) = (if route.taken { "*" } else { "-" }, name(route.name.as_ref()));
+        let (match_type, pattern) = (route.match_type.clone(), route.r#match.clone());
+        vec![mark.to_owned(), name, match_type, pattern, route.verdict.clone(), route.id.clone()]
     });
-    let routes: Vec<Vec<String>> = routes.collect();
-    if !routes.is_empty() {
-        out.push_str("\nroutes considered\n");
-        write_table(out, "  ", &routes);
-    }
-    let modules = trace.modules.iter().enumerate().map(|(index, passage)| {
-        vec![(index + 1).to_string(), plain(&passage.module), plain(&passage.effect), plain(&passage.note)]
+    let modules = (1..).zip(&trace.modules).map(|(number, passage)| {
+        vec![number.to_string(), passage.module.clone(), passage.effect.clone(), passage.note.clone()]
     });
-    let modules: Vec<Vec<String>> = modules.collect();
-    if !modules.is_empty() {
-        out.push_str("\nmodules, in processing order\n");
-        write_table(out, "  ", &modules);
-    }
-}
-
-/// A formatter's width has 16 bits, and no terminal is wider than this.
-const WIDEST: usize = 200;
-
-/// Writes rows with aligned columns.
-pub(crate) fn write_table(out: &mut String, indent: &str, rows: &[Vec<String>]) {
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or_default()
-            .min(WIDEST)
-    };
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        let _ = writeln!(out, "{indent}{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    let sections: [(&str, Vec<Vec<String>>); 2] =
+        [("routes considered", routes.collect()), ("modules, in processing order", modules.collect())];
+    for (title, rows) in sections.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        let _ = write!(out, "\n{title}\n{}", table("  ", &rows));
     }
 }

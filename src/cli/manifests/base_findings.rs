@@ -1,6 +1,4 @@
-//! What a change begins from: findings that its manifests have already are counted, and not listed again.
-
-use std::collections::BTreeMap;
+//! The base of a change: warnings that its manifests have, too, are counted and not listed.
 
 use clap::Args;
 
@@ -8,16 +6,7 @@ use super::{
     review::{ComparedRevision, ReviewArgs},
     source_args::Manifests,
 };
-use crate::{
-    cli::Failure,
-    manifest::load,
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Name, Severity},
-    },
-    plan::report::Report,
-    reconcile::{LintLevels, validate_loaded},
-};
+use crate::{cli::prelude::*, manifest::load, reconcile::validate_loaded};
 
 /// The revision that a change begins from.
 #[derive(Debug, Clone, Args)]
@@ -28,12 +17,12 @@ pub(super) struct BaseArgs {
     base: Option<String>,
 }
 
-/// What makes a warning of two revisions the same: not its line, which moves.
+/// The identity of a warning in two revisions, without its line, which moves.
 type WarningIdentity = (Name, String, Option<String>);
 
 impl BaseArgs {
     /// Removes from a report the warnings that the manifests at the base have, too.
-    pub(super) fn leave_out_known(
+    pub(super) fn remove_known(
         &self,
         report: &mut Report,
         review: &ReviewArgs,
@@ -64,7 +53,7 @@ impl BaseArgs {
     }
 }
 
-/// What a warning is about. The file names of a revision begin with it.
+/// The identity of a warning. The file names of a revision begin with its name.
 fn identity(warning: &Diagnostic, revision: Option<&str>) -> WarningIdentity {
     let file = warning.place.as_ref().map(|place| place.file.name.as_str());
     let file = file.map(|name| match revision.and_then(|revision| name.strip_prefix(revision)?.strip_prefix(':')) {

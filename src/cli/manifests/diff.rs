@@ -1,21 +1,17 @@
 //! `edgewright diff`.
 
-use std::{path::PathBuf, sync::Arc};
-
 use super::{
     review::{ComparedRevision, ReviewArgs},
-    source_args::{Loading, ReportedSource, reported},
+    source_args::{ReportedSource, report_source},
 };
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
-        output::{Output, diagnostics, progress::during},
+        prelude::*,
         target::{ServerArgs, ServerTarget},
     },
-    manifest::tree::{Tree, revisions},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    plan::{Plan, report::Report, safety::Budget},
-    reconcile::{LintLevels, Options, compare},
+    manifest::tree::revisions,
+    plan::safety::Budget,
+    reconcile::compare,
 };
 
 /// Compare two folders of manifests, or two Git revisions of the same paths, without a store.
@@ -50,19 +46,19 @@ impl Args {
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         let [old, new] = self.sides()?;
         let options = |tree: Arc<dyn Tree>| {
-            let source = self.reported.source().to_owned();
+            let source = self.reported.source.clone();
             Options { tree, source, lints: lints.clone(), ..Options::default() }
         };
         if let Some(url) = self.server.url() {
             // As without a server, the limit of deletions is for those who apply.
             let options = Options { budget: Budget::Percent(100.0), ..options(new) };
             let compared = ServerTarget::new(url, &self.server, options)?.compare(&old)?;
-            let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+            let source = report_source(self.server.source().unwrap_or(&self.reported.source));
             return self.conclude(&Report { source, ..compared }, None);
         }
         let compared = during("Comparing", || compare(&options(old), &options(new)));
         let mut report = compared.report_with("diff", self.output.detail());
-        report.source = self.reported.name();
+        report.source = report_source(&self.reported.source);
         self.conclude(&report, compared.plan.as_ref())
     }
 
@@ -80,7 +76,8 @@ impl Args {
 
     /// The old and the new manifests.
     fn sides(&self) -> Result<[Arc<dyn Tree>; 2], Failure> {
-        let on_disk = |paths: &[PathBuf]| self.review.around(Arc::new(self.loading.of(paths.to_vec())), &self.loading);
+        let on_disk =
+            |paths: &[PathBuf]| self.review.around(Arc::new(self.loading.disk(paths.to_vec())), &self.loading);
         let Some(range) = &self.rev else {
             return match self.paths.as_slice() {
                 [old, new] => Ok([on_disk(std::slice::from_ref(old)), on_disk(std::slice::from_ref(new))]),

@@ -1,13 +1,9 @@
 //! `edgewright explain`.
 
 use crate::{
-    cli::{CommandResult, Exit, output::print},
-    lint::{self, LINTS},
-    model::diagnostics::{
-        code::{Code, REGISTRY},
-        diagnostic::Diagnostic,
-        fault::nearest,
-    },
+    cli::prelude::*,
+    lint::{self, LINTS, Lint},
+    model::diagnostics::code::REGISTRY,
     tenancy,
 };
 
@@ -26,54 +22,52 @@ pub(crate) struct Args {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let Some(name) = self.code else {
-            let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
-            let lints = LINTS
-                .iter()
-                .map(|lint| format!("{:40} {} ({} by default)\n", lint.name, lint.summary, lint.default.as_str()));
-            print(codes.chain(lints).collect::<String>())?;
-            return Ok(Exit::Done);
-        };
-        if name == TENANCY {
-            print(tenancy::table())?;
-            return Ok(Exit::Done);
-        }
-        if let Some(lint) = lint::find(&name) {
-            let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
-            let description = format!(
-                "{}: {}\n\nWhy:     {}\n\nFix:     {}\n\nDefault: {}\n\nExample of the mistake:\n\n{example}",
-                lint.name,
-                lint.summary,
-                lint.why,
-                lint.cure,
-                lint.default.as_str()
-            );
-            let level = format!("metadata.annotations: `edgewright/lint.{}: allow|warn|deny`", lint.name);
-            print(format!("{description}\nSet the level in {level}.\n"))?;
-            return Ok(Exit::Done);
-        }
-        let Some(code) = Code::from_name(&name) else {
-            let upper = name.to_uppercase();
-            let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
-            let fault = Diagnostic::error(Code::NotFound, format!("unknown code or lint `{name}`"));
-            let named = |info: &&crate::model::diagnostics::code::CodeInfo| info.name.contains(short);
-            let near = REGISTRY.iter().find(named).map(|info| info.name);
-            let near = near.or_else(|| nearest(short, REGISTRY.iter().map(|info| info.name)));
-            if let Some(lint) = nearest(&name, LINTS.iter().map(|lint| lint.name)) {
-                return Err(fault.help(format!("did you mean `{lint}`?")).into());
-            }
-            return Err(match near {
-                Some(near) => fault.help(format!("did you mean `ERR_EDGEWRIGHT_{near}`?")),
-                None => fault.help("run `edgewright explain` to list all codes and lints"),
-            }
-            .into());
-        };
-        let info = code.info();
-        let severity = match info.is_warning() {
-            true => "Severity: warning".to_owned(),
-            false => format!("HTTP status: {}", info.status),
-        };
-        print(format!("{code}\n\nCause: {}\n\nFix:   {}\n\n{severity}\n", info.cause, info.cure))?;
-        Ok(Exit::Done)
+        print(match self.code.as_deref() {
+            None => list(),
+            Some(TENANCY) => tenancy::table(),
+            Some(name) => match (lint::find(name), Code::from_name(name)) {
+                (Some(lint), _) => explain_lint(lint),
+                (None, Some(code)) => explain_code(code),
+                (None, None) => return Err(unknown(name)),
+            },
+        })
     }
+}
+
+fn list() -> String {
+    let codes = REGISTRY.iter().map(|info| format!("{:40} {}\n", info.code.to_string(), info.cause));
+    let line = |lint: &&Lint| format!("{:40} {} ({} by default)\n", lint.name, lint.summary, lint.default.as_str());
+    codes.chain(LINTS.iter().map(line)).collect()
+}
+
+fn explain_lint(lint: &Lint) -> String {
+    let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
+    let (name, summary, why, cure, default) = (lint.name, lint.summary, lint.why, lint.cure, lint.default.as_str());
+    let level = format!("metadata.annotations: `edgewright/lint.{name}: allow|warn|deny`");
+    format!(
+        "{name}: {summary}\n\nWhy:     {why}\n\nFix:     {cure}\n\nDefault: {default}\n\nExample of the \
+         mistake:\n\n{example}\nSet the level in {level}.\n"
+    )
+}
+
+fn explain_code(code: Code) -> String {
+    let info = code.info();
+    let severity = match info.is_warning() {
+        true => "Severity: warning".to_owned(),
+        false => format!("HTTP status: {}", info.status),
+    };
+    format!("{code}\n\nCause: {}\n\nFix:   {}\n\n{severity}\n", info.cause, info.cure)
+}
+
+/// The failure for a name that is neither a code nor a lint.
+fn unknown(name: &str) -> Failure {
+    let upper = name.to_uppercase();
+    let short = upper.trim_start_matches("ERR_EDGEWRIGHT_");
+    let codes = || REGISTRY.iter().map(|info| info.name);
+    let code = || codes().find(|code| code.contains(short)).or_else(|| nearest(short, codes()));
+    let near = nearest(name, LINTS.iter().map(|lint| lint.name)).map(str::to_owned);
+    let near = near.or_else(|| Some(format!("ERR_EDGEWRIGHT_{}", code()?)));
+    let help = near.map(|near| format!("did you mean `{near}`?"));
+    let fault = Diagnostic::error(Code::NotFound, format!("unknown code or lint `{name}`"));
+    fault.help(help.unwrap_or_else(|| "run `edgewright explain` to list all codes and lints".to_owned())).into()
 }

@@ -4,17 +4,12 @@ use std::{
     collections::HashSet,
     fs,
     io::{self, Read, Write},
-    path::{Path, PathBuf},
 };
 
 use crate::{
-    cli::{
-        CommandResult, Exit,
-        output::{diagnostics, print},
-    },
+    cli::prelude::*,
     files::write_whole,
     manifest::{format::format, tree::find},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
 };
 
 /// Format manifests without changing their content or comments.
@@ -34,7 +29,7 @@ pub(crate) struct Args {
 
 /// The results of formatting.
 #[derive(Default)]
-struct Done {
+struct FormatResult {
     /// Standard input, formatted.
     formatted: String,
     changed: Vec<String>,
@@ -44,7 +39,7 @@ struct Done {
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
-        let mut done = Done::default();
+        let mut done = FormatResult::default();
         let mut seen = HashSet::new();
         for path in &self.paths {
             if path.as_os_str() == "-" {
@@ -73,7 +68,7 @@ impl Args {
         })
     }
 
-    fn standard_input(&self, done: &mut Done) {
+    fn standard_input(&self, done: &mut FormatResult) {
         let mut text = String::new();
         if let Err(error) = io::stdin().read_to_string(&mut text) {
             return done.faults.push(unreadable("standard input", &error));
@@ -82,11 +77,11 @@ impl Args {
             Ok(formatted) if self.check && formatted != text => done.changed.push("-".into()),
             Ok(_) if self.check => {}
             Ok(formatted) => done.formatted += &formatted,
-            Err(reason) => done.faults.push(left("standard input", &reason)),
+            Err(reason) => done.faults.push(unformatted("standard input", &reason)),
         }
     }
 
-    fn file(&self, shown: &Path, real: &Path, done: &mut Done) {
+    fn file(&self, shown: &Path, real: &Path, done: &mut FormatResult) {
         let name = shown.display().to_string();
         let text = match fs::read_to_string(real) {
             Ok(text) => text,
@@ -101,7 +96,7 @@ impl Args {
                     done.faults.push(fault.help("check the folder and its permissions; the file is unchanged"));
                 }
             },
-            Err(reason) => done.faults.push(left(&name, &reason)),
+            Err(reason) => done.faults.push(unformatted(&name, &reason)),
         }
     }
 }
@@ -110,7 +105,7 @@ fn unreadable(name: &str, error: &io::Error) -> Diagnostic {
     Diagnostic::error(Code::Unreadable, format!("cannot read {name}: {error}"))
 }
 
-fn left(name: &str, reason: &str) -> Diagnostic {
+fn unformatted(name: &str, reason: &str) -> Diagnostic {
     Diagnostic::error(Code::Syntax, format!("cannot format {name}: {reason}"))
         .help("run `edgewright validate` to locate syntax errors")
 }

@@ -1,4 +1,5 @@
-//! Commands that work on manifests: reconcile, plan, validate, diff, fmt, schema and explain.
+//! Commands for manifests. Their shared options are in `source_args.rs` (what is read, and which source owns it), `review.rs`
+//! (context and unset values) and `base_findings.rs` (warnings that are not new).
 
 mod base_findings;
 pub(crate) mod diff;

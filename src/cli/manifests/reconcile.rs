@@ -3,35 +3,26 @@
 use std::{
     fs,
     io::{Read, Write},
-    path::PathBuf,
-    sync::Arc,
 };
 
 use super::{
     base_findings::BaseArgs,
     review::ReviewArgs,
-    source_args::{Manifests, Ownership, reported},
+    source_args::{Manifests, report_source},
 };
 use crate::{
     cli::{
-        CommandResult, Exit, Failure, leave,
-        output::{
-            Output, Started, destination,
-            diagnostics::{self, say},
-            unless_closed,
-        },
+        leak,
+        output::{destination, unless_closed},
+        prelude::*,
         serve::huge_pages,
-        target::{Local, PlanFile, Proposal, RunMemory, ServerTarget, Target, store_or_server::StoreOrServer},
+        target::{PlanFile, Proposal, RunMemory, ServerTarget, StoreTarget, Target},
     },
-    manifest::tree::Disk,
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Severity},
-    },
-    plan::{outline::Outline, report::Report, safety::Budget, saved::SavedPlan},
-    reconcile::{LintLevels, Options},
+    plan::{safety::Budget, saved::SavedPlan},
 };
 
+/// The line after a plan that is not applied.
+const UNCHANGED: &str = "Nothing was applied.";
 /// No saved plan is larger.
 const MOST_PLAN_BYTES: u64 = 1 << 30;
 
@@ -43,7 +34,7 @@ const MOST_PLAN_BYTES: u64 = 1 << 30;
 pub(crate) struct Args {
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Apply only if the plan still matches this saved plan.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_PLAN", conflicts_with = "out")]
     plan: Option<PathBuf>,
@@ -82,11 +73,6 @@ pub(crate) struct PlanArgs {
 }
 
 impl Args {
-    /// Whether the plan is only shown.
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
     /// Runs the command.
     pub(crate) fn run(self, lints: LintLevels) -> CommandResult {
         self.common.reconcile(self.dry_run, self.plan, lints)
@@ -111,55 +97,38 @@ impl PlanArgs {
             Some(reviewed) => Some(PlanFile::LikeReviewed(reviewed)),
             None => self.out.as_ref().map(|_| PlanFile::ToSave),
         };
-        let proposal = target.propose(document)?;
-        let Proposal { mut report, left_out, saved, unwritable } = proposal;
+        let Proposal { mut report, left_out, saved, unwritable } = target.propose(document)?;
         report.command = if dry_run { "plan" } else { "reconcile" };
         // The source that the server gets.
-        report.source = match self.place.server.source() {
-            Some(source) => reported(source),
-            None => self.ownership.reported_source(),
-        };
-        let source = self.ownership.source();
-        self.base.leave_out_known(&mut report, &self.review, &self.manifests, &lints, source)?;
-        self.output.announce(&report, target.plan()).inspect_err(|_| {
-            if !dry_run {
-                say("Nothing was applied.");
-            }
-        })?;
+        let source = &self.ownership.source;
+        report.source = report_source(self.place.server.source().unwrap_or(source));
+        self.base.remove_known(&mut report, &self.review, &self.manifests, &lints, source)?;
+        self.output.announce(&report, target.plan()).inspect_err(|_| say_unchanged(dry_run))?;
         let isolated = report.plan.is_some() && report.has_errors();
         if !dry_run && report.plan.is_none() {
             let first = report.diagnostics.iter().find(|it| it.severity == Severity::Error);
             target.refuse(first.map_or("invalid manifests", |it| it.message.as_str()));
         }
-        let mut started = None;
+        let is_pending = !dry_run && report.plan.as_ref().is_some_and(|plan| !plan.is_empty());
         let exit = match self.decide(&report, unwritable, saved.as_ref(), reviewed.as_ref()) {
-            Ok(()) if dry_run || report.plan.as_ref().is_none_or(Outline::is_empty) => self.seen(&report),
-            Ok(()) => {
-                started = Some(self.start(&report)?);
-                match target.apply() {
-                    Ok(revision) => {
-                        report.applied = Some(revision);
-                        applied(revision)
+            Ok(()) if is_pending => apply(&self.output, &mut report, UNCHANGED, || target.apply())?,
+            decided => {
+                let exit = match decided {
+                    Ok(()) => self.exit_without_changes(&report),
+                    Err(failure) => {
+                        if !dry_run {
+                            target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
+                        }
+                        let exit = failed(&mut report, failure);
+                        say_unchanged(dry_run);
+                        exit
                     }
-                    Err(failure) => failed(&mut report, failure),
-                }
-            }
-            Err(failure) => {
-                if !dry_run {
-                    target.refuse(failure.diagnostics.first().map_or("refused", |it| it.message.as_str()));
-                }
-                let exit = failed(&mut report, failure);
-                if !dry_run {
-                    say("Nothing was applied.");
-                }
+                };
+                self.output.conclude(&report)?;
                 exit
             }
         };
-        match started {
-            Some(started) => self.output.finish(started, &report)?,
-            None => self.output.conclude(&report)?,
-        }
-        leave(report);
+        leak(report);
         if !isolated {
             return Ok(exit);
         }
@@ -170,16 +139,11 @@ impl PlanArgs {
         Ok(if exit == Exit::Done || exit == Exit::Pending { Exit::Error } else { exit })
     }
 
-    /// Starts the report of a plan that is about to run.
-    fn start(&self, report: &Report) -> Result<Started, Failure> {
-        self.output.start(report).inspect_err(|_| say("Nothing was applied."))
-    }
-
     fn target(&self, lints: LintLevels, dry_run: bool, reviewed: bool) -> Result<Box<dyn Target>, Failure> {
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
         let mut options = Options { tree, ..self.ownership.options(Disk::default(), lints) };
         options.recreate_ids = self.recreate_ids;
-        if reviewed && !self.ownership.has_budget() {
+        if reviewed && self.ownership.max_deletes.is_none() {
             // Only the reviewed plan can run, and it was within the limit when it was saved.
             options.budget = Budget::Percent(100.0);
         }
@@ -188,10 +152,10 @@ impl PlanArgs {
         Ok(match self.place.server.url() {
             Some(url) => {
                 let target = ServerTarget::new(url, &self.place.server, options)?;
-                Box::new(if dry_run { target } else { target.applying() })
+                Box::new(if dry_run { target } else { target.for_apply() })
             }
-            None if dry_run => Box::new(Local::to_read(options, self.place.store.clone(), memory, detail)),
-            None => Box::new(Local::open(options, self.place.store.clone(), memory, detail)?),
+            None if dry_run => Box::new(StoreTarget::for_dry_run(options, self.place.store.clone(), memory, detail)),
+            None => Box::new(StoreTarget::open(options, self.place.store.clone(), memory, detail)?),
         })
     }
 
@@ -210,7 +174,7 @@ impl PlanArgs {
             return Err(Diagnostic::error(Code::Internal, "the server sent no plan to save").into());
         }
         if let (Some(now), Some(reviewed)) = (now, reviewed) {
-            same(reviewed, now)?;
+            check_reviewed(reviewed, now)?;
         }
         if !report.refusals.is_empty() {
             return Err(Failure { diagnostics: report.refusals.clone(), exit: Exit::Refused });
@@ -228,7 +192,7 @@ impl PlanArgs {
     }
 
     /// The exit code of a run that changes nothing.
-    fn seen(&self, report: &Report) -> Exit {
+    fn exit_without_changes(&self, report: &Report) -> Exit {
         match &report.plan {
             None => Exit::Invalid,
             Some(plan) if self.detailed_exitcode && !plan.is_empty() => Exit::Pending,
@@ -237,10 +201,32 @@ impl PlanArgs {
     }
 }
 
-/// Tells which revision was made. If stderr cannot be written, at least the exit code differs from that of a success.
-pub(crate) fn applied(revision: u64) -> Exit {
-    let said = diagnostics::say_all(&format!("Applied as revision {revision}."));
-    unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+/// Says that the plan was not applied, unless it was only to be shown.
+fn say_unchanged(dry_run: bool) {
+    if !dry_run {
+        say(UNCHANGED);
+    }
+}
+
+/// Applies a plan that was shown, and writes the report. `unchanged` is said if the report cannot be started.
+pub(in crate::cli) fn apply(
+    output: &Output,
+    report: &mut Report,
+    unchanged: &str,
+    apply: impl FnOnce() -> Result<u64, Failure>,
+) -> CommandResult {
+    let started = output.start(report).inspect_err(|_| say(unchanged))?;
+    let exit = match apply() {
+        Ok(revision) => {
+            report.applied = Some(revision);
+            // If stderr cannot be written, at least the exit code differs from that of a success.
+            let said = diagnostics::say_all(&format!("Applied as revision {revision}."));
+            unless_closed(said).map_or_else(|failure| failure.exit, |()| Exit::Done)
+        }
+        Err(failure) => failed(report, failure),
+    };
+    output.finish(started, report)?;
+    Ok(exit)
 }
 
 /// Shows a failure and adds it to the report.
@@ -253,11 +239,11 @@ pub(crate) fn failed(report: &mut Report, failure: Failure) -> Exit {
     failure.exit
 }
 
-fn unusable(file: &std::path::Path, reason: &str) -> Diagnostic {
+fn unusable(file: &Path, reason: &str) -> Diagnostic {
     Diagnostic::error(Code::Unreadable, format!("cannot use the plan {}: {reason}", file.display()))
 }
 
-fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
+fn read_plan(file: &Path) -> Result<SavedPlan, Failure> {
     let read = fs::File::open(file).and_then(|file| {
         let mut text = String::new();
         file.take(MOST_PLAN_BYTES).read_to_string(&mut text).map(|_| text)
@@ -270,7 +256,7 @@ fn read_plan(file: &std::path::Path) -> Result<SavedPlan, Failure> {
 }
 
 /// Fails unless the plan is the reviewed one, and shows the difference.
-fn same(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
+fn check_reviewed(reviewed: &SavedPlan, now: &SavedPlan) -> Result<(), Failure> {
     let reasons = reviewed.differences(now);
     if reasons.is_empty() {
         return Ok(());

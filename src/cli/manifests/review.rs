@@ -1,17 +1,13 @@
 //! The options of reviews: the context of a team's folder (D107), and values that are unset (D106).
 
-use std::{path::PathBuf, sync::Arc};
-
 use clap::Args;
 
-use super::source_args::Loading;
 use crate::{
-    cli::Failure,
-    manifest::tree::{CommitTree, ContextTree, Tree, UnsetValues},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::prelude::*,
+    manifest::tree::{CommitTree, ContextTree, UnsetValues},
 };
 
-/// What manifests use without owning it.
+/// The context of manifests: what they use without owning it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ContextArgs {
     /// Manifest file or folder of other sources, whose names and module sets the manifests use. It is only read: nothing in
@@ -27,7 +23,7 @@ impl ContextArgs {
     }
 
     fn on_disk(&self, loading: &Loading) -> Option<Arc<dyn Tree>> {
-        (!self.with.is_empty()).then(|| Arc::new(loading.of(self.with.clone())) as Arc<dyn Tree>)
+        (!self.with.is_empty()).then(|| Arc::new(loading.disk(self.with.clone())) as Arc<dyn Tree>)
     }
 
     /// The context at a Git revision.
@@ -68,7 +64,7 @@ fn unset_values(name: &str) -> Result<UnsetValues, String> {
     }
 }
 
-/// How a review gets the names and values that the manifests do not have.
+/// The options of a review for names and values that the manifests do not have.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReviewArgs {
     #[command(flatten)]

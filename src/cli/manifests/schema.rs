@@ -1,13 +1,10 @@
 //! `edgewright schema`.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
-
-use serde_json::Value;
+use std::fs;
 
 use crate::{
-    cli::{CommandResult, Exit, Failure, output::print},
+    cli::prelude::*,
     manifest::load::schema::{ANY, all},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
     server::{VERSION_HEADER, openapi::document},
 };
 
@@ -61,8 +58,7 @@ impl Args {
         let Some(text) = files.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, text)| text) else {
             return Err(unknown(&name, &files));
         };
-        print(text)?;
-        Ok(Exit::Done)
+        print(text)
     }
 }
 

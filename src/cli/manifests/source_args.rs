@@ -1,16 +1,14 @@
 //! The options for manifests and ownership that several commands share.
 
-use std::{path::PathBuf, sync::Arc};
-
 use clap::{ArgAction, ArgMatches, Args};
 
 use crate::{
-    manifest::tree::{Disk, Tree},
+    cli::prelude::*,
     plan::safety::Budget,
-    reconcile::{DEFAULT_SOURCE, LintLevels, Options, check_new_source, check_source},
+    reconcile::{DEFAULT_SOURCE, check_new_source, check_source},
 };
 
-/// How manifests are read.
+/// The options for reading manifests.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Loading {
     /// Allow manifests and `from_file` values outside the given folders.
@@ -19,15 +17,15 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Files and folders, read with these options.
-    pub(crate) fn of(&self, paths: Vec<PathBuf>) -> Disk {
+    /// Reads files and folders with these options.
+    pub(crate) fn disk(&self, paths: Vec<PathBuf>) -> Disk {
         let mut disk = Disk::new(paths);
         disk.allow_outside_files = self.allow_outside_files;
         disk
     }
 }
 
-/// Where manifests are.
+/// The paths of manifests.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Manifests {
     /// Manifest files and folders, or `-` for standard input.
@@ -40,17 +38,17 @@ pub(super) struct Manifests {
 impl Manifests {
     /// The files and folders to read.
     pub(super) fn tree(&self) -> Disk {
-        self.loading.of(self.paths.clone())
+        self.loading.disk(self.paths.clone())
     }
 }
 
-/// What a source owns, and what becomes of it.
+/// The source, and the options for what it owns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Ownership {
     /// Name of the source that owns the applied resources. Each source of a store needs its own name.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default",
         value_parser = new_source_name)]
-    source: String,
+    pub(super) source: String,
     /// Delete resources that the source owns and no longer declares.
     #[arg(
         long,
@@ -69,11 +67,11 @@ pub(crate) struct Ownership {
     /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%
     /// (default: 3, or 25% up to 100 resources, but never all of them).
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
-    max_deletes: Option<Budget>,
+    pub(super) max_deletes: Option<Budget>,
 }
 
 /// The source that a report names: none for the default one.
-pub(super) fn reported(source: &str) -> Option<String> {
+pub(super) fn report_source(source: &str) -> Option<String> {
     (source != DEFAULT_SOURCE).then(|| source.to_owned())
 }
 
@@ -84,24 +82,12 @@ pub(super) struct ReportedSource {
     /// comments of the same source.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = DEFAULT_SOURCE,
         value_parser = source_name)]
-    source: String,
-}
-
-impl ReportedSource {
-    /// The source.
-    pub(super) fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The source, for a report.
-    pub(super) fn name(&self) -> Option<String> {
-        reported(&self.source)
-    }
+    pub(super) source: String,
 }
 
 /// The source among the arguments of a command, for a report.
 pub(crate) fn source_among(arguments: &ArgMatches) -> Option<String> {
-    arguments.try_get_one::<String>("source").ok().flatten().and_then(|source| reported(source))
+    arguments.try_get_one::<String>("source").ok().flatten().and_then(|source| report_source(source))
 }
 
 /// Parses the name of a source that a store may have.
@@ -115,21 +101,6 @@ pub(crate) fn new_source_name(name: &str) -> Result<String, String> {
 }
 
 impl Ownership {
-    /// Whether `--max-deletes` is set.
-    pub(super) fn has_budget(&self) -> bool {
-        self.max_deletes.is_some()
-    }
-
-    /// The source.
-    pub(super) fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The source, for a report.
-    pub(super) fn reported_source(&self) -> Option<String> {
-        reported(&self.source)
-    }
-
     /// The limits of a source that sets none.
     pub(crate) fn defaults(&self) -> Options {
         self.options(Disk::default(), LintLevels::default())

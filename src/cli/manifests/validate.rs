@@ -1,21 +1,18 @@
 //! `edgewright validate`.
 
-use std::sync::Arc;
-
 use super::{
     base_findings::BaseArgs,
     review::ReviewArgs,
-    source_args::{Manifests, ReportedSource, reported},
+    source_args::{Manifests, ReportedSource, report_source},
 };
 use crate::{
     cli::{
-        CommandResult, Exit, Failure, leave,
-        output::{Output, progress::during},
+        leak,
+        prelude::*,
         target::{ServerArgs, ServerTarget, Target},
     },
-    manifest::{load, tree::Tree},
-    plan::report::Report,
-    reconcile::{LintLevels, Options, validate_loaded},
+    manifest::load,
+    reconcile::validate_loaded,
 };
 
 /// Check manifests against every rule and lint, using only the files.
@@ -44,32 +41,32 @@ impl Args {
         let tree = self.review.around(Arc::new(self.manifests.tree()), &self.manifests.loading);
         if let Some(url) = self.server.url() {
             let mut report = self.through_server(url, tree, lints.clone())?;
-            self.leave_out_known(&mut report, &lints)?;
+            self.remove_known(&mut report, &lints)?;
             return self.conclude(&report);
         }
         let (loaded, validated) = during("Validating", || {
             let loaded = load(tree.as_ref());
-            let validated = validate_loaded(&loaded, &lints, self.reported.source());
+            let validated = validate_loaded(&loaded, &lints, &self.reported.source);
             (loaded, validated)
         });
         let mut report = validated.report("validate");
-        report.source = self.reported.name();
-        self.leave_out_known(&mut report, &lints)?;
+        report.source = report_source(&self.reported.source);
+        self.remove_known(&mut report, &lints)?;
         let exit = self.conclude(&report)?;
-        leave((loaded, validated, report));
+        leak((loaded, validated, report));
         Ok(exit)
     }
 
     /// Has a server plan, and leaves the plan out.
     fn through_server(&self, url: &str, tree: Arc<dyn Tree>, lints: LintLevels) -> Result<Report, Failure> {
-        let options = Options { tree, source: self.reported.source().to_owned(), lints, ..Options::default() };
+        let options = Options { tree, source: self.reported.source.clone(), lints, ..Options::default() };
         let report = ServerTarget::new(url, &self.server, options)?.propose(None)?.report;
-        let source = self.server.source().map_or_else(|| self.reported.name(), reported);
+        let source = report_source(self.server.source().unwrap_or(&self.reported.source));
         Ok(Report { command: "validate", source, plan: None, refusals: Vec::new(), ..report })
     }
 
-    fn leave_out_known(&self, report: &mut Report, lints: &LintLevels) -> Result<(), Failure> {
-        self.base.leave_out_known(report, &self.review, &self.manifests, lints, self.reported.source())
+    fn remove_known(&self, report: &mut Report, lints: &LintLevels) -> Result<(), Failure> {
+        self.base.remove_known(report, &self.review, &self.manifests, lints, &self.reported.source)
     }
 
     fn conclude(&self, report: &Report) -> CommandResult {

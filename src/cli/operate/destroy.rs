@@ -1,19 +1,17 @@
 //! `edgewright destroy`: deletes everything that a source owns (D108).
 
-use super::store_change::ChangeCommand;
+use serde::Serialize;
+
+use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
     cli::{
-        CommandResult, Failure,
         config::Config,
         input::prompt::{self, Confirmation},
-        manifests::source_args::source_name,
-        output::Output,
-        target::{ChangeTarget, store_or_server::StoreOrServer},
+        prelude::*,
     },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
     plan::safety::Budget,
     reconcile::run::destroy::Destroy,
-    syntax::text::{escaped, printable},
+    server::operations::sources::destroy::DestroyRequest,
 };
 
 /// Delete everything that a source owns, as one revision.
@@ -31,7 +29,7 @@ pub(crate) struct Args {
     confirm: Option<String>,
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Exit with code 2 if the source owns resources (only with --dry-run).
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -45,18 +43,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether it changes nothing.
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
     /// Runs the command. `config` may list the source for a server that does not run now.
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         if let Some(name) = self.confirm.as_ref().filter(|name| **name != self.source) {
             return Err(self.unconfirmed(&format!("--confirm has another name: `{}`", printable(name))));
         }
         let destroy = Destroy { source: self.source.clone(), budget: self.max_deletes.unwrap_or_default() };
-        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, self.dry_run)?;
         let is_configured =
             self.place.server.url().is_none() && config.sources.iter().any(|source| source.name == self.source);
         let refusal = is_configured.then(|| self.configured());
@@ -91,5 +84,33 @@ impl Args {
         let (source, file) = (printable(&self.source), Config::path());
         let message = format!("`serve` follows source `{source}`: it is in `sources` of `{}`", file.display());
         Diagnostic::error(Code::Conflict, message).help("remove the source from the file first")
+    }
+}
+
+impl StoreChange for Destroy {
+    const COMMAND: &'static str = "destroy";
+    const UNCHANGED: &'static str = "Nothing was deleted.";
+    const MISTAKES: &'static [Code] = &[Code::NotFound, Code::Conflict];
+
+    type Basis = ();
+
+    fn path(&self) -> String {
+        format!("/sources/{}/destroy", segment(&self.source))
+    }
+
+    fn request(&self, expect: Option<String>) -> impl Serialize {
+        DestroyRequest { dry_run: expect.is_none(), max_deletes: self.budget, expect: expect.unwrap_or_default() }
+    }
+
+    fn plan(&self, store: &Store) -> Result<(Planned, ()), Failure> {
+        Ok((during("Planning", || Destroy::plan(self, &store.snapshot())), ()))
+    }
+
+    fn apply(&self, store: &Store, (): &()) -> Result<Option<u64>, ApplyError> {
+        Destroy::apply(self, store, None, accept).map(|(_, revision)| revision)
+    }
+
+    fn author(&self) -> Author {
+        Destroy::author(self, None)
     }
 }

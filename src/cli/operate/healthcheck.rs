@@ -1,14 +1,10 @@
 //! `edgewright healthcheck`: the probe of containers and scripts.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
-
-use serde_json::Value;
+use std::net::SocketAddr;
 
 use crate::{
-    cli::{CommandResult, Exit, Failure, output::print, serve::followed::duration},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::{prelude::*, serve::followed::duration},
     server::notify::http_client,
-    syntax::text::escaped,
 };
 
 /// The most bytes of a response that are read.
@@ -48,8 +44,7 @@ impl Args {
         let body = response.into_body().into_with_config().limit(MOST_BYTES).read_to_string().unwrap_or_default();
         if status == 200 {
             let lines: Vec<String> = body.lines().map(|line| format!("{}\n", escaped(line))).collect();
-            print(lines.concat())?;
-            return Ok(Exit::Done);
+            return print(lines.concat());
         }
         let reason = serde_json::from_str::<Value>(&body).ok();
         let reason = reason.as_ref().and_then(|error| error.get("msg")).and_then(Value::as_str);

@@ -1,4 +1,5 @@
-//! Commands with which operators change what a store has, without manifests.
+//! Commands for operators, without manifests. A rollback, a transfer and a destroy are `StoreChange`s, which `store_change.rs`
+//! plans, shows and applies; `revision.rs` finds the revisions that options name.
 
 pub(crate) mod destroy;
 pub(crate) mod healthcheck;

@@ -1,15 +1,11 @@
 //! `edgewright resume`: a suspended source is applied again (D84), or goes on from a commit that it refuses (D89).
 
-use std::sync::Arc;
+use ureq::http::Method;
 
 use super::suspend::SEE_SUSPENSION;
 use crate::{
-    cli::{
-        CommandResult, Exit, manifests::source_args::source_name, output::diagnostics::say,
-        target::store_or_server::StoreOrServer,
-    },
+    cli::prelude::*,
     manifest::tree::whole_commit,
-    model::{json, key::segment, operation::Author, secrets::secret::Secrets},
     reconcile::sync_loop::suspension::Suspensions,
     server::operations::sources::view::{SourceResume, SourceView},
 };
@@ -40,7 +36,8 @@ impl Args {
                     None => Vec::new(),
                     commit => json::bytes(&SourceResume { accept_commit: commit.clone() }, Secrets::Masked)?,
                 };
-                client.change::<SourceView>(&path, &body, SEE_SUSPENSION)?.replaced_suspension.is_some()
+                let resumed = client.change::<SourceView>(&Method::POST, &path, Some(&body), SEE_SUSPENSION)?;
+                resumed.replaced_suspension.is_some()
             }
             None => {
                 let store = Arc::new(self.place.store.open_existing()?);

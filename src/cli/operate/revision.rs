@@ -5,19 +5,12 @@ use std::ops::ControlFlow;
 use serde::de::IgnoredAny;
 
 use crate::{
-    cli::{
-        Failure,
-        target::{ApiClient, each_record},
-    },
-    model::diagnostics::{
-        code::Code,
-        diagnostic::{Diagnostic, Name},
-    },
+    cli::{prelude::*, target::each_record},
     server::operations::{history::document::PATH, sources::view::SourceList},
     store::{
-        PastError, Store,
+        PastError,
         history::{
-            commits::{CommitPrefix, CommitSearch, NamingError, RevisionName},
+            commits::{CommitPrefix, CommitSearch, NamingError},
             select::HistoryFilter,
         },
     },
@@ -40,12 +33,12 @@ pub(crate) fn commit_prefix(text: &str) -> Result<CommitPrefix, String> {
 }
 
 /// Finds the number of a revision in a store.
-pub(crate) fn revision_in(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
-    store.revision_named(name, &[], &|| false).map_err(unnamed)
+pub(crate) fn revision_in_store(store: &Store, name: &RevisionName) -> Result<u64, Failure> {
+    store.revision_named(name, &[], &|| false).map_err(naming_failure)
 }
 
 /// Finds the number of a revision on a server.
-pub(crate) fn revision_through(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
+pub(crate) fn revision_on_server(client: &ApiClient, name: &RevisionName) -> Result<u64, Failure> {
     match name {
         RevisionName::Number(number) => Ok(*number),
         RevisionName::Latest => match latest(client)? {
@@ -107,11 +100,11 @@ fn newest_from(client: &ApiClient, commit: &CommitPrefix) -> Result<Option<u64>,
         let in_sync: Vec<_> = applied.map(|look| (look.commit, look.revision)).collect();
         search.add_in_sync(&in_sync);
     }
-    search.finish().map_err(unnamed)
+    search.finish().map_err(naming_failure)
 }
 
 /// The failure for a commit that is no revision.
-fn unnamed(error: NamingError) -> Failure {
+fn naming_failure(error: NamingError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
         NamingError::Failed(error) => return error.into(),
@@ -123,7 +116,7 @@ fn unnamed(error: NamingError) -> Failure {
 }
 
 /// The failure for a revision without a state.
-pub(crate) fn unreached(error: PastError) -> Failure {
+pub(crate) fn past_failure(error: PastError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
         PastError::Failed(error) => return error.into(),

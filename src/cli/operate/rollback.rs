@@ -1,18 +1,19 @@
 //! `edgewright rollback`: brings back the state of an earlier revision (D78).
 
-use super::{revision::revision_name, store_change::ChangeCommand};
+use serde::Serialize;
+
+use super::{
+    revision::{past_failure, revision_name},
+    store_change::{ChangeCommand, ChangeTarget, StoreChange, accept},
+};
 use crate::{
     cli::{
-        CommandResult, Failure,
         input::prompt::{self, Confirmation},
-        manifests::source_args::source_name,
-        output::Output,
-        target::{RollbackTarget, store_or_server::StoreOrServer},
+        prelude::*,
     },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
     plan::safety::Budget,
     reconcile::run::rollback::Rollback,
-    store::history::commits::RevisionName,
+    server::operations::rollback::RollbackRequest,
 };
 
 /// Bring back the state of an earlier revision as a new one.
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     yes: bool,
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -48,15 +49,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the plan is only shown.
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         let budget = self.max_deletes.unwrap_or_default();
-        let target = RollbackTarget::at(&self.place, self.dry_run)?;
+        let target = ChangeTarget::<Rollback>::open(&self.place, self.dry_run)?;
         let rollback = Rollback { to: target.revision(&self.to)?, source: self.source, budget };
         let (dry_run, detailed_exitcode, is_confirmed) = (self.dry_run, self.detailed_exitcode, self.yes);
         let command = ChangeCommand { change: &rollback, target, output: &self.output, dry_run, detailed_exitcode };
@@ -73,4 +69,36 @@ fn confirmed(to: u64) -> Result<(), Failure> {
         Confirmation::Unseen => "the question cannot be written to standard error",
     };
     Err(Diagnostic::error(Code::NotConfirmed, reason).help("type `yes`, or set --yes").into())
+}
+
+impl StoreChange for Rollback {
+    const COMMAND: &'static str = "rollback";
+    const REMARK: Option<&'static str> =
+        Some("A server that follows a source holds its manifests until they change; `reconcile` applies them again.");
+
+    /// The state to bring back.
+    type Basis = Arc<Snapshot>;
+
+    fn path(&self) -> String {
+        "/rollbacks".to_owned()
+    }
+
+    fn request(&self, expect: Option<String>) -> impl Serialize {
+        let (to, source, max_deletes) = (self.to, self.source.clone().unwrap_or_default(), self.budget);
+        RollbackRequest { to, source, dry_run: expect.is_none(), max_deletes, expect }
+    }
+
+    fn plan(&self, store: &Store) -> Result<(Planned, Arc<Snapshot>), Failure> {
+        let target = during("Reading", || store.snapshot_at(self.to)).map_err(past_failure)?;
+        let planned = during("Planning", || Rollback::plan(self, &store.snapshot(), &target));
+        Ok((planned, target))
+    }
+
+    fn apply(&self, store: &Store, target: &Arc<Snapshot>) -> Result<Option<u64>, ApplyError> {
+        Rollback::apply(self, store, target, None, accept).map(|(_, revision)| revision)
+    }
+
+    fn author(&self) -> Author {
+        self.attempted(None)
+    }
 }

@@ -1,41 +1,188 @@
-//! Shows a change that is planned from the store, and applies it: a rollback, a transfer, the end of a source.
+//! Changes that are planned from the store and not from manifests: a rollback, a transfer, the destruction of a source. A
+//! change is planned in a local store or by a server with an endpoint for it, shown, and applied.
 
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::revision::{revision_in_store, revision_on_server};
 use crate::{
     cli::{
-        CommandResult, Exit, Failure, leave,
-        manifests::reconcile::{applied, failed},
-        output::{
-            Output,
-            diagnostics::{self, say},
-        },
-        target::{ChangeTarget, StoreChange, store_or_server::StoreOrServer},
+        leak,
+        manifests::reconcile::{apply, failed},
+        prelude::*,
+        target::{RequestEffect, SendError, foreign_response, no_response, parse_report},
     },
-    model::diagnostics::diagnostic::{Diagnostic, Name},
-    plan::outline::Outline,
+    plan::{
+        format::json::Item,
+        outline::{Detail, Outline},
+    },
+    server::operations::planned_change::ChangeRun,
+    store::{Attempt, commit::header::Outcome},
 };
 
-/// How a change is shown and applied.
-pub(super) struct ChangeCommand<'a, C: StoreChange> {
-    /// The change.
-    pub change: &'a C,
-    /// Where it is planned and applied.
-    pub target: ChangeTarget<C>,
-    /// How it is shown.
-    pub output: &'a Output,
-    /// Whether it is only shown.
-    pub dry_run: bool,
-    /// Whether pending changes have an exit code of their own.
-    pub detailed_exitcode: bool,
+/// The help for a change that may have been applied.
+const SEE_CHANGE: &str = "run the command again with --dry-run to see whether the changes were applied";
+
+/// A change that is planned from the store.
+pub(super) trait StoreChange {
+    /// The command, for its reports.
+    const COMMAND: &'static str;
+    /// The line after a run that changed nothing.
+    const UNCHANGED: &'static str = "Nothing was applied.";
+    /// A line after the change was applied.
+    const REMARK: Option<&'static str> = None;
+    /// The refusals that are mistakes in the arguments.
+    const MISTAKES: &'static [Code] = &[Code::NotFound];
+
+    /// The basis of the plan besides the current state.
+    type Basis;
+
+    /// The endpoint of a server.
+    fn path(&self) -> String;
+
+    /// The body of a dry run or, with the outcome that was shown, of the request that applies the change.
+    fn request(&self, expect: Option<String>) -> impl Serialize;
+
+    /// Plans the change in a store.
+    fn plan(&self, store: &Store) -> Result<(Planned, Self::Basis), Failure>;
+
+    /// Applies the change to a store, and returns the revision unless there was nothing to change.
+    fn apply(&self, store: &Store, basis: &Self::Basis) -> Result<Option<u64>, ApplyError>;
+
+    /// The author of the change in a local store, for the history.
+    fn author(&self) -> Author;
+}
+
+/// Accepts any plan: no other process can have changed the store since it was shown.
+pub(super) fn accept(_: &Snapshot, planned: Planned) -> Result<Planned, ApplyError> {
+    Ok(planned)
+}
+
+/// The store or server that plans and applies a change.
+pub(super) enum ChangeTarget<C: StoreChange> {
+    /// A store that no other process can change at the same time.
+    Store {
+        /// The store.
+        store: Box<Store>,
+        /// The last proposal.
+        proposed: Option<Box<(Planned, C::Basis)>>,
+    },
+    /// A server.
+    Server {
+        /// The client.
+        client: ApiClient,
+        /// The outcome of the last proposal.
+        outcome: String,
+    },
 }
 
 impl<C: StoreChange> ChangeTarget<C> {
-    /// Opens the place that the arguments name.
-    pub(super) fn at(place: &StoreOrServer, dry_run: bool) -> Result<Self, Failure> {
-        match place.client()? {
-            Some(client) => Ok(Self::through(client)),
-            None => Self::open(&place.store, dry_run),
+    /// Opens the store, for a dry run only to read it, or prepares a client of the server.
+    pub(super) fn open(place: &StoreOrServer, dry_run: bool) -> Result<Self, Failure> {
+        if let Some(client) = place.client()? {
+            return Ok(ChangeTarget::Server { client, outcome: String::new() });
+        }
+        let store = if dry_run { place.store.read_existing()? } else { place.store.open_existing()? };
+        Ok(ChangeTarget::Store { store: Box::new(store), proposed: None })
+    }
+
+    /// Finds the number of a revision.
+    pub(super) fn revision(&self, name: &RevisionName) -> Result<u64, Failure> {
+        match self {
+            ChangeTarget::Store { store, .. } => revision_in_store(store, name),
+            ChangeTarget::Server { client, .. } => revision_on_server(client, name),
         }
     }
+
+    /// Plans a change.
+    fn propose(&mut self, change: &C, detail: Detail) -> Result<Report, Failure> {
+        match self {
+            ChangeTarget::Store { store, proposed } => {
+                let (planned, basis) = change.plan(store)?;
+                let report = planned.report_with(C::COMMAND, detail);
+                *proposed = Some(Box::new((planned, basis)));
+                Ok(report)
+            }
+            ChangeTarget::Server { client, outcome } => {
+                let run = send(client, change, None)?;
+                if run.outcome.is_empty() {
+                    return Err(foreign_response(&client.address(&change.path()), 200));
+                }
+                *outcome = run.outcome;
+                let diagnostics = |items: &[Item]| items.iter().map(|item| item.diagnostic(&HashMap::new())).collect();
+                Ok(Report {
+                    command: C::COMMAND,
+                    diagnostics: diagnostics(&run.report.diagnostics),
+                    refusals: diagnostics(&run.report.refusals),
+                    plan: run.report.plan,
+                    ..Report::default()
+                })
+            }
+        }
+    }
+
+    /// Returns the plan of the last proposal if it was made by this process.
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            ChangeTarget::Store { proposed: Some(proposed), .. } => proposed.0.plan.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Applies the last proposal, and returns its revision.
+    fn apply(&mut self, change: &C) -> Result<u64, Failure> {
+        match self {
+            ChangeTarget::Store { store, proposed } => {
+                let current = store.snapshot().revision;
+                let Some(proposed) = proposed.take() else { return Ok(current) };
+                let applied = during("Applying", || change.apply(store, &proposed.1))?;
+                Ok(applied.unwrap_or(current))
+            }
+            ChangeTarget::Server { client, outcome } => {
+                let run = send(client, change, Some(outcome.clone()))?;
+                run.report.applied.ok_or_else(|| {
+                    let message = no_response(&client.address(&change.path()), "it has no applied revision");
+                    SendError::NoResponse(message).failure(SEE_CHANGE)
+                })
+            }
+        }
+    }
+
+    /// Records in the history why the proposal is not applied. A server does that itself.
+    fn refuse(&self, change: &C, reason: &str) {
+        if let ChangeTarget::Store { store, .. } = self {
+            // The command has failed already; a failure to record that must not hide the reason.
+            let _ = store.note(Attempt::new(change.author()), Outcome::Refused, reason.to_owned());
+        }
+    }
+}
+
+/// Sends a request that plans or, with the outcome that was shown, applies.
+fn send<C: StoreChange>(client: &ApiClient, change: &C, expect: Option<String>) -> Result<ChangeRun, Failure> {
+    let url = client.address(&change.path());
+    let (label, effect) = match expect {
+        None => ("Planning", RequestEffect::None),
+        Some(_) => ("Applying", RequestEffect::Change),
+    };
+    let body = json::bytes(&change.request(expect), Secrets::Masked)?;
+    let sent = during(label, || client.attempt(&url, &body, effect));
+    let run = sent.and_then(|(status, text)| parse_report(&url, status, &text, effect));
+    run.map_err(|error| error.failure(SEE_CHANGE))
+}
+
+/// A change with its options, as a command runs it.
+pub(super) struct ChangeCommand<'a, C: StoreChange> {
+    /// The change.
+    pub change: &'a C,
+    /// The store or server that plans and applies it.
+    pub target: ChangeTarget<C>,
+    /// The format and destination of the report.
+    pub output: &'a Output,
+    /// Whether the plan is only shown.
+    pub dry_run: bool,
+    /// Whether pending changes have an exit code of their own.
+    pub detailed_exitcode: bool,
 }
 
 impl<C: StoreChange> ChangeCommand<'_, C> {
@@ -52,7 +199,6 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
         if !is_empty || report.refusals.is_empty() {
             self.output.announce(&report, self.target.plan()).inspect_err(|_| self.say_unchanged())?;
         }
-        let mut started = None;
         let exit = if report.has_errors() {
             self.say_unchanged();
             Exit::Error
@@ -74,24 +220,13 @@ impl<C: StoreChange> ChangeCommand<'_, C> {
             self.say_unchanged();
             exit
         } else {
-            started = Some(self.output.start(&report).inspect_err(|_| self.say_unchanged())?);
-            match self.target.apply(self.change) {
-                Ok(revision) => {
-                    report.applied = Some(revision);
-                    let exit = applied(revision);
-                    if let Some(remark) = C::REMARK {
-                        say(remark);
-                    }
-                    exit
-                }
-                Err(failure) => failed(&mut report, failure),
-            }
+            let exit = apply(self.output, &mut report, C::UNCHANGED, || self.target.apply(self.change))?;
+            C::REMARK.iter().filter(|_| report.applied.is_some()).for_each(|remark| say(remark));
+            leak(report);
+            return Ok(exit);
         };
-        match started {
-            Some(started) => self.output.finish(started, &report)?,
-            None => self.output.conclude(&report)?,
-        }
-        leave(report);
+        self.output.conclude(&report)?;
+        leak(report);
         Ok(exit)
     }
 

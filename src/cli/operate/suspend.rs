@@ -1,25 +1,14 @@
 //! `edgewright suspend`: a followed source is looked at and not applied (D84).
 
-use std::{sync::Arc, time::Duration};
+use ureq::http::Method;
 
 use crate::{
-    cli::{
-        CommandResult, Exit, inspect::status::suspended, manifests::source_args::source_name, output::diagnostics::say,
-        serve::followed::duration, target::store_or_server::StoreOrServer,
-    },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::Fault},
-        json,
-        key::segment,
-        operation::Author,
-        secrets::secret::Secrets,
-    },
+    cli::{inspect::status::suspension_text, prelude::*, serve::followed::duration},
     reconcile::sync_loop::suspension::{Suspension, Suspensions},
     server::operations::sources::view::{SourceSuspend, SourceView, SuspensionView},
-    store::ids_and_clock,
 };
 
-/// How to see whether a source is suspended.
+/// The help for a suspension that may have been changed.
 pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether the source is suspended";
 
 /// Suspend a source: `serve` reports what it would change, and applies nothing.
@@ -61,11 +50,11 @@ impl Args {
                 let until = until.map(|until| until.to_string()).unwrap_or_default();
                 let body = json::bytes(&SourceSuspend { reason: self.reason, until }, Secrets::Masked)?;
                 let path = format!("/sources/{}/suspend", segment(&self.source));
-                let status: SourceView = client.change(&path, &body, SEE_SUSPENSION)?;
-                (status.suspension.as_ref().map(suspended), status.replaced_suspension)
+                let status: SourceView = client.change(&Method::POST, &path, Some(&body), SEE_SUSPENSION)?;
+                (status.suspension.as_ref().map(suspension_text), status.replaced_suspension)
             }
             None => {
-                let suspension = Suspension::new(self.reason, "command line", until).map_err(failed)?;
+                let suspension = Suspension::new(self.reason, "command line", until)?;
                 let store = Arc::new(self.place.store.open_existing()?);
                 let is_known = store.snapshot().iter().any(|entry| entry.is_owned_by(&self.source));
                 let replaced = Suspensions::open(store)?.set(&self.source, Some(suspension), Author::Local)?;
@@ -80,16 +69,8 @@ impl Args {
             None => say(&format!("Suspended source {}.", self.source)),
         }
         if let Some(replaced) = replaced {
-            say(&format!("This replaces an earlier suspension: {}", suspended(&replaced)));
+            say(&format!("This replaces an earlier suspension: {}", suspension_text(&replaced)));
         }
         Ok(Exit::Done)
-    }
-}
-
-fn failed(fault: Fault) -> Diagnostic {
-    let diagnostic = Diagnostic::error(fault.code, fault.message);
-    match fault.help {
-        Some(help) => diagnostic.help(help),
-        None => diagnostic,
     }
 }

@@ -1,16 +1,13 @@
 //! `edgewright transfer`: moves resources from one source to another (D104).
 
-use super::store_change::ChangeCommand;
+use serde::Serialize;
+
+use super::store_change::{ChangeCommand, ChangeTarget, StoreChange, accept};
 use crate::{
-    cli::{
-        CommandResult, Failure,
-        inspect::get::kind_of,
-        manifests::source_args::{new_source_name, source_name},
-        output::Output,
-        target::{ChangeTarget, store_or_server::StoreOrServer},
-    },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::{inspect::get::parse_kind, manifests::source_args::new_source_name, prelude::*},
     plan::transfer::Transfer,
+    reconcile::run::transfer::{apply_transfer, plan_transfer},
+    server::operations::transfer::{PATH, TransferRequest},
 };
 
 /// Move resources from one source to another.
@@ -34,7 +31,7 @@ pub(crate) struct Args {
     all: bool,
     /// Show the plan without applying it.
     #[arg(long, env = "EDGEWRIGHT_DRY_RUN")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Exit with code 2 if changes are pending.
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
@@ -45,21 +42,16 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether it changes nothing.
-    pub(crate) fn is_dry_run(&self) -> bool {
-        self.dry_run
-    }
-
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         if self.from == self.to {
             let error = Diagnostic::error(Code::NotAllowed, "`--from` and `--to` are the same source");
             return Err(error.help("name two sources").into());
         }
-        let resources = self.resources.iter().map(|resource| in_full(resource));
+        let resources = self.resources.iter().map(|resource| full_name(resource));
         let resources = resources.collect::<Result<Vec<String>, Failure>>()?;
         let transfer = Transfer { from: self.from.clone(), to: self.to.clone(), resources };
-        let target = ChangeTarget::at(&self.place, self.dry_run)?;
+        let target = ChangeTarget::open(&self.place, self.dry_run)?;
         let (dry_run, detailed_exitcode) = (self.dry_run, self.detailed_exitcode);
         let command = ChangeCommand { change: &transfer, target, output: &self.output, dry_run, detailed_exitcode };
         command.run(None, || Ok(()))
@@ -67,10 +59,37 @@ impl Args {
 }
 
 /// A resource with the full name of its kind, for which the command line has short ones.
-fn in_full(resource: &str) -> Result<String, Failure> {
+fn full_name(resource: &str) -> Result<String, Failure> {
     match resource.split_once('/') {
-        Some((kind, name)) => Ok(format!("{}/{name}", kind_of(kind)?)),
+        Some((kind, name)) => Ok(format!("{}/{name}", parse_kind(kind)?)),
         None => Ok(resource.to_owned()),
+    }
+}
+
+impl StoreChange for Transfer {
+    const COMMAND: &'static str = "transfer";
+
+    type Basis = ();
+
+    fn path(&self) -> String {
+        PATH.to_owned()
+    }
+
+    fn request(&self, expect: Option<String>) -> impl Serialize {
+        let Transfer { from, to, resources } = self.clone();
+        TransferRequest { from, to, all: resources.is_empty(), resources, dry_run: expect.is_none(), expect }
+    }
+
+    fn plan(&self, store: &Store) -> Result<(Planned, ()), Failure> {
+        Ok((during("Planning", || plan_transfer(self, &store.snapshot())), ()))
+    }
+
+    fn apply(&self, store: &Store, (): &()) -> Result<Option<u64>, ApplyError> {
+        apply_transfer(self, store, &Author::Local, accept).map(|(_, revision)| revision)
+    }
+
+    fn author(&self) -> Author {
+        Author::Local
     }
 }
 
@@ -85,8 +104,8 @@ mod tests {
             ("route/shop/path_prefix /cart", "HttpsEdgeRoute/shop/path_prefix /cart"),
             ("edghts_1", "edghts_1"),
         ] {
-            assert_eq!(in_full(given).ok().as_deref(), Some(expected));
+            assert_eq!(full_name(given).ok().as_deref(), Some(expected));
         }
-        assert!(in_full("pod/shop").is_err());
+        assert!(full_name("pod/shop").is_err());
     }
 }

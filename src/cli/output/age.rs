@@ -1,4 +1,4 @@
-//! How long ago something was, as people say it.
+//! Ages such as `5m`, as people say them.
 
 use jiff::Timestamp;
 

@@ -1,17 +1,17 @@
 //! The files that `--output` and `--out` name. A pull request can contain a link in their place (D31).
 
+use crate::cli::prelude::*;
 use std::{
     fs::{self, File},
     io,
     os::unix::fs::OpenOptionsExt,
-    path::Path,
 };
 
 use rustix::fs::OFlags;
 
 /// A link is not followed.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
-/// Where links lead to the pipes and terminals of a process, such as `/dev/stdout`.
+/// The folders with links to the pipes and terminals of a process, such as `/dev/stdout`.
 const OF_THE_SYSTEM: [&str; 2] = ["/dev", "/proc"];
 
 /// Creates a file, or empties the one that exists. A link is replaced by a file, and what it leads to is left alone.

@@ -1,21 +1,19 @@
 //! Diagnostics for a terminal: the position, the highlighted line and the help.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     io::{self, IsTerminal, Write},
-    sync::Arc,
 };
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 
 use super::excerpt::Excerpt;
 use crate::{
+    cli::prelude::*,
     model::diagnostics::{
-        diagnostic::{Diagnostic, Place, Severity, counted},
+        diagnostic::{Place, counted},
         fault::MOST_FAULTS,
     },
-    syntax::text::escaped,
 };
 
 /// The most diagnostics printed to a terminal.
@@ -34,7 +32,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
         // Log viewers wrap lines themselves.
         handler = handler.with_width(200).with_wrap_lines(false);
     }
-    let (shown, omitted) = chosen(diagnostics);
+    let (shown, omitted) = select(diagnostics);
     for diagnostic in shown {
         let mut text = String::new();
         if handler.render_report(&mut text, &DiagnosticReport::new(diagnostic)).is_ok() {
@@ -42,7 +40,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
             let _ = writeln!(stderr);
         }
     }
-    for line in more(&omitted) {
+    for line in omitted_lines(&omitted) {
         let _ = writeln!(stderr, "{}", escaped(&line));
     }
     if !omitted.is_empty() {
@@ -57,7 +55,7 @@ pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) {
 type Omitted<'a> = BTreeMap<&'a str, usize>;
 
 /// The diagnostics to show, in their order, and the number of the others. Errors are chosen before warnings.
-fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
+fn select(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
     let mut of_file: BTreeMap<&str, usize> = BTreeMap::new();
     let mut shown = Vec::new();
     let mut omitted = Omitted::new();
@@ -78,7 +76,7 @@ fn chosen(diagnostics: &[Diagnostic]) -> (Vec<&Diagnostic>, Omitted<'_>) {
 }
 
 /// The lines that count what is not shown.
-fn more(omitted: &Omitted<'_>) -> Vec<String> {
+fn omitted_lines(omitted: &Omitted<'_>) -> Vec<String> {
     let line = |(name, count): (&&str, &usize)| match *name {
         "" => format!("… and {count} more"),
         name => format!("… and {count} more in {name}"),
@@ -242,18 +240,18 @@ mod tests {
         all.extend(of("a.yaml", Severity::Error, 3));
         all.extend(of("b.yaml", Severity::Error, 21));
         all.push(Diagnostic::error(Code::Unreadable, "elsewhere"));
-        let (shown, omitted) = chosen(&all);
+        let (shown, omitted) = select(&all);
         let count = |name: &str, severity| {
             shown.iter().filter(|it| (it.message.as_str(), it.severity) == (name, severity)).count()
         };
         assert_eq!((count("a.yaml", Severity::Warning), count("a.yaml", Severity::Error)), (17, 3));
         assert_eq!((count("b.yaml", Severity::Error), count("elsewhere", Severity::Error)), (20, 1));
-        assert_eq!(more(&omitted), ["… and 983 more in a.yaml", "… and 1 more in b.yaml"]);
+        assert_eq!(omitted_lines(&omitted), ["… and 983 more in a.yaml", "… and 1 more in b.yaml"]);
 
         let files: Vec<Diagnostic> =
             (0..100).flat_map(|at| of(&format!("{at:03}.yaml"), Severity::Error, 20)).collect();
-        let (shown, omitted) = chosen(&files);
+        let (shown, omitted) = select(&files);
         assert_eq!((shown.len(), omitted.values().sum::<usize>()), (MOST, 1_500));
-        assert_eq!(more(&omitted).last().unwrap(), "… and 1100 more in 55 other files");
+        assert_eq!(omitted_lines(&omitted).last().unwrap(), "… and 1100 more in 55 other files");
     }
 }

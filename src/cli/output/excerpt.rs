@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
-use crate::{manifest::load::schema::fields, model::diagnostics::diagnostic::SourceFile, syntax::text::escaped};
+use crate::{cli::prelude::*, manifest::load::schema::fields, model::diagnostics::diagnostic::SourceFile};
 
 /// The most characters of a line shown around one place.
 const MOST_CHARACTERS: usize = 160;
-/// How many of these characters precede the place.
+/// The number of these characters before the place.
 const BEFORE: usize = 40;
 /// The most lines shown of one place.
 const MOST_LINES: usize = 12;
@@ -42,9 +42,9 @@ struct Block {
 
 /// A place in the excerpt.
 struct Mark {
-    /// Where it is in the text of the excerpt.
+    /// The position in the text of the excerpt.
     span: SourceSpan,
-    /// Where it starts in the file, from 0; the column counts characters.
+    /// The start in the file, from 0; the column counts characters.
     line: usize,
     column: usize,
 }
@@ -60,7 +60,7 @@ impl Excerpt {
 
     /// The lines around places, with a function that counts the characters between two bytes of the file.
     fn around(name: &str, lines: &Lines<'_>, places: &[Range<usize>], count: impl Fn(usize, usize) -> usize) -> Self {
-        let places: Vec<Extent> = places.iter().map(|place| Extent::of(lines, place)).collect();
+        let places: Vec<Extent> = places.iter().map(|place| Extent::new(lines, place)).collect();
         let mut shown: Vec<Range<usize>> = places.iter().map(|place| place.with_context(lines)).collect();
         shown.sort_by_key(|it| it.start);
         let mut merged: Vec<Range<usize>> = Vec::new();
@@ -70,7 +70,7 @@ impl Excerpt {
                 _ => merged.push(next),
             }
         }
-        let mut copy = Copied::default();
+        let mut copy = ExcerptBuilder::default();
         let blocks = merged.into_iter().map(|range| {
             let start = copy.text.len();
             for line in range.clone() {
@@ -130,7 +130,7 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     /// The line that a byte is in.
-    fn of(&self, offset: usize) -> usize {
+    fn line_at(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
@@ -165,12 +165,12 @@ struct Extent {
 }
 
 impl Extent {
-    fn of(lines: &Lines<'_>, place: &Range<usize>) -> Self {
+    fn new(lines: &Lines<'_>, place: &Range<usize>) -> Self {
         let start = lines.text.floor_char_boundary(place.start);
         let end = lines.text.ceil_char_boundary(place.end.min(lines.text.len())).max(start);
-        let first = lines.of(start);
+        let first = lines.line_at(start);
         // A line break at the end belongs to the line that it ends.
-        let last = lines.of(end.saturating_sub(1).max(start));
+        let last = lines.line_at(end.saturating_sub(1).max(start));
         if last - first < MOST_LINES {
             return Self { bytes: start..end, first, last, is_cut: false };
         }
@@ -178,7 +178,7 @@ impl Extent {
         Self { bytes: start..lines.range(last + 1).start, first, last, is_cut: true }
     }
 
-    /// Its lines, plus one on each side.
+    /// The lines of the place, plus one on each side.
     fn with_context(&self, lines: &Lines<'_>) -> Range<usize> {
         self.first.saturating_sub(1)..(self.last + 2).min(lines.starts.len())
     }
@@ -198,7 +198,7 @@ impl Extent {
 
 /// Builds the text of an excerpt.
 #[derive(Default)]
-struct Copied {
+struct ExcerptBuilder {
     text: String,
     /// The copied byte ranges of the file, in ascending order, and where they are in `text`.
     pieces: Vec<(Range<usize>, Range<usize>)>,
@@ -211,7 +211,7 @@ enum CutSide {
     End,
 }
 
-impl Copied {
+impl ExcerptBuilder {
     fn line(&mut self, lines: &Lines<'_>, line: usize, places: &[Extent]) {
         let whole = lines.range(line);
         let mut windows: Vec<Range<usize>> = Vec::new();

@@ -1,29 +1,28 @@
-//! The output options that several commands share: the report's format and destination.
+//! Output. `Output` has the options of a report: its format and destination. Everything on stdout goes through this file;
+//! `diagnostics.rs` and `progress.rs` write to stderr.
 
 pub(crate) mod age;
 pub(crate) mod destination;
 pub(crate) mod diagnostics;
 mod excerpt;
 pub(crate) mod progress;
+pub(crate) mod table;
 
 use std::{
     fs,
     io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
 };
 
 use clap::{ArgMatches, Args};
 use rustix::fs::FileType;
+use serde::Serialize;
 
-use super::Failure;
 use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::prelude::*,
     plan::{
-        Plan,
         format::{Format, render},
         outline::Detail,
         render::{Colour, Content, stream},
-        report::Report,
     },
 };
 
@@ -72,7 +71,7 @@ impl Output {
         }
     }
 
-    /// What the report shows of each change. The text of a plan is made from the plan itself.
+    /// The detail of each change in the report. The text of a plan is made from the plan itself.
     pub(super) fn detail(&self) -> Detail {
         match self.format {
             Format::Json => Detail::Bodies,
@@ -83,7 +82,7 @@ impl Output {
 
     /// Starts the report of a plan before the plan runs: creates its destination and writes the first character, which
     /// no outcome changes. A report that cannot be written must be noticed while nothing is applied (D31).
-    pub(super) fn start(&self, report: &Report) -> Result<Started, Failure> {
+    pub(super) fn start(&self, report: &Report) -> Result<OpenReport, Failure> {
         let mut started = self.create()?;
         let first: String = self.document(report)?.chars().take(1).collect();
         self.write(&mut started, &first)?;
@@ -92,7 +91,7 @@ impl Output {
     }
 
     /// Writes the rest of a started report.
-    pub(super) fn finish(&self, mut started: Started, report: &Report) -> Result<(), Failure> {
+    pub(super) fn finish(&self, mut started: OpenReport, report: &Report) -> Result<(), Failure> {
         let text = self.document(report)?;
         let rest = text.strip_prefix(started.written.as_str()).unwrap_or(&text);
         self.write(&mut started, rest)
@@ -114,12 +113,12 @@ impl Output {
         })
     }
 
-    fn create(&self) -> Result<Started, Failure> {
+    fn create(&self) -> Result<OpenReport, Failure> {
         let create = |path: &PathBuf| destination::create(path).map_err(|error| unwritable_report(path, &error));
-        Ok(Started { file: self.output.as_ref().map(create).transpose()?, written: String::new() })
+        Ok(OpenReport { file: self.output.as_ref().map(create).transpose()?, written: String::new() })
     }
 
-    fn write(&self, started: &mut Started, text: &str) -> Result<(), Failure> {
+    fn write(&self, started: &mut OpenReport, text: &str) -> Result<(), Failure> {
         match (&mut started.file, &self.output) {
             (Some(file), Some(path)) => {
                 file.write_all(text.as_bytes()).map_err(|error| unwritable_report(path, &error))
@@ -131,7 +130,7 @@ impl Output {
 }
 
 /// A report whose destination has accepted what is written so far.
-pub(super) struct Started {
+pub(super) struct OpenReport {
     /// The file; none for stdout.
     file: Option<fs::File>,
     written: String,
@@ -143,13 +142,18 @@ fn unwritable_report(path: &Path, error: &io::Error) -> Failure {
         .into()
 }
 
-/// Writes data to standard output. A closed pipe is not an error: its reader is done (D31).
-pub(super) fn print(data: impl AsRef<[u8]>) -> Result<(), Failure> {
-    unless_closed(write(data.as_ref()))
+/// Writes data to standard output, as the end of a command. A closed pipe is not an error: its reader is done (D31).
+pub(super) fn print(data: impl AsRef<[u8]>) -> CommandResult {
+    unless_closed(write(data.as_ref())).map(|()| Exit::Done)
+}
+
+/// A value as JSON on one line.
+pub(super) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&json::bytes(value, Secrets::Masked)?).into_owned() + "\n")
 }
 
 /// Writes data that must arrive, such as a token: a closed pipe is an error too.
-pub(super) fn hand_over(data: impl AsRef<[u8]>) -> Result<(), Failure> {
+pub(super) fn print_all(data: impl AsRef<[u8]>) -> Result<(), Failure> {
     check_not_discarded()?;
     write(data.as_ref()).map_err(|error| unwritable(&error))
 }
@@ -208,7 +212,7 @@ fn print_plan(content: Content<'_>) -> Result<(), Failure> {
 
 /// Writes text with colours, which are stripped if stdout is not a terminal.
 pub(super) fn print_coloured(text: &str) -> Result<(), Failure> {
-    unless_closed(write(for_stdout(text.to_owned()).as_bytes()))
+    append(text).map(drop)
 }
 
 /// Writes the next text of an output without an end. Returns whether its reader is still there.

@@ -1,9 +1,10 @@
 //! Progress on stderr for work that takes more than a second: a spinner on a terminal, plain lines elsewhere.
 
+use crate::cli::prelude::*;
 use std::{
     io::{IsTerminal, Write},
     sync::mpsc::{RecvTimeoutError, channel},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

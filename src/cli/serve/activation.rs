@@ -5,10 +5,7 @@ use std::net::TcpListener;
 
 use listenfd::ListenFd;
 
-use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    syntax::text::escaped,
-};
+use crate::cli::prelude::*;
 
 /// Takes the listening socket that was passed to this process, if there is one. Children do not inherit it. Call this before
 /// other threads start: it removes variables from the environment.

@@ -3,37 +3,19 @@
 mod repository;
 mod values;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
-
 use jiff::{Span, SpanRelativeTo};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{
-    cli::manifests::source_args::{Loading, Ownership},
+    cli::prelude::*,
     manifest::tree::{
-        ContextTree, Lineage, RefTree, RepositoryPlace, SourceValues, StopCheck, Tree, UnsetValues,
+        ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
-    model::{
-        Kind,
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Fault, Path as FieldPath, nearest},
-        },
-        host_pattern::check_host_pattern,
-        key_scope::includes_kind,
-        kind::owner::Role,
-    },
+    model::{diagnostics::fault::Path as FieldPath, host_pattern::check_host_pattern, key_scope::includes_kind},
     plan::safety::Budget,
     reconcile::{
-        LintLevels, Options, check_new_source,
+        check_new_source,
         run::cancel::Cancel,
         sources::{
             fetch_schedule::FetchSchedule,
@@ -41,7 +23,6 @@ use crate::{
         },
         sync_loop::drift::DriftPolicy,
     },
-    syntax::text::printable,
     tenancy::{Adoption, SourceScope},
 };
 use repository::{ConfiguredRepository, RepositoryAddress};
@@ -67,18 +48,18 @@ pub(crate) struct SourceEntry {
     revision: Option<String>,
     /// The folder with the values that the commits of the repository do not have.
     values: Option<PathBuf>,
-    /// How often to look without an event.
+    /// The time between two syncs without an event.
     interval: Option<Value>,
     prune: Option<bool>,
     isolate: Option<bool>,
     /// Whether resources whose stated ID does not exist are created under it: to build a lost store again.
     #[serde(default)]
     recreate_ids: bool,
-    /// What the source may declare.
+    /// The limits of the source.
     scope: Option<ScopeEntry>,
-    /// Whether to look without applying.
+    /// Whether to plan without applying.
     suspend: Option<bool>,
-    /// What to do about drift.
+    /// The policy for drift.
     drift: Option<String>,
     max_deletes: Option<Value>,
     /// Levels of lints, over those of the whole file.
@@ -100,11 +81,11 @@ pub(crate) struct SourceEntry {
     known_hosts_file: Option<PathBuf>,
     /// The authorities of HTTPS servers.
     ca_file: Option<PathBuf>,
-    /// What a commit must have to be applied.
+    /// The signatures that a commit needs to be applied.
     verify: Option<VerifyEntry>,
 }
 
-/// What a source may declare.
+/// The limits of a source.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ScopeEntry {
@@ -120,7 +101,7 @@ struct ScopeEntry {
     token_folder: Option<PathBuf>,
 }
 
-/// What a commit must have to be applied.
+/// The signatures that a commit needs to be applied.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VerifyEntry {
@@ -129,7 +110,7 @@ struct VerifyEntry {
 }
 
 /// A source to follow, with what the configuration file sets for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ConfiguredSource {
     /// The name of the source.
     pub name: String,
@@ -152,7 +133,10 @@ pub(crate) struct ConfiguredSource {
 
 /// Checks the list of sources, and returns the first fault of each. `lints` are the levels for all sources; the path of a
 /// fault starts at `sources`.
-pub(crate) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<Vec<ConfiguredSource>, Vec<Fault>> {
+pub(crate) fn parse_sources(
+    entries: Vec<SourceEntry>,
+    lints: &LintLevels,
+) -> Result<Vec<ConfiguredSource>, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut names = BTreeSet::new();
     let mut sources = Vec::new();
@@ -160,7 +144,7 @@ pub(crate) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<V
     for (at, entry) in entries.into_iter().enumerate() {
         let place = FieldPath::root().join("sources").join(at);
         let is_new = names.insert(entry.name.clone());
-        match entry.checked(lints) {
+        match entry.parse(lints) {
             Ok(source) if !is_new => {
                 let message = format!("duplicate source name `{}`", printable(&source.name));
                 let fault = Fault::new(Code::DuplicateName, message).at(place.join("name"));
@@ -181,13 +165,13 @@ pub(crate) fn checked(entries: Vec<SourceEntry>, lints: &LintLevels) -> Result<V
         }
     }
     if faults.is_empty() {
-        faults.extend(values::are_apart(&sources).err());
+        faults.extend(values::check_apart(&sources).err());
     }
     if faults.is_empty() { Ok(sources) } else { Err(faults) }
 }
 
 impl SourceEntry {
-    fn checked(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
+    fn parse(self, lints: &LintLevels) -> Result<ConfiguredSource, Fault> {
         let field = |name: &str| FieldPath::root().join(name);
         check_new_source(&self.name).map_err(|reason| {
             let fault = Fault::new(Code::InvalidFormat, reason).at(field("name"));
@@ -197,11 +181,11 @@ impl SourceEntry {
         let context = self.context()?;
         let values = self.values()?;
         let scope = self.scope(repository.is_some())?;
-        let interval = match self.interval.map(text_of) {
-            Some(text) => interval_of(&text).map_err(|fault| fault.at(field("interval")))?,
+        let interval = match self.interval.map(scalar_text) {
+            Some(text) => parse_interval(&text).map_err(|fault| fault.at(field("interval")))?,
             None => INTERVAL,
         };
-        let budget = self.max_deletes.map(|value| text_of(value).parse::<Budget>()).transpose();
+        let budget = self.max_deletes.map(|value| scalar_text(value).parse::<Budget>()).transpose();
         let budget = budget.map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("max_deletes")))?;
         let drift = self.drift.map(|name| name.parse::<DriftPolicy>()).transpose();
         let drift = drift.map_err(|reason| Fault::new(Code::UnknownValue, reason).at(field("drift")))?;
@@ -211,40 +195,36 @@ impl SourceEntry {
         })?;
         let mut lints = lints.clone();
         lints.levels.extend(own.levels);
-        let (name, prune, isolate, recreate_ids) = (self.name, self.prune, self.isolate, self.recreate_ids);
-        let is_suspended = self.suspend.unwrap_or_default();
         Ok(ConfiguredSource {
-            name,
+            name: self.name,
             location,
             context,
             repository,
             values,
             interval,
-            prune,
-            isolate,
-            recreate_ids,
-            is_suspended,
+            prune: self.prune,
+            isolate: self.isolate,
+            recreate_ids: self.recreate_ids,
+            is_suspended: self.suspend.unwrap_or_default(),
             drift,
             budget,
             lints,
             scope,
         })
     }
-}
 
-impl SourceEntry {
-    /// What the source may declare. A repository declares neither API keys nor what acts on every source unless its scope says
+    /// The limits of the source. A repository declares neither API keys nor what acts on every source unless its scope says
     /// so (D112).
     fn scope(&self, is_repository: bool) -> Result<SourceScope, Fault> {
         let mut scope = if is_repository { SourceScope::for_repository() } else { SourceScope::default() };
         let Some(entry) = &self.scope else { return Ok(scope) };
         let at = |field: &str| FieldPath::root().join("scope").join(field);
-        let kinds_in = |field: &str, names: &[String]| {
-            let kinds = names
-                .iter()
-                .enumerate()
-                .map(|(index, name)| kinds_named(name).map_err(|fault| fault.at(at(field).join(index))));
-            Ok::<BTreeSet<Kind>, Fault>(kinds.collect::<Result<Vec<_>, Fault>>()?.into_iter().flatten().collect())
+        let kinds_in = |field: &str, names: &[String]| -> Result<BTreeSet<Kind>, Fault> {
+            let mut kinds = BTreeSet::new();
+            for (index, name) in names.iter().enumerate() {
+                kinds.extend(parse_kinds(name).map_err(|fault| fault.at(at(field).join(index)))?);
+            }
+            Ok(kinds)
         };
         if let Some(names) = &entry.kinds {
             scope.kinds = Some(kinds_in("kinds", names)?);
@@ -256,9 +236,7 @@ impl SourceEntry {
             check_host_pattern(host).map_err(|fault| fault.at(at("hosts").join(index)))?;
         }
         scope.hosts = entry.hosts.clone();
-        if let Some(roles) = &entry.roles {
-            scope.roles = Some(roles.iter().copied().collect());
-        }
+        scope.roles = entry.roles.as_ref().map(|roles| roles.iter().copied().collect()).or(scope.roles);
         if let Some(folder) = &entry.token_folder {
             let folder = folder.canonicalize().map_err(|error| {
                 let message = format!("cannot use {}: {error}", folder.display());
@@ -277,120 +255,70 @@ impl SourceEntry {
 }
 
 /// The kinds that a name in a scope includes.
-fn kinds_named(name: &str) -> Result<Vec<Kind>, Fault> {
+fn parse_kinds(name: &str) -> Result<Vec<Kind>, Fault> {
     let named: Vec<Kind> = Kind::all().filter(|info| includes_kind(name, info.name)).map(|info| info.kind).collect();
     if !named.is_empty() {
         return Ok(named);
     }
     let fault = Fault::new(Code::UnknownValue, format!("unknown kind `{}`", printable(name)));
-    Err(match nearest(name, Kind::all().map(|info| info.name)) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help("name kinds of resources, such as `HttpsEdge`, or `*`"),
-    })
+    let near = nearest(name, Kind::all().map(|info| info.name)).map(|near| format!("did you mean `{near}`?"));
+    Err(fault.help(near.unwrap_or_else(|| "name kinds of resources, such as `HttpsEdge`, or `*`".to_owned())))
 }
 
 impl ConfiguredSource {
     /// The one source of the options, which also have its limits.
     pub(super) fn of_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
-        Self {
-            name: ownership.defaults().source,
-            repository: None,
-            values: None,
-            location: SourceLocation { paths, ..SourceLocation::default() },
-            context: Vec::new(),
-            interval: INTERVAL,
-            prune: None,
-            isolate: None,
-            recreate_ids: false,
-            is_suspended: false,
-            budget: None,
-            lints,
-            scope: SourceScope::default(),
-            drift: None,
-        }
+        let location = SourceLocation { paths, ..SourceLocation::default() };
+        Self { name: ownership.defaults().source, location, interval: INTERVAL, lints, ..Self::default() }
     }
 
     /// The source to follow. `ownership` and `drift` are the defaults of what the file does not set.
-    pub(super) fn followed(
+    pub(super) fn into_followed(
         self,
         loading: &Loading,
         ownership: &Ownership,
         drift: DriftPolicy,
         mirrors: Option<&Arc<Mirrors>>,
     ) -> Result<FollowedSource, Diagnostic> {
-        let drift = self.drift.unwrap_or(drift);
-        let Self {
-            name,
-            location,
-            context,
-            repository,
-            values,
-            interval,
-            prune,
-            isolate,
-            recreate_ids,
-            is_suspended,
-            budget,
-            lints,
-            scope,
-            ..
-        } = self;
+        let Self { name, location, context, interval, .. } = self;
         let cancel = Cancel::default();
-        let tree: Arc<dyn Tree>;
-        let watched: Vec<PathBuf>;
         let (mut fetches, mut lineage) = (None, None);
-        let values = Arc::new(SourceValues::new(values));
-        match repository {
+        let values = Arc::new(SourceValues::new(self.values));
+        let (tree, watched): (Arc<dyn Tree>, Vec<PathBuf>) = match self.repository {
             None => {
-                let around = (!context.is_empty()).then(|| Arc::new(loading.of(context.clone())) as Arc<dyn Tree>);
-                tree = ContextTree::wrap(Arc::new(loading.of(location.paths.clone())), around, UnsetValues::Require);
-                watched = location.paths.iter().cloned().chain(context).collect();
+                let own = Arc::new(loading.disk(location.paths.clone()));
+                let around = (!context.is_empty()).then(|| Arc::new(loading.disk(context.clone())) as Arc<dyn Tree>);
+                let watched = location.paths.iter().cloned().chain(context).collect();
+                (ContextTree::wrap(own, around, UnsetValues::Require), watched)
             }
             Some(ConfiguredRepository { address, wanted, verifier }) => {
                 let inside = location.paths.first().cloned().unwrap_or_default();
-                let place = match (address, mirrors) {
-                    (RepositoryAddress::Local(path), _) => RepositoryPlace::Local(path),
-                    (RepositoryAddress::Remote { url, access }, Some(mirrors)) => {
-                        access.check_authorities().map_err(|(reason, help)| {
-                            let message = format!("source `{}`: {reason}", printable(&name));
-                            Diagnostic::error(Code::Unreadable, message).help(help)
-                        })?;
-                        let mirror = RemoteMirror::new(Arc::clone(mirrors), &name, url, wanted.clone(), *access);
-                        let mirror = Arc::new(mirror);
-                        fetches = Some(Arc::new(FetchSchedule::new(&name, Arc::clone(&mirror), interval)));
-                        RepositoryPlace::Remote(mirror)
-                    }
-                    (RepositoryAddress::Remote { .. }, None) => {
-                        return Err(Diagnostic::error(
-                            Code::Internal,
-                            "a remote repository requires a folder of mirrors",
-                        ));
-                    }
-                };
+                let (place, schedule) = repository_place(&name, address, &wanted, interval, mirrors)?;
+                fetches = schedule;
                 let stopped = cancel.clone();
                 let stop = StopCheck::new(move || stopped.is_cancelled());
-                let own = Arc::new(Lineage::new(&name, verifier.is_some()));
-                lineage = Some(Arc::clone(&own));
+                let own = Arc::clone(lineage.insert(Arc::new(Lineage::new(&name, verifier.is_some()))));
                 let mut at_revision = RefTree::new(place, wanted, verifier, inside, stop);
                 at_revision.allow_outside_files = loading.allow_outside_files;
                 let at_revision = at_revision.with_context(context).in_lineage(own).with_values(Arc::clone(&values));
-                watched = at_revision.watched();
-                tree = Arc::new(at_revision);
+                let watched = at_revision.watched();
+                (Arc::new(at_revision) as Arc<dyn Tree>, watched)
             }
-        }
+        };
         let defaults = ownership.defaults();
         let options = Options {
             tree,
             source: name,
-            prune: prune.unwrap_or(defaults.prune),
-            isolate: isolate.unwrap_or(defaults.isolate),
-            recreate_ids,
-            budget: budget.unwrap_or(defaults.budget),
-            lints,
+            prune: self.prune.unwrap_or(defaults.prune),
+            isolate: self.isolate.unwrap_or(defaults.isolate),
+            recreate_ids: self.recreate_ids,
+            budget: self.budget.unwrap_or(defaults.budget),
+            lints: self.lints,
             key_owner: None,
-            scope: Arc::new(scope),
+            scope: Arc::new(self.scope),
             cancel,
         };
+        let (is_suspended, observer, drift) = (self.is_suspended, None, self.drift.unwrap_or(drift));
         Ok(FollowedSource {
             options,
             watched,
@@ -401,7 +329,7 @@ impl ConfiguredSource {
             fetches,
             lineage,
             values,
-            observer: None,
+            observer,
         })
     }
 
@@ -424,8 +352,31 @@ impl ConfiguredSource {
     }
 }
 
+/// The place of a source's repository and, if it is a remote one, the schedule of its fetches.
+fn repository_place(
+    source: &str,
+    address: RepositoryAddress,
+    wanted: &RevisionSpec,
+    interval: Duration,
+    mirrors: Option<&Arc<Mirrors>>,
+) -> Result<(RepositoryPlace, Option<Arc<FetchSchedule>>), Diagnostic> {
+    let (url, access) = match address {
+        RepositoryAddress::Local(path) => return Ok((RepositoryPlace::Local(path), None)),
+        RepositoryAddress::Remote { url, access } => (url, access),
+    };
+    let missing = || Diagnostic::error(Code::Internal, "a remote repository requires a folder of mirrors");
+    let mirrors = Arc::clone(mirrors.ok_or_else(missing)?);
+    access.check_authorities().map_err(|(reason, help)| {
+        let message = format!("source `{}`: {reason}", printable(source));
+        Diagnostic::error(Code::Unreadable, message).help(help)
+    })?;
+    let mirror = Arc::new(RemoteMirror::new(mirrors, source, url, wanted.clone(), *access));
+    let schedule = Arc::new(FetchSchedule::new(source, Arc::clone(&mirror), interval));
+    Ok((RepositoryPlace::Remote(mirror), Some(schedule)))
+}
+
 /// A scalar as it would be written for an option.
-pub(crate) fn text_of(value: Value) -> String {
+pub(crate) fn scalar_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
         other => other.to_string(),
@@ -433,7 +384,7 @@ pub(crate) fn text_of(value: Value) -> String {
 }
 
 /// Parses an interval: a number of seconds, or a duration such as `5m`.
-fn interval_of(text: &str) -> Result<Duration, Fault> {
+fn parse_interval(text: &str) -> Result<Duration, Fault> {
     let (least, most) = INTERVALS;
     let interval = duration(text).map_err(|reason| Fault::new(Code::InvalidFormat, reason))?;
     if !(least..=most).contains(&interval) {
@@ -466,7 +417,7 @@ mod tests {
         for other in ["", "-5s", "soon", "5 parsecs", "1 month", "2y"] {
             assert_eq!(seconds(other), None, "{other}");
         }
-        assert!(interval_of("0").is_err() && interval_of("25h").is_err() && interval_of("1s").is_ok());
+        assert!(parse_interval("0").is_err() && parse_interval("25h").is_err() && parse_interval("1s").is_ok());
     }
 
     #[test]
@@ -478,7 +429,7 @@ mod tests {
         let all = named(&[("route-without-backend", "deny"), ("team-format", "allow")]);
         let text =
             r#"[{"name": "a", "path": "a", "lints": {"route-without-backend": "allow"}}, {"name": "b", "path": "b"}]"#;
-        let sources = checked(serde_json::from_str(text).unwrap(), &all).unwrap();
+        let sources = parse_sources(serde_json::from_str(text).unwrap(), &all).unwrap();
         let levels: Vec<_> = sources.into_iter().map(|source| source.lints.levels).collect();
         let own = named(&[("route-without-backend", "allow"), ("team-format", "allow")]);
         assert_eq!(levels, [own.levels, all.levels]);

@@ -1,17 +1,13 @@
 //! The options of `serve` that limit requests, and its security log (D98, D99).
 
-use std::path::{Path, PathBuf};
-
 use super::listen::at_least_one;
 use crate::{
-    cli::Failure,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::prelude::*,
     server::{
         http::{cors::CorsOrigin, proxy::Network},
         limits::guards::{DEFAULT_IN_FLIGHT, GuardSettings},
         telemetry::security::{self, SECURITY_LOG, SecurityLog, SecurityLogThread},
     },
-    store::Store,
 };
 
 #[derive(Debug, clap::Args)]

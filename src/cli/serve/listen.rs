@@ -1,29 +1,22 @@
 //! The options of `serve` for its listening socket: the address, TLS, and the limits of connections (D97).
 
-use std::{
-    net::{SocketAddr, TcpListener, ToSocketAddrs},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use clap::ValueEnum;
 
 use super::followed::duration;
 use crate::{
-    cli::Failure,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::prelude::*,
     server::{ConnectionLimits, Server, Tls, TlsFiles, bind},
-    syntax::text::escaped,
 };
 
 /// The shortest and the longest time for a client.
 const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
-/// Where the server listens by default.
+/// The default address.
 const ADDRESS: &str = "127.0.0.1:8484";
 
-/// How clients reach the server.
+/// The options of the listening socket.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListenArgs {
     /// Address to listen on; port 0 picks a free port (default: 127.0.0.1:8484, or the address of the socket that systemd
@@ -74,13 +67,7 @@ enum ClientAuth {
 impl ListenArgs {
     /// Binds the address, unless a service manager has passed a socket, and loads what TLS needs.
     pub(super) fn bind(&self, passed: Option<TcpListener>) -> Result<(Server, Option<Arc<Tls>>), Failure> {
-        let tls = self.files()?.map(Tls::load).transpose().map_err(|fault| {
-            let diagnostic = Diagnostic::error(fault.code, fault.message);
-            match fault.help {
-                Some(help) => diagnostic.help(help),
-                None => diagnostic,
-            }
-        })?;
+        let tls = self.files()?.map(Tls::load).transpose()?;
         let server = match passed {
             Some(socket) => self.take_over(socket)?,
             None => {

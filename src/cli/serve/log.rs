@@ -8,19 +8,13 @@ use serde_json::json;
 use tracing_subscriber::{EnvFilter, filter::Directive, fmt::format};
 
 use crate::{
-    cli::output::diagnostics,
-    model::{
-        diagnostics::diagnostic::{Diagnostic, Severity, counted},
-        operation::Author,
-        secrets::secret::Secret,
-    },
+    cli::prelude::*,
+    model::diagnostics::diagnostic::counted,
     reconcile::{
-        Planned,
         run::report::RunReport,
         sync_loop::sync_log::{self, SYNC, SyncOrigin},
     },
-    store::{REMOVAL, ids_and_clock},
-    syntax::text::escaped,
+    store::REMOVAL,
 };
 
 /// The form of the log.
@@ -34,7 +28,7 @@ pub(crate) enum LogFormat {
 
 /// The variable that selects what is logged, such as `info,edgewright::access=warn`.
 const FILTER: &str = "EDGEWRIGHT_LOG";
-/// What no filter makes more talkative. At trace, a log file beside the followed folder would cause an event with each
+/// Targets that no filter makes more talkative. At trace, a log file beside the followed folder would cause an event with each
 /// line, without end; and the HTTP client logs the URLs of webhooks, which can have tokens in their queries.
 const QUIET: [&str; 3] = ["notify=warn", "ureq=info", "ureq_proto=info"];
 /// The log target of errors and warnings.
@@ -121,7 +115,7 @@ pub(super) fn diagnostics(format: LogFormat, found: &[Diagnostic], author: Optio
     }
 }
 
-/// Reports a run of the reconcile loop.
+/// Reports a run of the reconcile loop. The function is long because each kind of report has an arm.
 pub(super) fn run(format: LogFormat, report: &RunReport, author: &Author, revision: u64) {
     let SyncOrigin { source, commit, author: who, .. } = SyncOrigin::from_author(author);
     let who = who.as_deref();

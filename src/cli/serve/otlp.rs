@@ -1,9 +1,6 @@
 //! Exports OpenTelemetry traces to a collector with OTLP over HTTP (D95).
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use axum::http::Uri;
@@ -13,11 +10,7 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
 use ureq::Agent;
 
-use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    reconcile::run::spans,
-    server::notify::http_client,
-};
+use crate::{cli::prelude::*, reconcile::run::spans, server::notify::http_client};
 
 /// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -25,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const RESPONSE: Duration = Duration::from_secs(10);
 /// The most bytes of a response that are read.
 const LONGEST_RESPONSE: u64 = 64 << 10;
-/// How long the end of the server waits for the last spans.
+/// The time that the end of the server waits for the last spans.
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Parses the URL of a collector.

@@ -5,15 +5,13 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     os::unix::{ffi::OsStrExt, net::UnixDatagram},
-    path::Path,
-    time::Duration,
 };
 
-use crate::syntax::text::escaped;
+use crate::cli::prelude::*;
 
 /// The time for one message. A service manager that reads nothing must not stop the server.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many signs of life systemd gets in the time after which it would restart the server.
+/// The number of signs of life that systemd gets in the time after which it would restart the server.
 const SIGNS: u32 = 3;
 
 /// The service manager that has started the server, if there is one.

@@ -3,20 +3,13 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::{Path, PathBuf},
 };
 
 use crate::{
-    cli::{
-        CommandResult, Exit, Failure,
-        output::{diagnostics::say, hand_over, progress::during},
-        target::store_or_server::StoreOrServer,
-    },
+    cli::{output::print_all, prelude::*},
     files::{appended, create_temporary, rename},
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
     server::operations::backup::PATH,
-    store::{ids_and_clock, maintenance::backup_read::BackupFile},
-    syntax::text::escaped,
+    store::maintenance::backup_read::BackupFile,
 };
 
 /// Write a backup of a store, with its history, to one file.
@@ -35,7 +28,7 @@ pub(crate) struct Args {
     pub place: StoreOrServer,
 }
 
-/// What gets the pieces of a backup.
+/// The receiver of a backup's pieces.
 type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
 
 impl Args {
@@ -43,7 +36,7 @@ impl Args {
     pub(crate) fn run(self) -> CommandResult {
         if self.file.as_os_str() == "-" {
             during("Backing up", || {
-                self.read(&mut |piece| hand_over(piece).inspect_err(|_| say("The backup is incomplete.")))
+                self.read(&mut |piece| print_all(piece).inspect_err(|_| say("The backup is incomplete.")))
             })?;
             say(ABOUT_KEY);
             return Ok(Exit::Done);
@@ -62,12 +55,8 @@ impl Args {
         })?;
         self.check_free()?;
         temporary.place(&self.file)?;
-        let manifest = verified.manifest();
-        let (revision, records) = (manifest.revision, manifest.position);
-        say(&format!(
-            "Backed up revision {revision} (record {records}) to {}.",
-            escaped(&self.file.display().to_string())
-        ));
+        let (manifest, file) = (verified.manifest(), self.file.display());
+        say(&format!("Backed up revision {} (record {}) to {file}.", manifest.revision, manifest.position));
         say(ABOUT_KEY);
         Ok(Exit::Done)
     }
@@ -80,10 +69,8 @@ impl Args {
         let store = self.place.store.read_existing()?;
         let mut backup = store.backup()?;
         let folder = self.place.store.folder();
-        let unreadable = |error: io::Error| {
-            let message = format!("cannot read the store {}: {error}", folder.display());
-            Failure::from(Diagnostic::error(Code::StoreFailed, message))
-        };
+        let message = |error: io::Error| format!("cannot read the store {}: {error}", folder.display());
+        let unreadable = |error: io::Error| Diagnostic::error(Code::StoreFailed, message(error));
         while let Some(piece) = backup.next_piece().map_err(unreadable)? {
             sink(&piece)?;
         }

@@ -1,25 +1,13 @@
 //! `edgewright store check` and `store repair`: whether a store or backup can be read, and what to do if not (D100).
 
-use std::path::Path;
-
 use crate::{
-    cli::{
-        CommandResult, Exit, Failure, StoreArgs,
-        inspect::history::scrubbed_text,
-        output::{
-            diagnostics::{self, say},
-            print,
-            progress::during,
-        },
-    },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    cli::{inspect::history::scrubbed_text, prelude::*},
     store::{
-        Store, StoreError,
+        StoreError,
         folder::harmless_damage,
         maintenance::{backup_read::BackupFile, check::StoreCheck, inspect::index_agrees, repair::Repair},
         probe,
     },
-    syntax::text::escaped,
 };
 
 /// Reads everything in a store or a backup, and prints what there is.
@@ -27,7 +15,7 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
     let (found, index) = match backup {
         Some(file) => (during("Checking", || in_backup(store, file))?, None),
         None => {
-            let opened = open(store).map_err(|failure| advised(failure, store))?;
+            let opened = open(store).map_err(|failure| with_advice(failure, store))?;
             let mut found = during("Checking", || opened.check());
             found.problems.extend(harmless_damage(store.folder())?);
             (found, Some(index_agrees(store.folder())))
@@ -48,13 +36,8 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         say("No problems found.");
         return Ok(Exit::Done);
     }
-    let help = match backup {
-        Some(_) => "use another backup",
-        None => REPAIR,
-    };
-    let described = |error: &StoreError| Diagnostic::error(error.code, error.message.clone()).help(help);
-    diagnostics::diagnostics(&problems.iter().map(described).collect::<Vec<_>>());
-    Ok(Exit::Error)
+    let help = if backup.is_some() { "use another backup" } else { REPAIR };
+    Ok(report_problems(&problems, help))
 }
 
 const REPAIR: &str = "run `edgewright store repair`, which shows what can be saved, or restore a backup";
@@ -75,13 +58,12 @@ fn in_backup(store: &StoreArgs, file: &Path) -> Result<StoreCheck, Failure> {
 }
 
 /// Tells who has a damaged store how to go on.
-fn advised(failure: Failure, store: &StoreArgs) -> Failure {
+fn with_advice(failure: Failure, store: &StoreArgs) -> Failure {
     if !failure.has_code(Code::StoreCorrupt) {
         return failure;
     }
-    let diagnostics = failure.diagnostics.into_iter().map(|diagnostic| diagnostic.help(REPAIR)).collect();
-    say(&format!("{} does not open.", escaped(&store.folder().display().to_string())));
-    Failure { diagnostics, exit: failure.exit }
+    say(&format!("{} does not open.", store.folder().display()));
+    failure.with_help(Code::StoreCorrupt, REPAIR)
 }
 
 fn report(found: &StoreCheck, index: &str) -> String {
@@ -118,35 +100,30 @@ pub(super) fn repair(store: &StoreArgs, is_applied: bool) -> CommandResult {
         return Ok(Exit::Pending);
     }
     let copy = during("Repairing", || repair.apply())?;
-    say(&format!("The store as it was is in {}.", escaped(&copy.display().to_string())));
+    say(&format!("The store as it was is in {}.", copy.display()));
     let opened = Store::open_as_it_is(folder, &source)?;
     let problems = during("Checking", || opened.check()).problems;
     if problems.is_empty() {
         say("The store is repaired.");
         return Ok(Exit::Done);
     }
-    let help = "restore a backup, or reconcile the manifests into a new store";
+    Ok(report_problems(&problems, "restore a backup, or reconcile the manifests into a new store"))
+}
+
+/// Shows what is wrong with a store.
+fn report_problems(problems: &[StoreError], help: &str) -> Exit {
     let described = |error: &StoreError| Diagnostic::error(error.code, error.message.clone()).help(help);
     diagnostics::diagnostics(&problems.iter().map(described).collect::<Vec<_>>());
-    Ok(Exit::Error)
+    Exit::Error
 }
 
 fn plan(repair: &Repair) -> String {
     let found = &repair.salvage;
-    let mut text = String::from("Problems:\n");
-    let list = |text: &mut String, lines: &[String]| {
-        for line in lines {
-            text.push_str("  ");
-            text.push_str(&escaped(line));
-            text.push('\n');
-        }
+    let list = |lines: &[String]| lines.iter().map(|line| format!("  {}\n", escaped(line))).collect::<String>();
+    let given_up = match found.given_up.as_slice() {
+        [] => "Nothing is given up.\n".to_owned(),
+        lines => format!("Given up:\n{}", list(lines)),
     };
-    list(&mut text, &found.problems);
-    if found.given_up.is_empty() {
-        text.push_str("Nothing is given up.\n");
-    } else {
-        text.push_str("Given up:\n");
-        list(&mut text, &found.given_up);
-    }
-    text + &format!("The repaired store is at revision {}, record {}.\n", found.revision, found.position)
+    let end = format!("The repaired store is at revision {}, record {}.\n", found.revision, found.position);
+    format!("Problems:\n{}{given_up}{end}", list(&found.problems))
 }

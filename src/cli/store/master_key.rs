@@ -1,17 +1,10 @@
-//! Where the master key of a store comes from (D96).
+//! The options of a store's master key (D96).
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use crate::{
-    cli::Failure,
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
-    },
-    store::{
-        Store,
-        seal::{MasterKeySource, NewMaster},
-    },
+    cli::prelude::*,
+    store::seal::{MasterKeySource, NewMaster},
 };
 
 /// The environment variable with the key itself. It is no option: the arguments of a process are public.
@@ -30,7 +23,7 @@ pub(super) struct MasterKeyArgs {
 }
 
 impl MasterKeyArgs {
-    /// Where the key comes from: one of the options, EDGEWRIGHT_MASTER_KEY, or the file beside the store.
+    /// The origin of the key: one of the options, EDGEWRIGHT_MASTER_KEY, or the file beside the store.
     pub(super) fn source(&self) -> Result<MasterKeySource, Failure> {
         // Empty variables count as unset.
         let value = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());

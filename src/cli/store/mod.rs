@@ -1,4 +1,5 @@
-//! `edgewright store`: maintenance of a store (D23, D96, D100).
+//! `edgewright store`: maintenance of a store (D23, D96, D100), with `backup` and `restore`. `store_args.rs` has the options of
+//! a store, and opens it for all commands.
 
 pub(crate) mod backup;
 mod check;
@@ -8,36 +9,24 @@ mod scrub;
 mod secret_days;
 pub(crate) mod store_args;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
+use ureq::http::Method;
 
-use super::{
-    CommandResult, Exit, Failure, StoreArgs,
-    output::{diagnostics::say, progress::during},
-    target::{rekey_through, store_or_server::StoreOrServer},
-};
+use super::target::{RequestEffect, parse_response};
 use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    server::operations::rekey::{RekeyReport, RekeyRequest},
-    store::{MasterChange, Store, folder::default_master_key, seal::MasterKeySource},
-    syntax::text::escaped,
+    cli::prelude::*,
+    server::operations::rekey::{PATH, RekeyReport, RekeyRequest},
+    store::{MasterChange, folder::default_master_key, seal::MasterKeySource},
 };
 
-/// What to do about a new master key that cannot be used.
+/// The help for a new master key that cannot be used.
 const NEW_KEY: &str = "set the new key to 32 random bytes, for example with `openssl rand -base64 32`; a file must be a regular one \
                        that only its owner can read";
 
 /// Maintain a store.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[allow(clippy::large_enum_variant)] // there is one, once
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Args {
     /// Read everything in a store, or in a backup, and verify it.
     ///
     /// Changes nothing. Exits with 1 if there is a problem.
@@ -102,46 +91,42 @@ enum Command {
 impl Args {
     /// The store or server of the subcommand, if it can be either.
     pub(super) fn place(&mut self) -> Option<&mut StoreOrServer> {
-        match &mut self.command {
-            Command::Rekey { place, .. } => Some(place),
-            Command::Check { .. } | Command::Repair { .. } | Command::Scrub { .. } => None,
+        match self {
+            Args::Rekey { place, .. } => Some(place),
+            Args::Check { .. } | Args::Repair { .. } | Args::Scrub { .. } => None,
         }
     }
 
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let (place, new_master_key_file, new_master_key_command, forget_secrets) = match self.command {
-            Command::Check { file, store } => return check::check(&store, file.as_deref()),
-            Command::Repair { apply, store } => return check::repair(&store, apply),
-            Command::Scrub { apply, store } => return scrub::scrub(&store, apply),
-            Command::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
-                (place, new_master_key_file, new_master_key_command, forget_secrets)
+        let (place, new_master, forget_secrets) = match self {
+            Args::Check { file, store } => return check::check(&store, file.as_deref()),
+            Args::Repair { apply, store } => return check::repair(&store, apply),
+            Args::Scrub { apply, store } => return scrub::scrub(&store, apply),
+            Args::Rekey { place, new_master_key_file, new_master_key_command, forget_secrets } => {
+                let command = || new_master_key_command.map(MasterKeySource::Command);
+                (place, new_master_key_file.map(MasterKeySource::File).or_else(command), forget_secrets)
             }
         };
-        let new_master = new_master_key_file
-            .map(MasterKeySource::File)
-            .or_else(|| new_master_key_command.map(MasterKeySource::Command));
         let report = match (place.client()?, &new_master) {
             (Some(_), Some(_)) => {
                 let message = "a new master key cannot be sent to a server";
                 let help = "replace the key where the server reads it, and run the command without a new master key";
                 return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
             }
-            (Some(client), None) => rekey_through(&client, &RekeyRequest { forget_secrets })?,
+            (Some(client), None) => rekey_on_server(&client, &RekeyRequest { forget_secrets })?,
             (None, new_master) => {
                 let opened = open(&place.store, new_master.as_ref())?;
                 let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
                 let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
                 RekeyReport::of(&rekeyed.map_err(|error| match new_master {
                     // The help of this code is about the key that the store has.
-                    Some(_) if error.code == Code::MasterKey => {
-                        Diagnostic::error(error.code, error.message).help(NEW_KEY).into()
-                    }
-                    _ => Failure::from(error),
+                    Some(_) => Failure::from(error).with_help(Code::MasterKey, NEW_KEY),
+                    None => error.into(),
                 })?)
             }
         };
-        tell(&report);
+        print_report(&report);
         if let Some(source) = &new_master {
             if !report.master_key_changed {
                 say("The store already has this master key.");
@@ -149,7 +134,7 @@ impl Args {
             if let (Some(default), MasterKeySource::File(file)) = (default_master_key(place.store.folder()), source)
                 && std::fs::canonicalize(file).ok() != std::fs::canonicalize(&default).ok()
             {
-                let [file, default] = [file, &default].map(|path| escaped(&path.display().to_string()).into_owned());
+                let (file, default) = (file.display(), default.display());
                 say(&format!("Move {file} to {default}, or set --master-key-file from now on."));
             }
         }
@@ -157,7 +142,7 @@ impl Args {
     }
 }
 
-fn tell(report: &RekeyReport) {
+fn print_report(report: &RekeyReport) {
     let count = report.encrypted_resources;
     let resources = if count == 1 { "resource" } else { "resources" };
     say(&format!("Encrypted the secrets of {count} {resources} with the new data key {}.", report.data_key_id));
@@ -168,11 +153,19 @@ fn tell(report: &RekeyReport) {
         say("Destroyed the former data keys: earlier revisions have no secrets any more.");
     }
     if report.master_key_changed {
-        let id = &report.master_key_id;
-        say(&format!(
-            "The new master key {id} opens the store from now on. Keep the former one as long as backups need it."
-        ));
+        let keep = "Keep the former one as long as backups need it.";
+        say(&format!("The new master key {} opens the store from now on. {keep}", report.master_key_id));
     }
+}
+
+/// Has a server encrypt its store with new keys.
+fn rekey_on_server(client: &ApiClient, request: &RekeyRequest) -> Result<RekeyReport, Failure> {
+    let url = client.address(PATH);
+    let body = json::bytes(request, Secrets::Masked)?;
+    let sent = during("Encrypting", || client.send(&Method::POST, &url, Some(&body), RequestEffect::Change));
+    let (status, text) =
+        sent.map_err(|error| error.failure("run the command again; it can be repeated at any time"))?;
+    parse_response(&url, status, &text)
 }
 
 /// Opens the store with its master key or, if an interrupted run has replaced that already, with the new one.

@@ -1,19 +1,13 @@
 //! `edgewright restore`: makes a store from a backup (D100).
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 
 use crate::{
-    cli::{
-        CommandResult, Exit, StoreArgs,
-        output::{diagnostics::say, progress::during},
-    },
+    cli::prelude::*,
     store::maintenance::{
         backup_read::BackupFile,
         restore::{PointInTime, restore},
     },
-    syntax::text::escaped,
 };
 
 /// Restore a store from a backup into a new or empty folder.
@@ -42,8 +36,7 @@ impl Args {
             let backup = BackupFile::open(&self.file)?;
             restore(&backup, folder, self.to, &source)
         })?;
-        let folder = folder.display().to_string();
-        say(&format!("Restored revision {revision} (record {record}) to {}.", escaped(&folder)));
+        say(&format!("Restored revision {revision} (record {record}) to {}.", folder.display()));
         Ok(Exit::Done)
     }
 }

@@ -1,18 +1,6 @@
 //! `edgewright store scrub`: removes API tokens from what the history has recorded (D23).
 
-use crate::{
-    cli::{
-        CommandResult, Exit, StoreArgs,
-        output::{
-            diagnostics::{self, say},
-            print,
-            progress::during,
-        },
-    },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    store::RecordedTokens,
-    syntax::text::escaped,
-};
+use crate::{cli::prelude::*, store::RecordedTokens};
 
 const HELP: &str =
     "change or delete it, and run `edgewright store scrub` again: only a commit changes the current state";
@@ -23,7 +11,7 @@ pub(super) fn scrub(store: &StoreArgs, is_applied: bool) -> CommandResult {
     let current = during("Searching", || opened.current_tokens())?;
     if !current.is_empty() {
         let described = |name: &String| {
-            let message = format!("{} contains an API token", escaped(name));
+            let message = format!("{name} contains an API token");
             Diagnostic::error(Code::NotAllowed, message).help(HELP)
         };
         diagnostics::diagnostics(&current.iter().map(described).collect::<Vec<_>>());

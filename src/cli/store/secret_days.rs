@@ -1,4 +1,4 @@
-//! How long a store keeps secrets that were changed or deleted (D96).
+//! The options of the time for which a store keeps changed and deleted secrets (D96).
 
 use crate::store::seal::{KeyLifetimes, MOST_DAYS};
 

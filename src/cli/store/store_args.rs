@@ -1,21 +1,14 @@
 //! The options of commands that work on a store in a folder, and how they open it.
 
-use std::{path::PathBuf, time::Duration};
-
 use super::{master_key, secret_days};
 use crate::{
     cli::{
-        Failure,
         input::prompt::{self, Confirmation},
-        output::diagnostics,
+        prelude::*,
         serve::log,
     },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        snapshot::Snapshot,
-    },
     plan::report::no_store_found,
-    store::{MEMORY, Store, commit::header::Retention, engine::OnDisk, on_disk, probe, seal::MasterKeySource},
+    store::{MEMORY, commit::header::Retention, engine::OnDisk, on_disk, probe, seal::MasterKeySource},
 };
 
 /// The store that a command works on.
@@ -48,7 +41,7 @@ impl StoreArgs {
     pub(super) fn open_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
         log::start_for_command();
         let store = Store::open_briefly(&self.store, self.retention(), source)?;
-        introduce(&store, diagnostics::say);
+        announce_opened(&store, diagnostics::say);
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
@@ -56,7 +49,7 @@ impl StoreArgs {
     /// Opens the store for as long as the server runs.
     pub(crate) fn open_to_serve(&self) -> Result<Store, Failure> {
         let store = Store::open_encrypted(&self.store, self.retention(), &self.master_key.source()?)?;
-        introduce(&store, |warning| tracing::warn!("{warning}"));
+        announce_opened(&store, |warning| tracing::warn!("{warning}"));
         store.set_key_lifetimes(self.secret_days.lifetimes())?;
         Ok(store)
     }
@@ -68,20 +61,20 @@ impl StoreArgs {
 
     /// Opens the store, which must exist.
     pub(crate) fn open_existing(&self) -> Result<Store, Failure> {
-        self.existing(self.open_if_there()?)
+        self.require(self.open_if_there()?)
     }
 
     /// Opens the store, which must exist, with another master key.
     pub(super) fn open_existing_with(&self, source: &MasterKeySource) -> Result<Store, Failure> {
-        self.existing(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
+        self.require(probe(&self.store)?.then(|| self.open_with(source)).transpose()?)
     }
 
     /// Opens the store for reading; it must exist.
     pub(crate) fn read_existing(&self) -> Result<Store, Failure> {
-        self.existing(self.read_if_there()?)
+        self.require(self.read_if_there()?)
     }
 
-    pub(super) fn existing(&self, store: Option<Store>) -> Result<Store, Failure> {
+    pub(super) fn require(&self, store: Option<Store>) -> Result<Store, Failure> {
         match store {
             Some(store) => Ok(store),
             None => Err(Diagnostic::error(Code::StoreFormat, format!("no store found in `{}`", self.store.display()))
@@ -146,7 +139,7 @@ impl StoreArgs {
     }
 
     /// The folder of the store.
-    pub(crate) fn folder(&self) -> &std::path::Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.store
     }
 
@@ -161,13 +154,13 @@ impl StoreArgs {
             return Ok(None);
         }
         let store = Store::open_encrypted_to_read(&self.store, &self.master_key.source()?)?;
-        introduce(&store, diagnostics::say);
+        announce_opened(&store, diagnostics::say);
         Ok(Some(store))
     }
 }
 
 /// Tells what people must know of a store that was opened: its damage, and a new master key.
-pub(super) fn introduce(store: &Store, say: impl Fn(&str)) {
+pub(super) fn announce_opened(store: &Store, say: impl Fn(&str)) {
     store.warnings().iter().for_each(|warning| say(warning));
     master_key::announce(store, say);
 }

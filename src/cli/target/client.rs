@@ -10,7 +10,10 @@ use std::{
 use axum::http::Uri;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use ureq::Agent;
+use ureq::{
+    Agent, Body,
+    http::{Method, Request, Response, request::Builder},
+};
 
 use super::credentials::{Credentials, TOKEN};
 use crate::{
@@ -26,8 +29,8 @@ use crate::{
 const CONNECT: Duration = Duration::from_secs(10);
 /// The response timeout.
 const RESPONSE: Duration = Duration::from_secs(600);
-/// How long a request is repeated that the server turns away because it has too much to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which a request is repeated while the server is too busy for it.
+const RETRY_TIME: Duration = Duration::from_secs(60);
 /// The size of the pieces of a download.
 const PIECE: usize = 256 << 10;
 
@@ -56,6 +59,12 @@ struct ErrorItem {
     msg: String,
     #[serde(default)]
     field: String,
+}
+
+impl ErrorResponse {
+    fn parse(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
 }
 
 /// Sends requests with the token.
@@ -93,20 +102,35 @@ impl ApiClient {
         format!("{}{path}", self.url)
     }
 
-    /// Posts a JSON body, and returns the status and body of the response. A server that turns it away is asked again when
-    /// it says so, for a while.
-    pub(crate) fn post(&self, url: &str, body: &[u8]) -> Result<(u16, Vec<u8>), MissingResponse> {
-        let mut patience = PATIENCE;
+    /// A request with the token.
+    fn request(&self, method: &Method, url: &str) -> Builder {
+        let token = format!("Bearer {}", self.token.expose());
+        let request = Request::builder().method(method).uri(url).header("Authorization", token);
+        request.header(&self.version_header, "2")
+    }
+
+    fn start(&self, method: &Method, url: &str, body: Option<&[u8]>) -> Result<Response<Body>, ureq::Error> {
+        let request = self.request(method, url);
+        match body {
+            Some(body) => self.agent.run(request.header("Content-Type", "application/json").body(body)?),
+            None => self.agent.run(request.body(())?),
+        }
+    }
+
+    /// Sends a request, and returns the status and body of the response. A POST that the server turns away is repeated when
+    /// the server says so, for a while.
+    pub(crate) fn send(
+        &self,
+        method: &Method,
+        url: &str,
+        body: Option<&[u8]>,
+        effect: RequestEffect,
+    ) -> Result<(u16, Vec<u8>), SendError> {
+        let mut patience = RETRY_TIME;
         loop {
-            let request = self
-                .agent
-                .post(url)
-                .header("Authorization", format!("Bearer {}", self.token.expose()))
-                .header(&self.version_header, "2")
-                .header("Content-Type", "application/json");
-            let response = request.send(body);
-            let wait = response.as_ref().ok().and_then(retry_after);
-            let (status, text) = read(response)?;
+            let response = self.start(method, url, body);
+            let wait = response.as_ref().ok().and_then(retry_after).filter(|_| method == Method::POST);
+            let (status, text) = read(response, url, effect)?;
             match wait.filter(|wait| *wait <= patience && is_turned_away(&text)) {
                 Some(wait) => {
                     patience = patience.saturating_sub(wait);
@@ -117,68 +141,51 @@ impl ApiClient {
         }
     }
 
-    /// Posts a JSON body to a path, for a change that the response has. `see` tells how to find out whether it was made if
-    /// there is no response.
-    pub(crate) fn change<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
+    /// Posts a request that plans or applies. A response with an error of a proxy does not tell whether the plan was applied.
+    pub(crate) fn attempt(&self, url: &str, body: &[u8], effect: RequestEffect) -> Result<(u16, Vec<u8>), SendError> {
+        let (status, text) = self.send(&Method::POST, url, Some(body), effect)?;
+        if status >= 500 && effect == RequestEffect::Change && !is_turned_away(&text) {
+            return Err(SendError::NoResponse(no_response(url, &format!("status {status}"))));
+        }
+        Ok((status, text))
+    }
+
+    /// Sends a request that changes something, and returns the response. `see` tells how to find out whether the change was
+    /// made if there is no response.
+    pub(crate) fn change<T: DeserializeOwned>(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&[u8]>,
+        see: &str,
+    ) -> Result<T, Failure> {
         let url = self.address(path);
-        let body = changed(&url, self.post(&url, body), 200, see)?;
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 200))
+        let unknown = |message: String| SendError::NoResponse(format!("{message}; the change may have been made"));
+        let (status, text) = match self.send(method, &url, body, RequestEffect::Change) {
+            Err(SendError::NoResponse(message)) => return Err(unknown(message).failure(see)),
+            sent => sent.map_err(|error| error.failure(see))?,
+        };
+        // A proxy does not know what the server has done.
+        if status >= 500 && ErrorResponse::parse(&text).is_none() {
+            return Err(unknown(no_response(&url, &format!("status {status}"))).failure(see));
+        }
+        parse_response(&url, status, &text)
     }
 
     /// Posts a JSON body to a path that changes nothing, and returns the response.
-    pub(crate) fn request<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
-        let url = self.address(path);
-        let (status, body) = self.post(&url, body).map_err(|missing| missing.failure(&url))?;
-        if status != 200 {
-            return Err(refused(&url, status, &body));
-        }
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
-    }
-
-    /// Posts a JSON body to a path to create something, and returns it. See [`Self::change`].
-    pub(crate) fn create<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
-        let url = self.address(path);
-        let body = changed(&url, self.post(&url, body), 201, see)?;
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 201))
-    }
-
-    /// Deletes what is at a path. See [`Self::change`].
-    pub(crate) fn delete(&self, path: &str, see: &str) -> Result<(), Failure> {
-        let url = self.address(path);
-        let request = self
-            .agent
-            .delete(&url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2");
-        changed(&url, read(request.call()), 204, see).map(drop)
-    }
-
-    /// Patches a path with a JSON body, and returns the response. See [`Self::change`].
-    pub(crate) fn patch<T: DeserializeOwned>(&self, path: &str, body: &[u8], see: &str) -> Result<T, Failure> {
-        let url = self.address(path);
-        let request = self
-            .agent
-            .patch(&url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2")
-            .header("Content-Type", "application/json");
-        let body = changed(&url, read(request.send(body)), 200, see)?;
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, 200))
+    pub(crate) fn query<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, Failure> {
+        self.read(&Method::POST, path, Some(body))
     }
 
     /// Gets a path.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.read(&Method::GET, path, None)
+    }
+
+    fn read<T: DeserializeOwned>(&self, method: &Method, path: &str, body: Option<&[u8]>) -> Result<T, Failure> {
         let url = self.address(path);
-        let request = self
-            .agent
-            .get(&url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2");
-        let (status, body) = read(request.call()).map_err(|missing| missing.failure(&url))?;
-        if status != 200 {
-            return Err(refused(&url, status, &body));
-        }
-        serde_json::from_slice(&body).map_err(|_| foreign_response(&url, status))
+        let (status, text) = self.send(method, &url, body, RequestEffect::None).map_err(|error| error.failure(""))?;
+        parse_response(&url, status, &text)
     }
 
     /// Gets a path, and gives the body to `sink` as it arrives. It can take as long as it needs.
@@ -188,25 +195,22 @@ impl ApiClient {
         sink: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let url = self.address(path);
-        let request = self
-            .agent
-            .get(&url)
-            .header("Authorization", format!("Bearer {}", self.token.expose()))
-            .header(&self.version_header, "2")
-            .config()
-            .timeout_global(None)
-            .timeout_recv_response(Some(RESPONSE))
-            .build();
-        let response = request.call().map_err(|error| MissingResponse::of(&error).failure(&url))?;
-        let status = response.status().as_u16();
-        if status != 200 {
-            let (status, body) = read(Ok(response)).map_err(|missing| missing.failure(&url))?;
-            return Err(refused(&url, status, &body));
-        }
+        let request = self.request(&Method::GET, &url).body(()).map_err(ureq::Error::from);
+        let response = request.and_then(|request| {
+            let config = self.agent.configure_request(request).timeout_global(None);
+            self.agent.run(config.timeout_recv_response(Some(RESPONSE)).build())
+        });
+        let response = match response {
+            Ok(response) if response.status().as_u16() == 200 => response,
+            other => {
+                let (status, body) = read(other, &url, RequestEffect::None).map_err(|error| error.failure(""))?;
+                return Err(error_response(&url, status, &body));
+            }
+        };
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {
-            let length = body.read(&mut piece).map_err(|error| MissingResponse::partly(&error).failure(&url))?;
+            let length = body.read(&mut piece).map_err(|error| unusable(&url, &error.to_string()))?;
             match piece.get(..length) {
                 Some([]) | None => return Ok(()),
                 Some(bytes) => sink(bytes)?,
@@ -224,10 +228,9 @@ impl ApiClient {
                 self.document.get_or_init(|| document)
             }
         };
-        let list = document.get("paths").and_then(|paths| paths.get(collection));
-        let parameters = list.and_then(|list| list.pointer("/get/parameters")).and_then(Value::as_array);
-        let is_it = |known: &Value| known.get("name").and_then(Value::as_str) == Some(parameter);
-        if parameters.is_some_and(|parameters| parameters.iter().any(is_it)) {
+        let parameters = document.pointer(&format!("/paths/{}/get/parameters", collection.replace('/', "~1")));
+        let mut names = parameters.and_then(Value::as_array).into_iter().flatten().map(|known| known.get("name"));
+        if names.any(|name| name.and_then(Value::as_str) == Some(parameter)) {
             return Ok(());
         }
         Err(self.too_old(lack, help))
@@ -240,38 +243,28 @@ impl ApiClient {
     }
 }
 
-/// Why there is no whole response.
-pub(crate) struct MissingResponse {
-    reason: String,
-    /// Whether the server may have got the request.
-    pub may_be_sent: bool,
+/// Whether a request changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestEffect {
+    None,
+    Change,
 }
 
-impl MissingResponse {
-    fn of(error: &ureq::Error) -> Self {
-        Self { reason: http_client::reason_with_url(error), may_be_sent: !http_client::was_not_sent(error) }
-    }
+/// Why a request has no usable response.
+pub(crate) enum SendError {
+    /// The server rejected the request or was not reached: nothing has changed.
+    Refused(Failure),
+    /// The message for a change that may have been made or not.
+    NoResponse(String),
+}
 
-    /// Only a part of the response came.
-    fn partly(error: &impl std::fmt::Display) -> Self {
-        Self { reason: error.to_string(), may_be_sent: true }
-    }
-
-    /// The failure of a request that changes nothing, or was not sent (D105).
-    pub(crate) fn failure(&self, at: &str) -> Failure {
-        if self.may_be_sent {
-            return Diagnostic::error(Code::Unreadable, no_response(at, &self.reason))
-                .help("run the command again; if that does not help, check the URL in --server and any proxy in front of the server")
-                .into();
+impl SendError {
+    /// The failure of the command. `see` tells how to find out whether the change was made.
+    pub(crate) fn failure(self, see: &str) -> Failure {
+        match self {
+            SendError::Refused(failure) => failure,
+            SendError::NoResponse(message) => Diagnostic::error(Code::Timeout, message).help(see).into(),
         }
-        Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {}", self.reason))
-            .help("check the URL in --server, and that the server is running")
-            .into()
-    }
-
-    /// The message for a change that may have been made.
-    pub(crate) fn message(&self, at: &str) -> String {
-        no_response(at, &self.reason)
     }
 }
 
@@ -280,42 +273,66 @@ pub(crate) fn no_response(at: &str, reason: &str) -> String {
     format!("no usable response from {at}: {reason}")
 }
 
-/// Reads the status and body of a response.
-fn read(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(u16, Vec<u8>), MissingResponse> {
-    let mut response = response.map_err(|error| MissingResponse::of(&error))?;
-    let status = response.status().as_u16();
-    let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
-    let body = body.map_err(|error| MissingResponse::partly(&error))?;
-    Ok((status, body))
+/// The failure for a request that changes nothing and has no whole response (D105).
+fn unusable(at: &str, reason: &str) -> Failure {
+    Diagnostic::error(Code::Unreadable, no_response(at, reason))
+        .help("run the command again; if that does not help, check the URL in --server and any proxy in front of the server")
+        .into()
 }
 
-/// When a response says to send the request again. It is never at once.
-fn retry_after(response: &ureq::http::Response<ureq::Body>) -> Option<Duration> {
+/// Reads the status and body of a response.
+fn read(
+    response: Result<Response<Body>, ureq::Error>,
+    at: &str,
+    effect: RequestEffect,
+) -> Result<(u16, Vec<u8>), SendError> {
+    let missing = |reason: &str| match effect {
+        RequestEffect::Change => SendError::NoResponse(no_response(at, reason)),
+        RequestEffect::None => SendError::Refused(unusable(at, reason)),
+    };
+    let mut response = response.map_err(|error| {
+        let reason = http_client::reason_with_url(&error);
+        if !http_client::was_not_sent(&error) {
+            return missing(&reason);
+        }
+        let unreached = Diagnostic::error(Code::Unreadable, format!("cannot reach {at}: {reason}"));
+        SendError::Refused(unreached.help("check the URL in --server, and that the server is running").into())
+    })?;
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(u64::MAX).read_to_vec();
+    Ok((status, body.map_err(|error| missing(&error.to_string()))?))
+}
+
+/// The time after which a response says to send the request again; never none.
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let seconds: u64 = response.headers().get("retry-after")?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds.max(1)))
 }
 
-/// The body of the response to a request that changes something.
-fn changed(
+/// Parses the report in the response to a request that plans or applies.
+pub(crate) fn parse_report<T: DeserializeOwned>(
     at: &str,
-    response: Result<(u16, Vec<u8>), MissingResponse>,
-    expected: u16,
-    see: &str,
-) -> Result<Vec<u8>, Failure> {
-    let unknown = |reason: &str| {
-        let message = format!("{}; the change may have been made", no_response(at, reason));
-        Failure::from(Diagnostic::error(Code::Timeout, message).help(see))
-    };
-    let (status, body) = response.map_err(|missing| match missing.may_be_sent {
-        true => unknown(&missing.reason),
-        false => missing.failure(at),
-    })?;
-    if status == expected {
-        return Ok(body);
+    status: u16,
+    text: &[u8],
+    effect: RequestEffect,
+) -> Result<T, SendError> {
+    if !matches!(status, 200 | 201) {
+        return Err(SendError::Refused(error_response(at, status, text)));
     }
-    // A proxy does not know what the server has done.
-    let is_answer = serde_json::from_slice::<ErrorResponse>(&body).is_ok();
-    Err(if status >= 500 && !is_answer { unknown(&format!("status {status}")) } else { refused(at, status, &body) })
+    serde_json::from_slice(text).map_err(|_| match effect {
+        RequestEffect::None => SendError::Refused(foreign_response(at, status)),
+        RequestEffect::Change => SendError::NoResponse(no_response(at, "it is not a report")),
+    })
+}
+
+/// Parses the body of a successful response.
+pub(crate) fn parse_response<T: DeserializeOwned>(at: &str, status: u16, text: &[u8]) -> Result<T, Failure> {
+    match status {
+        204 => serde_json::from_slice(b"null"),
+        200 | 201 => serde_json::from_slice(text),
+        _ => return Err(error_response(at, status, text)),
+    }
+    .map_err(|_| foreign_response(at, status))
 }
 
 /// The failure for a response that is not from edgewright.
@@ -326,8 +343,8 @@ pub(crate) fn foreign_response(at: &str, status: u16) -> Failure {
 }
 
 /// Converts an error response into a failure.
-pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
-    let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return foreign_response(at, status) };
+pub(crate) fn error_response(at: &str, status: u16, text: &[u8]) -> Failure {
+    let Some(refusal) = ErrorResponse::parse(text) else { return foreign_response(at, status) };
     let one = |code: &str, msg: &str| {
         let known = Code::from_name(code);
         let help = match known {
@@ -351,36 +368,28 @@ pub(crate) fn refused(at: &str, status: u16, text: &[u8]) -> Failure {
         Some(Code::PreventDestroy | Code::TooManyDeletions) => Exit::Refused,
         _ => Exit::Error,
     };
-    let several = refusal.errors.iter().map(|it| one(&it.error_code, &it.msg));
-    let mut diagnostics: Vec<Diagnostic> = several.collect();
-    if diagnostics.is_empty() {
-        diagnostics.push(one(&refusal.error_code, &refusal.msg));
-    }
+    let diagnostics = match refusal.errors.as_slice() {
+        [] => vec![one(&refusal.error_code, &refusal.msg)],
+        several => several.iter().map(|it| one(&it.error_code, &it.msg)).collect(),
+    };
     Failure { diagnostics, exit }
 }
 
 /// Whether the server itself turned the request away before starting on it. A proxy's 503 does not prove that.
-pub(crate) fn is_turned_away(text: &[u8]) -> bool {
-    let refusal = serde_json::from_slice::<ErrorResponse>(text);
-    let code = refusal.ok().and_then(|refusal| Code::from_name(&refusal.error_code));
+fn is_turned_away(text: &[u8]) -> bool {
+    let code = ErrorResponse::parse(text).and_then(|response| Code::from_name(&response.error_code));
     matches!(code, Some(Code::Unavailable | Code::RateLimited))
 }
 
 /// The digests of the texts that the server lacks, if it answered that (D72).
 pub(crate) fn missing_files(text: &[u8]) -> Option<Vec<String>> {
-    let refusal: ErrorResponse = serde_json::from_slice(text).ok()?;
+    let refusal = ErrorResponse::parse(text)?;
     (Code::from_name(&refusal.error_code) == Some(Code::MissingFiles)).then_some(refusal.missing)
-}
-
-/// Whether the server does not know that a file can have a digest, because it is older.
-pub(crate) fn rejects_digests(text: &[u8]) -> bool {
-    // A fault in a manifest has the field `/files/N/text`.
-    rejects_field(text, |field| field.starts_with("/files/") && field.ends_with("/digest"))
 }
 
 /// Whether the server does not know a field of the request, because it is older.
 pub(crate) fn rejects_field(text: &[u8], is_it: impl Fn(&str) -> bool) -> bool {
-    let Ok(refusal) = serde_json::from_slice::<ErrorResponse>(text) else { return false };
+    let Some(refusal) = ErrorResponse::parse(text) else { return false };
     let rejects = |code: &str, field: &str| Code::from_name(code) == Some(Code::UnknownField) && is_it(field);
     rejects(&refusal.error_code, &refusal.details.field)
         || refusal.errors.iter().any(|it| rejects(&it.error_code, &it.field))
@@ -391,24 +400,20 @@ pub(super) fn address(text: &str) -> Result<(String, Uri), Failure> {
     // A password does not belong on a command line, or in the messages that show the URL.
     let text = text.trim_end_matches('/');
     let parsed = text.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
-    match parsed {
-        Some(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
-            let fault = Diagnostic::error(
-                Code::InvalidFormat,
-                "the URL in `--server` must not contain a user name or password",
-            );
-            Err(fault.help(format!("remove it, and set {TOKEN} to the token of an API key")).into())
-        }
-        Some(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok((text.to_owned(), uri)),
-        _ => {
-            let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
-            Err(fault.help("use a URL such as `https://edge.example.com`").into())
-        }
+    if parsed.as_ref().and_then(Uri::authority).is_some_and(|authority| authority.as_str().contains('@')) {
+        let message = "the URL in `--server` must not contain a user name or password";
+        let help = format!("remove it, and set {TOKEN} to the token of an API key");
+        return Err(Diagnostic::error(Code::InvalidFormat, message).help(help).into());
     }
+    let Some(uri) = parsed.filter(|uri| uri.host().is_some_and(|host| !host.is_empty())) else {
+        let fault = Diagnostic::error(Code::InvalidFormat, format!("`{text}` is not an HTTP or HTTPS URL"));
+        return Err(fault.help("use a URL such as `https://edge.example.com`").into());
+    };
+    Ok((text.to_owned(), uri))
 }
 
 /// Validates a server URL, and returns it without trailing slashes, and its host and port.
-pub(crate) fn host_of(text: &str) -> Result<(String, String), Failure> {
+pub(crate) fn parse_server_url(text: &str) -> Result<(String, String), Failure> {
     let (url, uri) = address(text)?;
     let host = uri.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default();
     Ok((url, host))
@@ -423,13 +428,13 @@ fn is_this_machine(uri: &Uri) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Uri, is_this_machine, refused};
+    use super::{Uri, error_response, is_this_machine};
 
     #[test]
     fn the_advice_of_the_server_is_not_replaced_by_a_general_one() {
         let help = |code: &str, msg: &str| {
             let body = format!(r#"{{"error_code": "ERR_EDGEWRIGHT_{code}", "msg": "{msg}"}}"#);
-            let mut found = refused("http://127.0.0.1:1", 400, body.as_bytes()).diagnostics;
+            let mut found = error_response("http://127.0.0.1:1", 400, body.as_bytes()).diagnostics;
             found.pop().and_then(|error| error.help)
         };
         assert_eq!(help("NOT_FOUND", "this server follows no source `x`; list the sources"), None);

@@ -1,17 +1,13 @@
-//! What a client sends and trusts: a token, and the authorities of servers.
+//! Credentials of a client: the token that it sends, and the authorities that it trusts.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use ureq::tls::RootCerts;
 
 use crate::{
     cli::{
-        Failure,
         access::contexts::{ContextToken, ServerContext},
-    },
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
+        prelude::*,
     },
     server::notify::http_client,
     store::seal::command::output_of,
@@ -30,7 +26,7 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Reads the token of the environment, for a server at a URL.
-    pub(super) fn of_environment(url: &str) -> Result<Self, Failure> {
+    pub(super) fn from_environment(url: &str) -> Result<Self, Failure> {
         let token = std::env::var(TOKEN).unwrap_or_default();
         if token.trim().is_empty() {
             let fault = Diagnostic::error(Code::Unauthenticated, format!("no token is set for {url}"));
@@ -41,13 +37,13 @@ impl Credentials {
 
     /// Reads the token of a context, or has its command print it. The variable is for other servers: it must not reach this
     /// one.
-    pub(crate) fn of(context: &ServerContext) -> Result<Self, Failure> {
+    pub(crate) fn from_context(context: &ServerContext) -> Result<Self, Failure> {
         let token = match &context.token {
             ContextToken::Stored(token) => Secret::new(token.expose().trim()),
-            ContextToken::Command(command) => printed(command.expose())?,
+            ContextToken::Command(command) => run_token_command(command.expose())?,
         };
         let authorities = match &context.ca_file {
-            Some(file) => authorities_in(file)?,
+            Some(file) => read_authorities(file)?,
             None => RootCerts::PlatformVerifier,
         };
         Ok(Self { token, authorities })
@@ -55,7 +51,7 @@ impl Credentials {
 }
 
 /// Returns the token that a command prints. No error has the output, which can be another secret.
-fn printed(command: &str) -> Result<Secret, Failure> {
+fn run_token_command(command: &str) -> Result<Secret, Failure> {
     let failed = |reason: &str| {
         Diagnostic::error(Code::Unauthenticated, format!("the token command {reason}")).help(
             "check `token_command` of the context; the command must print the token of an API key and nothing else",
@@ -69,7 +65,7 @@ fn printed(command: &str) -> Result<Secret, Failure> {
     Ok(Secret::new(text))
 }
 
-fn authorities_in(file: &Path) -> Result<RootCerts, Failure> {
+fn read_authorities(file: &Path) -> Result<RootCerts, Failure> {
     let read = fs::read(file).map_err(|error| error.to_string());
     read.and_then(|pem| http_client::authorities(&pem)).map_err(|reason| {
         Diagnostic::error(Code::Unreadable, format!("cannot use `ca_file` {}: {reason}", file.display()))
@@ -83,14 +79,14 @@ mod tests {
     use super::*;
 
     fn said(command: &str) -> String {
-        let failure = printed(command).err();
+        let failure = run_token_command(command).err();
         let diagnostics = failure.into_iter().flat_map(|failure| failure.diagnostics);
         diagnostics.map(|it| format!("{} {}", it.message, it.help.unwrap_or_default())).collect()
     }
 
     #[test]
     fn a_token_command_prints_one_token_and_its_output_is_never_shown() {
-        let token = printed("printf ' ew_ak_1_secret\\n'").map(|token| token.expose().to_owned()).ok();
+        let token = run_token_command("printf ' ew_ak_1_secret\\n'").map(|token| token.expose().to_owned()).ok();
         assert_eq!(token.as_deref(), Some("ew_ak_1_secret"));
         for command in ["echo hunter2; exit 3", "echo hunter2 hunter2", "echo hunter2 >&2", "true", "yes hunter2"] {
             let said = said(command);

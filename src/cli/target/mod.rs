@@ -1,33 +1,27 @@
-//! The targets of `reconcile`: a local store or a server.
+//! The targets of commands: a local store or a server. `reconcile` has a `Target` for each, in `store.rs` and `server.rs`;
+//! `client.rs` is the client of a server, and `server_args.rs` chooses the server.
 
 pub(crate) mod store_or_server;
 
-mod change;
-mod chosen;
 mod client;
 mod credentials;
-mod destroy;
 mod history;
 mod keys;
-mod local;
 mod pages;
-mod rekey;
-mod rollback;
 mod server;
-mod transfer;
+mod server_args;
+mod store;
 mod upload;
 
-pub(super) use change::{ChangeTarget, StoreChange};
-pub(super) use chosen::ServerArgs;
-pub(super) use client::{ApiClient, foreign_response, host_of};
+pub(super) use client::{
+    ApiClient, RequestEffect, SendError, foreign_response, no_response, parse_report, parse_response, parse_server_url,
+};
 pub(super) use credentials::Credentials;
-pub(super) use history::{each_record, entry_of, record_of};
-pub(super) use keys::{ApiKeyOfServer, SEE_ROLES, create_through, delete_through, keys_of, role_through};
-pub(super) use local::{Local, RunMemory};
-pub(super) use pages::Pages;
-pub(super) use rekey::rekey_through;
-pub(super) use rollback::RollbackTarget;
+pub(super) use history::{each_record, get_entry, to_record};
+pub(super) use keys::{ListedKey, create_key, delete_key, list_keys, owner_role, set_owner_role};
 pub(super) use server::ServerTarget;
+pub(super) use server_args::ServerArgs;
+pub(super) use store::{RunMemory, StoreTarget};
 
 use super::Failure;
 use crate::{
@@ -36,6 +30,7 @@ use crate::{
 };
 
 /// The result of planning.
+#[derive(Default)]
 pub(super) struct Proposal {
     /// The report to show.
     pub report: Report,

@@ -1,76 +1,90 @@
-//! The pages of a list of a server: each one names the next.
+//! The lists of a server, page by page: each page names the next.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, ops::ControlFlow};
 
-use super::client::ApiClient;
-use crate::{
-    cli::Failure,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-};
+use serde::de::DeserializeOwned;
+
+use super::client::foreign_response;
+use crate::cli::prelude::*;
 
 /// The parameter that says where a page begins.
 const CURSOR: &str = "before_id=";
 
-/// The pages of a list that were requested.
-pub(crate) struct Pages {
-    /// The address of the list, for errors.
-    at: String,
-    advance: Advance,
-}
-
-/// What shows that pages advance. A list whose pages do not would never end.
-enum Advance {
+/// The order that proves that pages advance. A list whose pages do not would never end.
+pub(super) enum PageOrder {
     /// Resources: no page begins where an earlier one did, and none but the last is empty.
     Resources { begun: HashSet<String> },
     /// Records: each page begins at a lower position. One of a filter that selects few records can be empty.
     Records { before: u64 },
 }
 
-impl Pages {
-    /// The pages of the list of resources at a path. `first` is the query of the first one.
-    pub(crate) fn of_resources(client: &ApiClient, path: &str, first: &str) -> Self {
-        let begun = HashSet::from([cursor(first).to_owned()]);
-        Self { at: client.address(path), advance: Advance::Resources { begun } }
+impl ApiClient {
+    /// Gets all resources of the list at a path, which is the field `list` of each page.
+    pub(crate) fn list<T: DeserializeOwned>(&self, path: &str, list: &str, query: &str) -> Result<Vec<T>, Failure> {
+        let mut all = Vec::new();
+        let order = PageOrder::Resources { begun: HashSet::from([cursor(query).to_owned()]) };
+        self.each_page(path, list, query, order, &mut |items| {
+            all.extend(items);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
     }
 
-    /// The pages of the list of history records at a path.
-    pub(crate) fn of_records(client: &ApiClient, path: &str) -> Self {
-        Self { at: client.address(path), advance: Advance::Records { before: u64::MAX } }
-    }
-
-    /// The query of the page after one with so many items, if there is one. Only the query: the token goes to no other
-    /// server, whatever a response says. It is an error if the pages do not advance.
-    pub(crate) fn next(&mut self, items: usize, next_page_uri: Option<&str>) -> Result<Option<String>, Failure> {
-        let Some((_, query)) = next_page_uri.and_then(|uri| uri.split_once('?')) else { return Ok(None) };
-        if self.advance.is_made(items, cursor(query)) {
-            return Ok(Some(query.to_owned()));
+    /// Visits the pages of a list until `visit` breaks.
+    pub(super) fn each_page<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        list: &str,
+        query: &str,
+        mut order: PageOrder,
+        visit: &mut dyn FnMut(Vec<T>) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut query = Some(query.to_owned());
+        while let Some(parameters) = query {
+            let mut page: Value = self.get(&format!("{path}?{parameters}"))?;
+            let items = page.get_mut(list).map(Value::take).unwrap_or_default();
+            let items: Vec<T> =
+                serde_json::from_value(items).map_err(|_| foreign_response(&self.address(path), 200))?;
+            let count = items.len();
+            if visit(items)?.is_break() {
+                return Ok(());
+            }
+            let next = page.get("next_page_uri").and_then(Value::as_str);
+            query = order.next(count, next).map_err(|()| self.endless(path))?;
         }
+        Ok(())
+    }
+
+    /// The failure for a list whose pages do not advance.
+    fn endless(&self, path: &str) -> Failure {
         let message = format!(
             "the pages of {} do not advance: an empty page names a next one, or a page an earlier one as the next",
-            self.at
+            self.address(path)
         );
         let help = "upgrade the server, and check any proxy in front of it";
-        Err(Diagnostic::error(Code::Unreadable, message).help(help).into())
+        Diagnostic::error(Code::Unreadable, message).help(help).into()
     }
 }
 
-impl Advance {
-    /// Whether a page that begins at a cursor advances, after one with so many items.
-    fn is_made(&mut self, items: usize, cursor: &str) -> bool {
-        match self {
+impl PageOrder {
+    /// The query of the page after one with so many items, if there is one. Only the query: the token goes to no other
+    /// server, whatever a response says. It is an error if the pages do not advance.
+    fn next(&mut self, items: usize, next_page_uri: Option<&str>) -> Result<Option<String>, ()> {
+        let Some((_, query)) = next_page_uri.and_then(|uri| uri.split_once('?')) else { return Ok(None) };
+        let cursor = cursor(query);
+        let advances = match self {
             Self::Resources { begun } => items > 0 && begun.insert(cursor.to_owned()),
-            Self::Records { before } => match cursor.parse::<u64>() {
-                Ok(next) if next < *before => {
-                    *before = next;
-                    true
-                }
-                _ => false,
-            },
-        }
+            Self::Records { before } => cursor.parse().is_ok_and(|next: u64| {
+                let is_lower = next < *before;
+                *before = next.min(*before);
+                is_lower
+            }),
+        };
+        if advances { Ok(Some(query.to_owned())) } else { Err(()) }
     }
 }
 
-/// Where a page begins: the value of the cursor, or the whole query without one.
+/// The beginning of a page: the value of the cursor, or the whole query without one.
 fn cursor(query: &str) -> &str {
     query.split('&').find_map(|parameter| parameter.strip_prefix(CURSOR)).unwrap_or(query)
 }
@@ -91,8 +105,7 @@ mod tests {
             (vec!["limit=1&before_id=b", "limit=2&before_id=b"], true),
             (vec!["limit=1&before_id=b", "limit=1&before_id=a", "limit=1&before_id=b"], true),
         ] {
-            let begun = HashSet::from([cursor("limit=1").to_owned()]);
-            let mut pages = Pages { at: String::new(), advance: Advance::Resources { begun } };
+            let mut pages = PageOrder::Resources { begun: HashSet::from([cursor("limit=1").to_owned()]) };
             let found: Vec<_> =
                 queries.iter().map(|query| pages.next(1, Some(uri(query).as_str())).ok().flatten()).collect();
             let advances = found.iter().zip(&queries).all(|(found, query)| found.as_deref() == Some(*query));
@@ -106,13 +119,16 @@ mod tests {
 
     #[test]
     fn an_empty_page_is_the_last_one_except_of_records() {
-        let mut resources = Advance::Resources { begun: HashSet::new() };
-        assert!(resources.is_made(1, "a") && !resources.is_made(0, "b"));
-        let mut records = Advance::Records { before: u64::MAX };
-        assert!(records.is_made(0, "9") && records.is_made(1, "7"));
+        let next = |order: &mut PageOrder, items: usize, cursor: &str| {
+            order.next(items, Some(&format!("/list?before_id={cursor}"))).is_ok()
+        };
+        let mut resources = PageOrder::Resources { begun: HashSet::new() };
+        assert!(next(&mut resources, 1, "a") && !next(&mut resources, 0, "b"));
+        let mut records = PageOrder::Records { before: u64::MAX };
+        assert!(next(&mut records, 0, "9") && next(&mut records, 1, "7"));
         for cursor in ["7", "8", "-1", "a", ""] {
-            assert!(!records.is_made(1, cursor), "{cursor}");
+            assert!(!next(&mut records, 1, cursor), "{cursor}");
         }
-        assert!(records.is_made(0, "6"));
+        assert!(next(&mut records, 0, "6"));
     }
 }

@@ -2,42 +2,24 @@
 
 mod review;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::collections::HashMap;
 
 use super::{
     PlanFile, Proposal, Target,
-    chosen::ServerArgs,
-    client::{ApiClient, foreign_response, is_turned_away, missing_files, no_response, refused, rejects_digests},
-    upload::{Outgoing, Texts},
+    client::{RequestEffect, SendError, foreign_response, missing_files, no_response, parse_report, rejects_field},
+    server_args::ServerArgs,
+    upload::{Texts, UploadFiles},
 };
 use crate::{
-    cli::{
-        Exit, Failure,
-        output::{diagnostics, progress::during},
-    },
+    cli::prelude::*,
     manifest::{Loaded, tree::collect},
-    model::{
-        Kind,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Cause, Diagnostic, Name, Severity, SourceFile, sort},
-        },
-        id::Id,
-        json,
-        secrets::secret::Secrets,
-    },
+    model::diagnostics::diagnostic::{Cause, SourceFile, sort},
     plan::{
         Effect,
         format::json::{Item, ReportDocument},
-        report::Report,
         saved::SavedPlan,
     },
     reconcile::{
-        Options, Planned,
         run::token::{TokenFiles, Tokens},
         validate_loaded,
     },
@@ -63,12 +45,12 @@ pub(crate) struct ServerTarget {
     /// A request to trace with the plan.
     to_trace: Option<RequestToTrace>,
     traced: Option<TraceOfPlan>,
-    proposed: Option<Proposed>,
+    proposed: Option<LastProposal>,
 }
 
 /// The last proposal.
-struct Proposed {
-    files: Outgoing,
+struct LastProposal {
+    files: UploadFiles,
     /// New API keys and the paths of their token files.
     keys: Vec<(Id, PathBuf)>,
     outcome: String,
@@ -95,8 +77,8 @@ impl ServerTarget {
         })
     }
 
-    /// The same for plans that are applied.
-    pub(crate) fn applying(self) -> Self {
+    /// Makes the plans ones to apply.
+    pub(crate) fn for_apply(self) -> Self {
         Self { applies: true, ..self }
     }
 
@@ -130,7 +112,7 @@ impl ServerTarget {
     }
 
     /// Sends a request with the files, and repeats it until the server has all texts. `doing` is for the progress.
-    fn exchange(&self, mut request: Request, files: &mut Outgoing, doing: &str) -> Result<Run, SendError> {
+    fn exchange(&self, mut request: Request, files: &mut UploadFiles, doing: &str) -> Result<Run, SendError> {
         let mut texts = files.first_texts();
         let mut label = doing.to_owned();
         loop {
@@ -154,7 +136,6 @@ impl ServerTarget {
     }
 
     fn send(&self, request: &Request) -> Result<ServerResponse, SendError> {
-        let unusable = |reason: &str| SendError::NoResponse(no_response(&self.url, reason));
         let body = json::bytes(request, Secrets::Revealed).map_err(|error| SendError::Refused(error.into()))?;
         if body.len() > Limits::MANIFESTS.bytes {
             let (size, most) = (body.len() >> 20, Limits::MANIFESTS.bytes >> 20);
@@ -162,16 +143,8 @@ impl ServerTarget {
             let help = "split the manifests into several sources, or run reconcile on the store's machine";
             return Err(SendError::Refused(Diagnostic::error(Code::BodyTooLarge, message).help(help).into()));
         }
-        let (status, text) = self.client.post(&self.url, &body).map_err(|missing| {
-            // Without a response, it is unknown whether the plan was applied.
-            match missing.may_be_sent && !request.dry_run {
-                true => SendError::NoResponse(missing.message(&self.url)),
-                false => SendError::Refused(missing.failure(&self.url)),
-            }
-        })?;
-        if status >= 500 && !request.dry_run && !is_turned_away(&text) {
-            return Err(unusable(&format!("status {status}")));
-        }
+        let effect = if request.dry_run { RequestEffect::None } else { RequestEffect::Change };
+        let (status, text) = self.client.attempt(&self.url, &body, effect)?;
         // Neither answer is possible once the server has started on the request.
         let has_digests = request.files.iter().any(|file| file.text.is_none());
         if has_digests
@@ -185,17 +158,12 @@ impl ServerTarget {
         {
             return Err(SendError::Refused(failure));
         }
-        if has_digests && status == 400 && rejects_digests(&text) {
+        // A fault in a manifest has the field `/files/N/text`.
+        let is_digest = |field: &str| field.starts_with("/files/") && field.ends_with("/digest");
+        if has_digests && status == 400 && rejects_field(&text, is_digest) {
             return Ok(ServerResponse::DigestsUnknown);
         }
-        if !matches!(status, 200 | 201) {
-            return Err(SendError::Refused(refused(&self.url, status, &text)));
-        }
-        let run = serde_json::from_slice::<Run>(&text).map_err(|_| match request.dry_run {
-            true => SendError::Refused(foreign_response(&self.url, status)),
-            false => unusable("it is not a report"),
-        })?;
-        Ok(ServerResponse::Run(Box::new(run)))
+        parse_report(&self.url, status, &text, effect).map(|run| ServerResponse::Run(Box::new(run)))
     }
 
     /// Checks loaded manifests on this machine. Also returns whether they have errors that stay errors whatever
@@ -219,9 +187,9 @@ impl ServerTarget {
     }
 
     /// Converts the server's run into a proposal, with places in the local files.
-    fn proposal(&mut self, mut run: Run, files: Outgoing, validated: Planned) -> Proposal {
+    fn proposal(&mut self, mut run: Run, files: UploadFiles, validated: Planned) -> Proposal {
         self.traced = run.traced.take();
-        let report = report_of(&mut run, &[&validated]);
+        let report = to_report(&mut run, &[&validated]);
         let wanted = |name: &str| {
             let mut keys = validated.desired.values().filter(|wanted| wanted.key.kind == Kind::ApiKey);
             keys.find(|wanted| wanted.claim.name == name)
@@ -232,12 +200,12 @@ impl ServerTarget {
         let keys: Vec<_> = keys.filter_map(|change| Some((Id::new(&change.id), wanted(&change.name)?))).collect();
         let unwritable = keys.iter().filter_map(|(_, wanted)| validated.token_fault(&wanted.key)).collect();
         let keys = keys.into_iter().filter_map(|(id, wanted)| Some((id, wanted.token_file.clone()?))).collect();
-        self.proposed = Some(Proposed { files, keys, outcome: run.outcome, shown: run.saved_plan.clone() });
+        self.proposed = Some(LastProposal { files, keys, outcome: run.outcome, shown: run.saved_plan.clone() });
         Proposal { report, left_out: run.left_out, saved: run.saved_plan, unwritable }
     }
 
     /// Plans once more, and shows how the plan differs from the one that was shown before.
-    fn show_difference(&self, mut proposed: Proposed) {
+    fn show_difference(&self, mut proposed: LastProposal) {
         let now = self.exchange(self.request(), &mut proposed.files, "Planning").ok().and_then(|run| run.saved_plan);
         if let (Some(shown), Some(now)) = (proposed.shown, now) {
             diagnostics::difference(&shown.diff(&now));
@@ -245,7 +213,7 @@ impl ServerTarget {
     }
 
     /// Sends the apply of what was proposed, once.
-    fn send_apply(&self, proposed: &mut Proposed, tokens: &mut TokenFiles) -> Result<Run, SendError> {
+    fn send_apply(&self, proposed: &mut LastProposal, tokens: &mut TokenFiles) -> Result<Run, SendError> {
         let mut request = Request { dry_run: false, expect: Some(proposed.outcome.clone()), ..self.request() };
         for (key, file) in &proposed.keys {
             match tokens.hash(key, file) {
@@ -258,7 +226,7 @@ impl ServerTarget {
 }
 
 /// The report of a server's run, with places in the local files.
-fn report_of(run: &mut Run, validated: &[&Planned]) -> Report {
+fn to_report(run: &mut Run, validated: &[&Planned]) -> Report {
     let files = || validated.iter().flat_map(|validated| &validated.files);
     let known: HashMap<&str, Arc<SourceFile>> =
         files().map(|file| (file.source.name.as_str(), Arc::clone(&file.source))).collect();
@@ -283,33 +251,17 @@ fn report_of(run: &mut Run, validated: &[&Planned]) -> Report {
     }
 }
 
-/// What a server answers to a request with files.
+/// A response to a request with files.
 enum ServerResponse {
     Run(Box<Run>),
-    /// It lacks the texts of these digests, and did nothing.
+    /// The server lacks the texts of these digests, and did nothing.
     Missing(Vec<String>),
-    /// It is older than digests, and did nothing.
+    /// The server is older than digests, and did nothing.
     DigestsUnknown,
 }
 
-/// Why a request has no report.
-enum SendError {
-    /// The server rejected the request or was not reached: nothing has changed.
-    Refused(Failure),
-    /// There is no usable response: the plan may have been applied or not.
-    NoResponse(String),
-}
-
-impl From<SendError> for Failure {
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::Refused(failure) => failure,
-            SendError::NoResponse(reason) => Diagnostic::error(Code::Timeout, reason)
-                .help("run plan again to see whether the changes were applied")
-                .into(),
-        }
-    }
-}
+/// The help for a plan that may have been applied.
+const SEE_PLAN: &str = "run plan again to see whether the changes were applied";
 
 impl Target for ServerTarget {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
@@ -321,16 +273,15 @@ impl Target for ServerTarget {
         let (loaded, files) = during("Reading", || collect(&self.options.tree));
         let (validated, stops) = self.check(&loaded);
         if (stops && !self.options.isolate) || (validated.has_errors() && files.is_empty()) {
-            let (report, unwritable) = (validated.report("plan"), Vec::new());
-            return Ok(Proposal { report, left_out: Vec::new(), saved: None, unwritable });
+            return Ok(Proposal { report: validated.report("plan"), ..Proposal::default() });
         }
         // Unreadable files are not sent. With pruning, their resources would be deleted.
         let unread = [Code::Unreadable, Code::EmptySource, Code::EmptyFile, Code::NotUtf8].map(Name::Code);
         let unread: Vec<Diagnostic> =
             validated.diagnostics.iter().filter(|it| unread.contains(&it.code)).cloned().collect();
         self.options.prune &= unread.is_empty();
-        let mut files = Outgoing::new(files);
-        let run = self.exchange(self.request(), &mut files, "Planning")?;
+        let mut files = UploadFiles::new(files);
+        let run = self.exchange(self.request(), &mut files, "Planning").map_err(|error| error.failure(SEE_PLAN))?;
         // Without the outcome, the server could not check that it applies this very plan.
         if run.report.plan.is_some() && run.outcome.is_empty() && !self.options.tree.assumes_values() {
             return Err(foreign_response(&self.url, 200));
@@ -351,7 +302,10 @@ impl Target for ServerTarget {
         let mut tokens = TokenFiles::default();
         match self.send_apply(&mut proposed, &mut tokens) {
             Ok(Run { report: ReportDocument { applied: Some(revision), .. }, .. }) => Ok(revision),
-            Ok(_) => Err(SendError::NoResponse(no_response(&self.url, "it has no applied revision")).into()),
+            Ok(_) => {
+                let message = no_response(&self.url, "it has no applied revision");
+                Err(SendError::NoResponse(message).failure(SEE_PLAN))
+            }
             Err(SendError::Refused(failure)) => {
                 tokens.take_back();
                 if failure.exit == Exit::Stale {
@@ -360,7 +314,7 @@ impl Target for ServerTarget {
                 Err(failure)
             }
             // Keep the token files: their keys may exist by now.
-            Err(error @ SendError::NoResponse(_)) => Err(error.into()),
+            Err(error @ SendError::NoResponse(_)) => Err(error.failure(SEE_PLAN)),
         }
     }
 }

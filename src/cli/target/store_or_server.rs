@@ -1,7 +1,7 @@
-//! Where a command works: on a store, or through a server.
+//! The choice between a store and a server, which most commands offer.
 
-use super::{ApiClient, ServerArgs};
-use crate::cli::{Failure, StoreArgs, input::option_origin::Given};
+use super::ServerArgs;
+use crate::cli::{input::option_origins::OptionOrigins, prelude::*};
 
 /// A store or a server.
 #[derive(Debug, clap::Args)]
@@ -15,12 +15,12 @@ pub(crate) struct StoreOrServer {
 impl StoreOrServer {
     /// Chooses between the two (D105). A client ignores what a configuration file that was found says of a store: server and
     /// clients can share a folder.
-    pub(crate) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
-        self.store.is_by_flag = given.by_flag("store");
-        self.server.choose(given)?;
+    pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
+        self.store.is_by_flag = origins.is_flag("store");
+        self.server.choose(origins)?;
         match self.server.url() {
             Some(_) => Ok(()),
-            None => given.check_store_options(),
+            None => origins.check_store_options(),
         }
     }
 

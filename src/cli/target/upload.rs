@@ -1,28 +1,20 @@
 //! The files of requests to a server: digests stand for the texts that it has (D72).
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{HashMap, HashSet};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::{
-    cli::Failure,
-    manifest::tree::SharedFile,
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
-    server::operations::reconciliation::wire::RequestFile,
-};
+use crate::{cli::prelude::*, manifest::tree::SharedFile, server::operations::reconciliation::wire::RequestFile};
 
 /// A source up to this size is sent as a whole: it arrives as fast as its digests, without a second request.
 const SMALL_BYTES: usize = 16 << 10;
-/// How often one text is sent for a plan. The server may have restarted after the first time.
+/// The most times that one text is sent for a plan: the server may have restarted after the first.
 const MOST_SENDINGS: u8 = 2;
 /// The most that a text adds to a request besides its content.
 const TEXT_FIELD_BYTES: usize = 16;
 
 /// The files of a source with their digests.
-pub(super) struct Outgoing {
+pub(super) struct UploadFiles {
     files: Vec<SharedFile>,
     /// The index of the first file of a comparison's older manifests.
     first_older: usize,
@@ -30,7 +22,7 @@ pub(super) struct Outgoing {
     digests: Vec<String>,
     /// Whether every request contains every text.
     whole: bool,
-    /// How often each text was sent because the server lacked it, by digest.
+    /// The number of times that each missing text was sent, by digest.
     sent: HashMap<String, u8>,
     /// The size of these texts.
     sent_bytes: usize,
@@ -41,7 +33,7 @@ pub(super) struct Outgoing {
 pub(super) enum Texts {
     All,
     Of(HashSet<usize>),
-    /// None.
+    /// No text.
     DigestsOnly,
 }
 
@@ -53,7 +45,7 @@ pub(super) struct NextRequest {
     pub progress: Option<String>,
 }
 
-impl Outgoing {
+impl UploadFiles {
     /// Computes the digests.
     pub(super) fn new(files: Vec<SharedFile>) -> Self {
         let digests = files.par_iter().map(|file| blake3::hash(file.text.as_bytes()).to_string()).collect();
@@ -62,7 +54,7 @@ impl Outgoing {
         Self { files, first_older, digests, whole: size <= SMALL_BYTES, sent: HashMap::new(), sent_bytes: 0 }
     }
 
-    /// The same for a comparison with older files.
+    /// Computes the digests for a comparison with older files.
     pub(super) fn with_older(mut files: Vec<SharedFile>, older: Vec<SharedFile>) -> Self {
         let first_older = files.len();
         files.extend(older);
@@ -174,14 +166,14 @@ fn cost(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn outgoing(texts: &[&str]) -> Outgoing {
+    fn outgoing(texts: &[&str]) -> UploadFiles {
         let file = |(at, text): (usize, &&str)| SharedFile {
             name: format!("{at}.yaml"),
             text: Arc::new((*text).to_owned()),
             values: Vec::new(),
             is_context: false,
         };
-        Outgoing { whole: false, ..Outgoing::new(texts.iter().enumerate().map(file).collect()) }
+        UploadFiles { whole: false, ..UploadFiles::new(texts.iter().enumerate().map(file).collect()) }
     }
 
     fn of(texts: &[usize]) -> Texts {
@@ -190,10 +182,10 @@ mod tests {
 
     #[test]
     fn a_small_source_is_sent_at_once() {
-        assert_eq!(Outgoing::new(Vec::new()).first_texts(), Texts::All);
+        assert_eq!(UploadFiles::new(Vec::new()).first_texts(), Texts::All);
         let text = Arc::new("x".repeat(SMALL_BYTES + 1));
         let large = SharedFile { name: "a.yaml".into(), text, values: Vec::new(), is_context: false };
-        let mut large = Outgoing::new(vec![large]);
+        let mut large = UploadFiles::new(vec![large]);
         assert_eq!(large.first_texts(), Texts::DigestsOnly);
         assert!(large.listed(&Texts::DigestsOnly).iter().all(|file| file.text.is_none() && file.digest.len() == 64));
         assert!(large.listed(&Texts::All).iter().all(|file| file.text.is_some() && file.digest.is_empty()));
@@ -205,9 +197,9 @@ mod tests {
     fn the_older_files_of_a_comparison_are_marked() {
         let mut files = outgoing(&["a", "b"]).files;
         let older = files.split_off(1);
-        let is_older = |files: Outgoing| files.listed(&Texts::All).iter().map(|file| file.older).collect::<Vec<_>>();
-        assert_eq!(is_older(Outgoing::with_older(files.clone(), older)), [false, true]);
-        assert_eq!(is_older(Outgoing::new(files)), [false]);
+        let is_older = |files: UploadFiles| files.listed(&Texts::All).iter().map(|file| file.older).collect::<Vec<_>>();
+        assert_eq!(is_older(UploadFiles::with_older(files.clone(), older)), [false, true]);
+        assert_eq!(is_older(UploadFiles::new(files)), [false]);
     }
 
     #[test]

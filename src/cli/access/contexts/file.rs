@@ -1,33 +1,21 @@
 //! The file of contexts. It has tokens, so others can neither read nor replace it.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, DirBuilder, File, TryLockError},
     io::{self, ErrorKind, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::fs::OFlags;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{ContextToken, Contexts, ServerContext};
 use crate::{
-    cli::Failure,
+    cli::{config::place_in, prelude::*},
     files::{appended, write_whole},
-    manifest::{ManifestFile, load::syntax},
-    model::{
-        decode::decode,
-        diagnostics::{
-            code::Code,
-            diagnostic::Diagnostic,
-            fault::{Fault, Path as FieldPath},
-        },
-        node::Tape,
-        secrets::secret::Secret,
-    },
+    manifest::load::syntax,
+    model::{decode::decode, diagnostics::fault::Path as FieldPath, node::Tape},
     store::disk::lock_wait::patiently,
     syntax::text::yaml::to_yaml,
 };
@@ -36,8 +24,8 @@ use crate::{
 const FILE: &str = "contexts.yaml";
 /// The file that is locked for a change. The other one is replaced, so its lock would be of no use.
 const LOCK: &str = "contexts.lock";
-/// How long a change waits for that of another process.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time that a change waits for one of another process.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The most bytes that are read.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -128,17 +116,17 @@ pub(super) fn change<T>(folder: &Path, change: impl FnOnce(&mut Contexts) -> Res
     check_folder(folder)?;
     let lock = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
     let lock = lock.map_err(failed)?;
-    take(&lock, folder, PATIENCE)?;
+    lock_exclusively(&lock, folder, LOCK_WAIT)?;
     let mut contexts = read(folder)?;
     let done = change(&mut contexts)?;
-    let text = text_of(&contexts);
+    let text = serialize(&contexts);
     write_whole(&path, &appended(&path, ".tmp"), |writer| writer.write_all(text.as_bytes())).map_err(failed)?;
     drop(lock);
     Ok(done)
 }
 
 /// Locks the file of the lock, or fails if another process holds it for too long.
-fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
+fn lock_exclusively(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
     match patiently(patience, |error| matches!(error, TryLockError::WouldBlock), || lock.try_lock()) {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
@@ -151,7 +139,7 @@ fn take(lock: &File, folder: &Path, patience: Duration) -> Result<(), Failure> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
-    let fail = |fault: &Fault| broken(path, text, fault);
+    let fail = |fault: &Fault| invalid_file(path, text, fault);
     let mut content: Tape = serde_yaml::from_str(text)
         .map_err(|error| fail(&Fault::new(Code::Syntax, syntax::reason_and_place(&error))))?;
     if content.root().is_null() {
@@ -161,12 +149,12 @@ fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
     let (document, found) = decode::<ContextsDocument>(content.root(), None);
     faults.extend(found);
     if let Some(fault) = faults.into_iter().next() {
-        return Err(fail(&without_value(fault)));
+        return Err(fail(&hide_value(fault)));
     }
     let ContextsDocument { current, contexts } = document.unwrap_or_default();
     let mut all = BTreeMap::new();
     for (name, document) in contexts {
-        let context = checked(document).map_err(|fault| {
+        let context = parse_context(document).map_err(|fault| {
             let place = fault.path.under(&FieldPath::root().join("contexts").join(name.as_str()));
             fail(&fault.at(place))
         })?;
@@ -176,7 +164,7 @@ fn parse(path: &Path, text: &str) -> Result<Contexts, Failure> {
 }
 
 /// A fault that does not quote the value, which can be a token.
-fn without_value(mut fault: Fault) -> Fault {
+fn hide_value(mut fault: Fault) -> Fault {
     if matches!(fault.code, Code::WrongType | Code::OutOfRange | Code::InvalidFormat) {
         fault.message = "the value has the wrong type".to_owned();
         fault.help = Some("fix the indentation, and quote texts such as tokens".to_owned());
@@ -185,7 +173,7 @@ fn without_value(mut fault: Fault) -> Fault {
 }
 
 /// The context that a document describes.
-fn checked(document: ContextDocument) -> Result<ServerContext, Fault> {
+fn parse_context(document: ContextDocument) -> Result<ServerContext, Fault> {
     let ContextDocument { server, token, token_command, ca_file, source, version_header } = document;
     if server.is_empty() {
         return Err(Fault::new(Code::Required, "`server` is required").help("set it to the URL of a server"));
@@ -203,7 +191,7 @@ fn checked(document: ContextDocument) -> Result<ServerContext, Fault> {
 }
 
 /// The text of the file, with the tokens.
-fn text_of(contexts: &Contexts) -> String {
+fn serialize(contexts: &Contexts) -> String {
     let one = |context: &ServerContext| {
         let (token, command) = match &context.token {
             ContextToken::Stored(token) => (token.expose(), ""),
@@ -221,18 +209,13 @@ fn text_of(contexts: &Contexts) -> String {
         let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
         Value::Object(fields.map(|(name, value)| (name.to_owned(), json!(value))).collect())
     };
-    let all: Map<String, Value> = contexts.all.iter().map(|(name, context)| (name.clone(), one(context))).collect();
+    let all: BTreeMap<&String, Value> = contexts.all.iter().map(|(name, context)| (name, one(context))).collect();
     to_yaml(&json!({"current": contexts.current, "contexts": all}))
 }
 
 /// The failure for a file with an error. Only its line is named: the file has tokens.
-fn broken(path: &Path, text: &str, fault: &Fault) -> Failure {
-    let mut place = fault.path.to_string();
-    if !place.is_empty() {
-        let file = ManifestFile::new(String::new(), text.to_owned(), PathBuf::new(), PathBuf::new());
-        let (line, _) = file.place(file.map().locate(0, &fault.path, fault.aim)).line_column();
-        place = format!(" at {place} (line {line})");
-    }
+fn invalid_file(path: &Path, text: &str, fault: &Fault) -> Failure {
+    let place = place_in(text, fault);
     let message = format!("invalid contexts in {}{place}: {}", path.display(), fault.message);
     let help = fault.help.clone().unwrap_or_else(|| "fix the file, or remove it and run `edgewright login`".to_owned());
     Diagnostic::error(fault.code, message).help(help).into()
@@ -314,11 +297,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || File::create(folder.path().join(LOCK)).unwrap();
         let held = open();
-        take(&held, folder.path(), Duration::ZERO).unwrap();
-        let failure = take(&open(), folder.path(), Duration::ZERO).err().unwrap();
+        lock_exclusively(&held, folder.path(), Duration::ZERO).unwrap();
+        let failure = lock_exclusively(&open(), folder.path(), Duration::ZERO).err().unwrap();
         assert!(message(&failure).starts_with("another process is changing the contexts"), "{}", message(&failure));
         drop(held);
-        take(&open(), folder.path(), PATIENCE).unwrap();
+        lock_exclusively(&open(), folder.path(), LOCK_WAIT).unwrap();
     }
 
     #[test]

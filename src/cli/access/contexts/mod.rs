@@ -2,16 +2,7 @@
 
 mod file;
 
-use std::{collections::BTreeMap, path::PathBuf};
-
-use crate::{
-    cli::{Failure, output::diagnostics::say},
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
-    },
-    syntax::text::printable,
-};
+use crate::cli::prelude::*;
 
 /// The longest name of a context.
 const LONGEST_NAME: usize = 100;
@@ -21,7 +12,7 @@ const LONGEST_NAME: usize = 100;
 pub(crate) struct ServerContext {
     /// The URL.
     pub server: String,
-    /// Where the token comes from.
+    /// The origin of the token.
     pub token: ContextToken,
     /// The PEM file with the authorities to trust, instead of those of the system.
     pub ca_file: Option<PathBuf>,
@@ -31,7 +22,7 @@ pub(crate) struct ServerContext {
     pub version_header: String,
 }
 
-/// Where the token of a context comes from.
+/// The origin of a context's token.
 #[derive(Debug, Clone)]
 pub(crate) enum ContextToken {
     /// The token itself.

@@ -1,14 +1,6 @@
 //! The names of kinds on the command line, in the singular and plural.
 
-use crate::{
-    cli::Failure,
-    model::{
-        Kind,
-        decode::list,
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
-    },
-    syntax::text::printable,
-};
+use crate::{cli::prelude::*, model::decode::list};
 
 /// The singular names of the kinds with lists, the one for messages first.
 const NAMES: [(Kind, &[&str]); 9] = [
@@ -24,7 +16,7 @@ const NAMES: [(Kind, &[&str]); 9] = [
 ];
 
 /// Finds a kind by any of its names, in the singular or plural.
-pub(crate) fn kind_of(text: &str) -> Result<Kind, Failure> {
+pub(crate) fn parse_kind(text: &str) -> Result<Kind, Failure> {
     let plain = |text: &str| text.to_lowercase().replace(['-', '_'], "");
     let wanted = plain(text);
     for (kind, names) in NAMES {
@@ -77,11 +69,11 @@ mod tests {
             (Kind::EventSource, "sources|event-source"),
         ] {
             for name in names.split('|') {
-                assert_eq!(kind_of(name).ok(), Some(kind), "{name}");
+                assert_eq!(parse_kind(name).ok(), Some(kind), "{name}");
             }
         }
         for (name, near) in [("egdes", "did you mean `edges`?"), ("pods", "use one of `api-keys`,")] {
-            let help = kind_of(name).err().and_then(|failure| failure.diagnostics.into_iter().next()?.help);
+            let help = parse_kind(name).err().and_then(|failure| failure.diagnostics.into_iter().next()?.help);
             assert!(help.as_ref().is_some_and(|help| help.starts_with(near)), "{name}: {help:?}");
         }
     }
@@ -90,8 +82,8 @@ mod tests {
     fn every_kind_with_a_list_has_a_name() {
         let listed = Kind::all().filter(|info| info.offers.list != Offer::Absent);
         for info in listed {
-            assert_eq!(kind_of(info.name).ok(), Some(info.kind));
-            assert_eq!(kind_of(info.facts.list).ok(), Some(info.kind));
+            assert_eq!(parse_kind(info.name).ok(), Some(info.kind));
+            assert_eq!(parse_kind(info.facts.list).ok(), Some(info.kind));
         }
     }
 }

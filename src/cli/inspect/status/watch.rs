@@ -1,24 +1,20 @@
 //! `edgewright status --watch`: the sources again whenever something changes.
 
-use std::{collections::BTreeMap, thread, time::Duration};
+use std::thread;
 
 use jiff::Timestamp;
 
-use super::{SOURCES, StatusFormat, reasons, short, state, text};
+use super::{SOURCES, StatusFormat, reasons, short_commit, state, text};
 use crate::{
     cli::{
-        CommandResult, Exit, Failure,
-        output::{append, diagnostics::say, is_on_terminal, redraw},
-        target::ApiClient,
+        output::{append, is_on_terminal, json_line, redraw},
+        prelude::*,
     },
-    model::{diagnostics::code::Code, json, secrets::secret::Secrets},
     reconcile::sync_loop::health::Reason,
     server::operations::sources::view::{SourceList, SourceState, SourceView},
-    store::ids_and_clock,
-    syntax::text::escaped,
 };
 
-/// How often the server is asked.
+/// The time between two requests.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the sources until the reader of the output is gone. A server that restarts is waited for.
@@ -41,25 +37,23 @@ pub(super) fn run(client: &ApiClient, format: StatusFormat) -> CommandResult {
 
 /// Asks the server until it answers.
 fn wait_for_list(client: &ApiClient) -> Result<SourceList, Failure> {
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
-        let failure = match client.get(SOURCES) {
-            Ok(list) => return Ok(list),
-            Err(failure) => failure,
-        };
-        if !failure.has_code(Code::Unreadable) && !failure.has_code(Code::Unavailable) {
-            return Err(failure);
+        match client.get(SOURCES) {
+            Err(failure) if failure.has_code(Code::Unreadable) || failure.has_code(Code::Unavailable) => {
+                let first = failure.diagnostics.first().filter(|_| !is_reported);
+                if let Some(message) = first.map(|it| it.message.as_str()) {
+                    say(&format!("{message}; trying again every {} seconds", INTERVAL.as_secs()));
+                }
+                is_reported = true;
+                thread::sleep(INTERVAL);
+            }
+            answered => return answered,
         }
-        if !is_told {
-            let message = failure.diagnostics.first().map(|it| it.message.as_str()).unwrap_or_default();
-            say(&format!("{message}; trying again every {} seconds", INTERVAL.as_secs()));
-            is_told = true;
-        }
-        thread::sleep(INTERVAL);
     }
 }
 
-/// What was shown last.
+/// The last output.
 #[derive(Debug, Default)]
 struct LastShown {
     document: Option<SourceList>,
@@ -86,18 +80,14 @@ impl LastShown {
             return Ok(String::new());
         }
         self.document = Some(now);
-        let document = json::bytes(list, Secrets::Masked)?;
-        Ok(String::from_utf8_lossy(&document).into_owned() + "\n")
+        json_line(list)
     }
 
     /// The table, if it has changed.
     fn screen(&mut self, list: &SourceList) -> Option<String> {
         let screen = text(&list.sources, Timestamp::now());
-        if screen == self.screen {
-            return None;
-        }
-        self.screen.clone_from(&screen);
-        Some(screen)
+        let former = std::mem::replace(&mut self.screen, screen.clone());
+        (screen != former).then_some(screen)
     }
 
     /// A line for each source that has changed, and for each that has ceased to be listed.
@@ -108,18 +98,16 @@ impl LastShown {
             }
         }
         let line = |source: &SourceView| line(source, self.applied.get(&source.name).copied());
-        let lines = list.sources.iter().map(|source| (source.name.clone(), line(source)));
-        let lines: BTreeMap<String, String> = lines.collect();
-        let changed = list.sources.iter().filter_map(|source| {
-            let line = lines.get(&source.name)?;
-            (self.lines.get(&source.name) != Some(line)).then(|| line.clone())
-        });
-        let gone = self.lines.keys().filter(|name| !lines.contains_key(*name));
+        let lines: Vec<(String, String)> =
+            list.sources.iter().map(|source| (source.name.clone(), line(source))).collect();
+        let changed = lines.iter().filter(|(name, line)| self.lines.get(name) != Some(line));
+        let changed = changed.map(|(_, line)| line.clone());
+        let gone = self.lines.keys().filter(|name| lines.iter().all(|(listed, _)| listed != *name));
         let gone = gone.map(|name| format!("{}  no longer listed", escaped(name)));
         let now = ids_and_clock::now();
-        let told: String = changed.chain(gone).map(|line| format!("{now}  {line}\n")).collect();
-        self.lines = lines;
-        told
+        let news = changed.chain(gone).map(|line| format!("{now}  {line}\n")).collect();
+        self.lines = lines.into_iter().collect();
+        news
     }
 }
 
@@ -138,7 +126,7 @@ fn line(source: &SourceView, applied: Option<u64>) -> String {
     let pending = counts.pending_create + counts.pending_change + counts.pending_delete;
     let mut facts = Vec::new();
     if let Some(look) = source.last_applied.as_ref().filter(|look| !look.commit.is_empty()) {
-        facts.push(format!("commit {}", short(&look.commit)));
+        facts.push(format!("commit {}", short_commit(&look.commit)));
     }
     facts.extend(applied.map(|revision| format!("revision {revision}")));
     let errors = if counts.errors == 1 { "error" } else { "errors" };
@@ -151,8 +139,8 @@ fn line(source: &SourceView, applied: Option<u64>) -> String {
         SourceState::Synced => String::new(),
         _ => reasons(source, None, |_| false),
     };
-    let told: Vec<String> = [facts.join(", "), reasons].into_iter().filter(|part| !part.is_empty()).collect();
-    escaped(&format!("{}  {}  {}", source.name, state(source), told.join(": "))).into_owned()
+    let parts: Vec<String> = [facts.join(", "), reasons].into_iter().filter(|part| !part.is_empty()).collect();
+    escaped(&format!("{}  {}  {}", source.name, state(source), parts.join(": "))).into_owned()
 }
 
 #[cfg(test)]

@@ -1,24 +1,22 @@
 //! The Git repository of a source: a local path or a URL, the revision, credentials and signatures (D82, D88, D89).
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Component;
 
 use super::SourceEntry;
 use crate::{
+    cli::prelude::*,
     manifest::tree::{
         CommitVerifier, RevisionSpec,
         remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl},
     },
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path as FieldPath},
-    },
+    model::diagnostics::fault::Path as FieldPath,
     reconcile::sources::handle::SourceLocation,
 };
 
 /// A repository to follow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConfiguredRepository {
-    /// Where it is.
+    /// The address.
     pub address: RepositoryAddress,
     /// The revision to read.
     pub wanted: RevisionSpec,
@@ -26,7 +24,7 @@ pub(super) struct ConfiguredRepository {
     pub verifier: Option<CommitVerifier>,
 }
 
-/// Where a repository is.
+/// The address of a repository.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RepositoryAddress {
     /// On this machine.
@@ -35,7 +33,7 @@ pub(super) enum RepositoryAddress {
     Remote {
         /// The URL.
         url: RemoteUrl,
-        /// How to authenticate.
+        /// The credentials.
         access: Box<RemoteAccess>,
     },
 }
@@ -50,12 +48,12 @@ fn fault(name: &str, code: Code, message: &str) -> Fault {
 }
 
 impl SourceEntry {
-    /// Where the manifests are, and their repository if they are in one.
+    /// The location of the manifests, and their repository if they are in one.
     pub(super) fn location(&self) -> Result<(SourceLocation, Option<ConfiguredRepository>), Fault> {
         let is_blank = |path: &PathBuf| path.as_os_str().is_empty();
         let paths: Vec<PathBuf> = self.path.iter().cloned().collect();
         let Some(repository) = &self.repository else {
-            self.has_no_repository()?;
+            self.refuse_without_repository()?;
             return match &self.path {
                 None => Err(fault("path", Code::Required, "`path` is required")
                     .help("set `path` to a folder or file, or `repository` to a Git repository")),
@@ -72,11 +70,11 @@ impl SourceEntry {
             let message = "`path` must be relative to the top folder of `repository`, without `..`";
             return Err(fault("path", Code::InvalidFormat, message));
         }
-        let wanted = self.wanted()?;
+        let wanted = self.revision_spec()?;
         let url = RemoteUrl::parse(repository).map_err(|fault| fault.at(FieldPath::root().join("repository")))?;
         let address = match url {
             None => {
-                self.has_no_credentials(&[])?;
+                self.refuse_credentials(&[])?;
                 RepositoryAddress::Local(PathBuf::from(repository))
             }
             Some(url) => {
@@ -117,18 +115,18 @@ impl SourceEntry {
     }
 
     /// Refuses what only a repository has.
-    fn has_no_repository(&self) -> Result<(), Fault> {
+    fn refuse_without_repository(&self) -> Result<(), Fault> {
         let set =
             [("ref", self.revision.is_some()), ("semver", self.semver.is_some()), ("verify", self.verify.is_some())];
         if let Some((name, _)) = set.into_iter().find(|(_, is_set)| *is_set) {
             return Err(fault(name, Code::NotAllowed, &format!("`{name}` requires `repository`"))
                 .help(format!("set `repository` to the path or URL of a Git repository, or remove `{name}`")));
         }
-        self.has_no_credentials(&[])
+        self.refuse_credentials(&[])
     }
 
     /// Refuses credentials that are not among those that the repository can use.
-    fn has_no_credentials(&self, usable: &[&str]) -> Result<(), Fault> {
+    fn refuse_credentials(&self, usable: &[&str]) -> Result<(), Fault> {
         let set = [
             ("username", self.username.is_some()),
             ("password_file", self.password_file.is_some()),
@@ -152,7 +150,7 @@ impl SourceEntry {
         }
     }
 
-    fn wanted(&self) -> Result<RevisionSpec, Fault> {
+    fn revision_spec(&self) -> Result<RevisionSpec, Fault> {
         match (&self.revision, &self.semver) {
             (Some(_), Some(_)) => Err(fault("semver", Code::NotAllowed, "`semver` cannot be combined with `ref`")
                 .help("remove one of the two")),
@@ -171,7 +169,7 @@ impl SourceEntry {
     }
 
     fn access(&self, url: &RemoteUrl) -> Result<RemoteAccess, Fault> {
-        self.has_no_credentials(match url.transport() {
+        self.refuse_credentials(match url.transport() {
             GitTransport::Http => &["username", "password_file", "password_env", "ca_file"],
             GitTransport::Ssh => &["username", "ssh_key_file", "ssh_key_passphrase_file", "known_hosts_file"],
             GitTransport::File => &[],

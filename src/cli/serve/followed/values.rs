@@ -1,15 +1,9 @@
 //! The folders with the values that the commits of sources do not have (D28).
 
-use std::path::{Path, PathBuf};
-
 use super::{ConfiguredSource, SourceEntry};
 use crate::{
-    cli::config::Config,
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path as FieldPath},
-    },
-    syntax::text::printable,
+    cli::{config::Config, prelude::*},
+    model::diagnostics::fault::Path as FieldPath,
 };
 
 impl SourceEntry {
@@ -32,7 +26,7 @@ impl SourceEntry {
 }
 
 /// Checks that no source can read the values of another one.
-pub(super) fn are_apart(sources: &[ConfiguredSource]) -> Result<(), Fault> {
+pub(super) fn check_apart(sources: &[ConfiguredSource]) -> Result<(), Fault> {
     for (at, source) in sources.iter().enumerate() {
         let Some(values) = &source.values else { continue };
         let others = sources.iter().enumerate().filter(|(other, _)| *other != at);

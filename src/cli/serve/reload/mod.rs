@@ -1,19 +1,15 @@
 //! A configuration file that changes while `serve` runs (D91).
 
-mod changes;
+mod config_watch;
 mod sources;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clap::{CommandFactory, FromArgMatches};
-use serde_json::Value;
 
 use super::{Args, log, service_manager::ServiceManager};
 use crate::{
-    cli::{Cli, Command, Failure, config::Config, is_given},
+    cli::{Cli, Command, config::Config, is_given, prelude::*},
     model::operation::Claim,
     server::{
         resources::managed_resources::RestWrites,
@@ -22,12 +18,11 @@ use crate::{
             event::{SecurityEvent, SecurityRecord},
         },
     },
-    store::ids_and_clock,
 };
-use changes::ReloadCause;
+use config_watch::ReloadCause;
 use sources::SourceChanges;
 
-pub(super) use changes::ConfigWatch;
+pub(super) use config_watch::ConfigWatch;
 pub(super) use sources::LiveSources;
 
 /// The metrics of the file.
@@ -39,7 +34,7 @@ pub(super) struct Reloader<'a> {
     args: &'a Args,
     /// The last file without errors.
     config: Config,
-    /// What the first file set that takes effect only at the start.
+    /// The startup values of the first file.
     at_start: BTreeMap<String, Value>,
     /// The options that the file can set: neither a flag nor a variable overrides them.
     options: BTreeSet<String>,
@@ -68,7 +63,7 @@ impl<'a> Reloader<'a> {
         metrics::describe_gauge!(SUCCESSFUL, "1 if the configuration file was applied when it was last read.");
         metrics::describe_gauge!(SUCCEEDED_AT, "When the configuration file was last applied, in Unix time.");
         record_success();
-        let at_start = config.fixed().clone();
+        let at_start = config.startup_values.clone();
         Self { args, at_start, config, options, sources, failure: None, security_log, manager, rest_writes }
     }
 
@@ -101,7 +96,7 @@ impl<'a> Reloader<'a> {
                 let is_news = self.failure.take().is_some() || cause == ReloadCause::Asked;
                 if !changes.is_empty() {
                     self.say(&changes);
-                } else if is_news && self.config.has_content() {
+                } else if is_news && self.config.has_content {
                     tracing::info!("The configuration file is valid. No source has changed.");
                 }
             }
@@ -122,7 +117,7 @@ impl<'a> Reloader<'a> {
     }
 
     fn take_effect(&mut self) -> Result<SourceChanges, Failure> {
-        let config = self.config.again()?;
+        let config = self.config.reload()?;
         check(&config)?;
         let changes = self.sources.change(self.args.wanted(&config))?;
         let keys = self.keys_for_a_restart(&config);
@@ -160,7 +155,7 @@ impl<'a> Reloader<'a> {
 
     /// The keys whose new values take effect only at the start of a server, if that was not said before.
     fn keys_for_a_restart(&self, config: &Config) -> Vec<String> {
-        let (started, last, now) = (&self.at_start, self.config.fixed(), config.fixed());
+        let (started, last, now) = (&self.at_start, &self.config.startup_values, &config.startup_values);
         let keys: BTreeSet<&String> = last.keys().chain(now.keys()).collect();
         let is_changed = |key: &str| now.get(key) != last.get(key) && now.get(key) != started.get(key);
         let matters = |key: &str| key.strip_prefix("/options/").is_none_or(|option| self.options.contains(option));
@@ -213,7 +208,7 @@ fn check(config: &Config) -> Result<(), Failure> {
     let command = config.apply(Cli::command())?;
     let parsed = command.try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
-    let (cli, matches) = parsed.map_err(|error| config.refused(error))?;
+    let (cli, matches) = parsed.map_err(|error| config.value_failure(error))?;
     match cli.command {
         Command::Serve(args) if !config.sources.is_empty() => args.check_alone(&|name: &str| is_given(&matches, name)),
         _ => Ok(()),

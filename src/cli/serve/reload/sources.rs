@@ -1,25 +1,16 @@
 //! The loops of the sources that `serve` follows, and what a reload changes in them (D91).
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use crate::{
     cli::{
-        manifests::source_args::{Loading, Ownership},
+        prelude::*,
         serve::{
             followed::ConfiguredSource,
             log::{self, LogFormat},
         },
     },
     manifest::tree::remote::{Mirrors, no_mirrors},
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        operation::Author,
-    },
     reconcile::{
         sources::{
             handle::{FollowedSource, LONGEST_START, LoopGuard, SourceHandle, SourceObserver},
@@ -27,7 +18,6 @@ use crate::{
         },
         sync_loop::{WatchedSource, drift::DriftPolicy, health::Reason, suspension::Suspensions},
     },
-    store::Store,
 };
 
 /// The sources that a reload has changed, by their names.
@@ -45,7 +35,7 @@ impl SourceChanges {
     }
 }
 
-/// What names the sources to follow.
+/// The moment at which sources are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FollowedFrom {
     /// The start of the server.
@@ -63,11 +53,11 @@ pub(in crate::cli) struct LiveSources<'a> {
     store: Arc<Store>,
     /// Read with the first source: a server that follows none does not need them.
     suspensions: Option<Arc<Suspensions>>,
-    /// Where remote repositories are fetched to; none before a source has one.
+    /// The mirrors of remote repositories; none before a source has one.
     mirrors: Option<Arc<Mirrors>>,
     running: Vec<(ConfiguredSource, LoopGuard)>,
     list: SourceRegistry,
-    /// Who sees the states of the sources.
+    /// Gets the states of the sources.
     observer: Option<Arc<dyn SourceObserver>>,
 }
 
@@ -164,12 +154,10 @@ impl<'a> LiveSources<'a> {
                 watched.insert(source.name.clone(), self.watch(source)?);
             }
         }
-        let suspensions = match &self.suspensions {
-            Some(suspensions) => Some(Arc::clone(suspensions)),
-            None if watched.is_empty() => None,
-            None => Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?)),
-        };
-        self.suspensions.clone_from(&suspensions);
+        if self.suspensions.is_none() && !watched.is_empty() {
+            self.suspensions = Some(Arc::new(Suspensions::open(Arc::clone(&self.store))?));
+        }
+        let suspensions = self.suspensions.clone();
 
         let named = |(source, guard): (ConfiguredSource, LoopGuard)| (source.name.clone(), (source, guard));
         let mut before: BTreeMap<String, (ConfiguredSource, LoopGuard)> =
@@ -206,12 +194,16 @@ impl<'a> LiveSources<'a> {
                 }
             }
         }
-        let mut removed = Vec::new();
-        for (name, (_, guard)) in before {
-            guard.retire();
-            changes.removed.push(name);
-            removed.push(guard);
-        }
+        let (names, removed): (Vec<String>, Vec<LoopGuard>) =
+            before.into_iter().map(|(name, (_, guard))| (name, guard)).unzip();
+        changes.removed = names;
+        self.publish(replaced, removed);
+        failed.map_or(Ok(changes), Err)
+    }
+
+    /// Shows the running sources to requests, and ends the loops that were replaced or removed.
+    fn publish(&self, replaced: Vec<LoopGuard>, removed: Vec<LoopGuard>) {
+        removed.iter().for_each(LoopGuard::retire);
         // Requests see the new loops before the old ones have ended: a loop that has ended is not ready.
         self.list.set(self.running.iter().map(|(_, guard)| guard.handle()).collect());
         // Their runs end at the next step, and the new loops wait for that.
@@ -221,7 +213,6 @@ impl<'a> LiveSources<'a> {
             guard.finish(|| self.list.is_stopping());
         }
         self.drop_mirrors();
-        failed.map_or(Ok(changes), Err)
     }
 
     /// Creates the folder of the mirrors if a source needs it.
@@ -242,7 +233,7 @@ impl<'a> LiveSources<'a> {
     }
 
     fn watch(&self, source: &ConfiguredSource) -> Result<WatchedSource, Diagnostic> {
-        let followed = source.clone().followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
+        let followed = source.clone().into_followed(self.loading, self.ownership, self.drift, self.mirrors.as_ref())?;
         let followed = FollowedSource { observer: self.observer.clone(), ..followed };
         WatchedSource::new(followed).map_err(|error| not_watched(&source.name, &error))
     }

@@ -1,20 +1,16 @@
 //! Comparisons and traces of manifests among everything else that a server has (D111).
 
-use std::sync::Arc;
-
-use super::{ServerTarget, report_of};
+use super::{ServerTarget, to_report};
 use crate::{
     cli::{
-        Failure,
-        output::progress::during,
+        prelude::*,
         target::{
             Target,
             client::{foreign_response, rejects_field},
-            upload::Outgoing,
+            upload::UploadFiles,
         },
     },
-    manifest::tree::{Tree, collect},
-    plan::report::Report,
+    manifest::tree::collect,
     server::operations::{
         reconciliation::wire::{Request, TraceOfPlan},
         trace::RequestToTrace,
@@ -32,13 +28,13 @@ impl ServerTarget {
             return Ok(if old_stops { old.report("diff") } else { new.report("diff") });
         }
         let request = Request { compare: true, ..self.request() };
-        let mut files = Outgoing::with_older(new_files, old_files);
-        let mut run = self.exchange(request, &mut files, "Comparing")?;
+        let mut files = UploadFiles::with_older(new_files, old_files);
+        let mut run = self.exchange(request, &mut files, "Comparing").map_err(|error| error.failure(""))?;
         if !run.outcome.is_empty() {
             // It is a plan of the store.
             return Err(foreign_response(&self.url, 200));
         }
-        Ok(Report { command: "diff", ..report_of(&mut run, &[&old, &new]) })
+        Ok(Report { command: "diff", ..to_report(&mut run, &[&old, &new]) })
     }
 
     /// Plans, and traces a request in the store as it is and as the plan leaves it. The traces are there if the report has a
@@ -55,14 +51,13 @@ impl ServerTarget {
     /// The failure for a server that does not know these requests.
     pub(super) fn too_old(&self, request: &Request, text: &[u8]) -> Option<Failure> {
         let lacks = |name: &str| rejects_field(text, |field| field == name);
-        if request.compare && lacks("/compare") {
-            return Some(
-                self.client.too_old("it cannot compare manifests", "upgrade the server, or compare without it"),
-            );
-        }
-        let is_of_trace = request.trace.is_some() && lacks("/trace");
-        is_of_trace.then(|| {
-            self.client.too_old("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
-        })
+        let (lack, help) = if request.compare && lacks("/compare") {
+            ("it cannot compare manifests", "upgrade the server, or compare without it")
+        } else if request.trace.is_some() && lacks("/trace") {
+            ("it cannot trace manifests", "upgrade the server, or trace the manifests without it")
+        } else {
+            return None;
+        };
+        Some(self.client.too_old(lack, help))
     }
 }

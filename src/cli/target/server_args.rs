@@ -2,17 +2,13 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{
-    client::{ApiClient, address},
-    credentials::Credentials,
-};
+use super::{client::address, credentials::Credentials};
 use crate::{
     cli::{
-        Failure,
         access::contexts::{Contexts, ServerContext, announce, context_name},
-        input::option_origin::{CurrentContext, Given},
+        input::option_origins::{CurrentContext, OptionOrigins},
+        prelude::*,
     },
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
     server::VERSION_HEADER,
 };
 
@@ -42,50 +38,50 @@ impl ServerArgs {
     /// Chooses between a store, a server and a context. A flag comes before everything else; two flags are an error. Then
     /// come the server, the store and the context of the environment or the configuration file, and last the current
     /// context. A command that works with files uses flags alone.
-    pub(crate) fn choose(&mut self, given: &Given<'_>) -> Result<(), Failure> {
-        let flags: Vec<&str> = ["store", "server", "context"].into_iter().filter(|id| given.by_flag(id)).collect();
+    pub(crate) fn choose(&mut self, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
+        let flags: Vec<&str> = ["store", "server", "context"].into_iter().filter(|id| origins.is_flag(id)).collect();
         if let [one, other, ..] = flags.as_slice() {
             let message = format!("`--{one}` and `--{other}` cannot be used together");
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
         let (server, context) = (self.server.take(), self.context.take());
-        if flags.is_empty() && given.current_context() == CurrentContext::OnlyByFlag {
+        if flags.is_empty() && origins.current_context() == CurrentContext::OnlyByFlag {
             return Ok(());
         }
         match (flags.first().copied(), server, context) {
             (Some("store"), ..) => Ok(()),
-            (Some("context"), _, Some(name)) => self.enter(&name, given),
+            (Some("context"), _, Some(name)) => self.enter(&name, origins),
             (_, Some(url), _) => {
                 self.server = Some(url);
                 Ok(())
             }
-            _ if given.is_named("store") => Ok(()),
-            (_, None, Some(name)) => self.enter(&name, given),
-            (_, None, None) if given.current_context() == CurrentContext::Ignored => Ok(()),
+            _ if origins.is_set("store") => Ok(()),
+            (_, None, Some(name)) => self.enter(&name, origins),
+            (_, None, None) if origins.current_context() == CurrentContext::Ignored => Ok(()),
             (_, None, None) => {
                 let contexts = Contexts::read()?;
-                let is_allowed = given.current_context() == CurrentContext::Used;
+                let is_allowed = origins.current_context() == CurrentContext::Used;
                 if let Some((name, context)) = contexts.current_for(is_allowed)? {
-                    self.use_context(name, context, given);
+                    self.use_context(name, context, origins);
                 }
                 Ok(())
             }
         }
     }
 
-    fn enter(&mut self, name: &str, given: &Given<'_>) -> Result<(), Failure> {
+    fn enter(&mut self, name: &str, origins: &OptionOrigins<'_>) -> Result<(), Failure> {
         let contexts = Contexts::read()?;
-        self.use_context(name, contexts.get(name)?, given);
+        self.use_context(name, contexts.get(name)?, origins);
         Ok(())
     }
 
-    fn use_context(&mut self, name: &str, context: &ServerContext, given: &Given<'_>) {
+    fn use_context(&mut self, name: &str, context: &ServerContext, origins: &OptionOrigins<'_>) {
         announce(name, context);
         self.server = Some(context.server.clone());
-        if !context.version_header.is_empty() && !given.is_named("version_header") {
+        if !context.version_header.is_empty() && !origins.is_set("version_header") {
             self.version_header = context.version_header.clone();
         }
-        if !context.source.is_empty() && !given.is_named("source") {
+        if !context.source.is_empty() && !origins.is_set("source") {
             self.source = Some(context.source.clone());
         }
         self.used = Some(context.clone());
@@ -106,8 +102,8 @@ impl ServerArgs {
         // First, because a URL with a password must not be shown.
         address(url)?;
         let credentials = match &self.used {
-            Some(context) => Credentials::of(context)?,
-            None => Credentials::of_environment(url)?,
+            Some(context) => Credentials::from_context(context)?,
+            None => Credentials::from_environment(url)?,
         };
         ApiClient::new(url, &self.version_header, credentials)
     }

@@ -1,36 +1,36 @@
-//! How the options of a command were given: where a command works must not depend on what somebody forgot (D105).
+//! The origins of a command's options: the choice of a store or server must not depend on what somebody forgot (D105).
 
 use clap::{ArgMatches, Command, parser::ValueSource};
 
 use crate::cli::{
-    Failure,
     config::{Config, found_file::CheckedOptions},
+    prelude::*,
     report_unconfigured,
 };
 
-/// What a command without a store or a server does with the current context.
+/// The use of the current context by a command without a store or a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CurrentContext {
-    /// It works with the context.
+    /// The command works with the context.
     Used,
-    /// It fails if there is one, because it changes something.
+    /// The command changes something, and fails if there is a current context.
     Refused,
-    /// It works with files.
+    /// The command works with files.
     Ignored,
-    /// It works with files, and with a server only if a flag names one: a hook before a commit must not depend on what is
+    /// The command works with files, and with a server only if a flag names one: a hook before a commit must not depend on what is
     /// set for other commands.
     OnlyByFlag,
 }
 
 /// The origins of a command's options.
-pub(crate) struct Given<'a> {
+pub(crate) struct OptionOrigins<'a> {
     command: &'a Command,
     arguments: &'a ArgMatches,
     config: &'a Config,
     current_context: CurrentContext,
 }
 
-impl<'a> Given<'a> {
+impl<'a> OptionOrigins<'a> {
     /// Takes the whole program and its arguments, and the configuration file.
     pub(crate) fn new(
         command: &'a Command,
@@ -41,18 +41,18 @@ impl<'a> Given<'a> {
         Self { command, arguments, config, current_context }
     }
 
-    /// What the command does with the current context.
+    /// The use of the current context.
     pub(crate) fn current_context(&self) -> CurrentContext {
         self.current_context
     }
 
     /// Whether an option is on the command line.
-    pub(crate) fn by_flag(&self, id: &str) -> bool {
+    pub(crate) fn is_flag(&self, id: &str) -> bool {
         self.source(id) == Some(ValueSource::CommandLine)
     }
 
     /// Whether an option has a value from the command line, the environment or the configuration file.
-    pub(crate) fn is_named(&self, id: &str) -> bool {
+    pub(crate) fn is_set(&self, id: &str) -> bool {
         match self.source(id) {
             Some(ValueSource::CommandLine | ValueSource::EnvVariable) => true,
             // The configuration file sets defaults, by long names.

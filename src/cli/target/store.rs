@@ -1,27 +1,20 @@
 //! A local store, which no other process can change at the same time.
 
-use std::sync::Arc;
-
 use super::{PlanFile, Proposal, Target};
 use crate::{
-    cli::{
-        Exit, Failure, StoreArgs, leave,
-        output::{diagnostics::say, progress::during},
-        snapshot_of,
-    },
-    manifest::tree::{Recorder, Tree},
+    cli::{leak, prelude::*, snapshot_of},
+    manifest::tree::Recorder,
     plan::{
-        Effect, Plan,
+        Effect,
         outline::{Detail, Outline},
-        report::Report,
         saved::{Guard, Pin, SavedPlan},
     },
     reconcile::{
-        ApplyError, Options, Planned, apply_as_tried, plan,
+        apply_as_tried, plan,
         run::plan_cache::{self, CachedAnswer, recall},
         sync_loop::{drift, freshness::FinishedRun},
     },
-    store::{Attempt, CommitError, Store, commit::header::Outcome, ids_and_clock},
+    store::{Attempt, commit::header::Outcome},
 };
 
 /// Whether a run that has nothing to do is remembered, and answered from memory (D73).
@@ -32,14 +25,14 @@ pub(crate) enum RunMemory {
 }
 
 /// Plans against a local store, which is created only when a valid plan is applied.
-pub(crate) struct Local {
+pub(crate) struct StoreTarget {
     options: Options,
-    /// What the run reads, if it is to be remembered.
+    /// Records what the run reads, if it is to be remembered.
     recorder: Option<Arc<Recorder>>,
     args: StoreArgs,
-    /// Whether it only reads the store.
+    /// Whether the store is only read.
     is_dry: bool,
-    /// What the report shows of each change.
+    /// The detail of each change in the report.
     detail: Detail,
     store: Option<Store>,
     /// The path of the store, if there was none at the start.
@@ -47,18 +40,18 @@ pub(crate) struct Local {
     planned: Option<Planned>,
 }
 
-impl Local {
+impl StoreTarget {
     /// Opens the store if it exists.
     pub(crate) fn open(options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Result<Self, Failure> {
         let store = args.open_if_there()?;
-        let mut local = Self::to_read(options, args, memory, detail);
+        let mut local = Self::for_dry_run(options, args, memory, detail);
         local.new_store = local.args.new_store(store.as_ref());
         (local.store, local.is_dry) = (store, false);
         Ok(local)
     }
 
     /// For a dry run, which only reads the store.
-    pub(crate) fn to_read(mut options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Self {
+    pub(crate) fn for_dry_run(mut options: Options, args: StoreArgs, memory: RunMemory, detail: Detail) -> Self {
         // A run with a context or assumed values is neither remembered nor answered from memory: the same files can be part
         // of a source in one run, and its context in another.
         let is_usual = !options.tree.has_context() && !options.tree.assumes_values();
@@ -78,7 +71,7 @@ impl Local {
     }
 
     /// Answers from an earlier run, or plans.
-    fn dry_run(&mut self) -> Result<Proposal, Failure> {
+    fn propose_dry_run(&mut self) -> Result<Proposal, Failure> {
         if let Some(recorder) = &self.recorder
             && let Some(on_disk) = self.args.on_disk()?
             && let Some(recalled) = recall(&on_disk, &self.options, recorder)
@@ -86,7 +79,7 @@ impl Local {
             return Ok(recalled.into());
         }
         self.read_store()?;
-        let proposal = self.propose_anew(None)?;
+        let proposal = self.plan_and_report(None)?;
         if let (Some(store), Some(planned)) = (&self.store, &self.planned) {
             let (recorder, revision) = (self.recorder.as_deref(), store.snapshot().revision);
             remember(recorder, store, &self.options, planned, revision);
@@ -109,22 +102,16 @@ impl From<CachedAnswer> for Proposal {
     fn from(recalled: CachedAnswer) -> Self {
         let CachedAnswer { warnings, unchanged, revision, files } = recalled;
         let plan = Outline { base: revision, unchanged, ..Outline::default() };
-        let first_file = files.first().map(|file| file.source.name.clone());
-        let report = Report {
-            command: "plan",
-            diagnostics: warnings,
-            plan: Some(plan),
-            files: files.len(),
-            first_file,
-            ..Report::default()
-        };
-        Proposal { report, left_out: Vec::new(), saved: None, unwritable: Vec::new() }
+        let (first_file, files) = (files.first().map(|file| file.source.name.clone()), files.len());
+        let (plan, diagnostics) = (Some(plan), warnings);
+        let report = Report { command: "plan", diagnostics, plan, files, first_file, ..Report::default() };
+        Proposal { report, ..Proposal::default() }
     }
 }
 
-impl Local {
+impl StoreTarget {
     /// Plans, with what the report shows and the plan as a document, if requested.
-    fn propose_anew(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
+    fn plan_and_report(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         let snapshot = snapshot_of(self.store.as_ref());
         let mut planned = during("Planning", || plan(&self.options, &snapshot));
         // A plan is right without it, and a damaged history is reported by `history verify`.
@@ -161,21 +148,21 @@ impl Local {
 }
 
 /// Closes the store. The process ends soon.
-impl Drop for Local {
+impl Drop for StoreTarget {
     fn drop(&mut self) {
-        leave((self.planned.take(), self.store.as_ref().map(Store::snapshot)));
+        leak((self.planned.take(), self.store.as_ref().map(Store::snapshot)));
     }
 }
 
-impl Target for Local {
+impl Target for StoreTarget {
     fn propose(&mut self, document: Option<PlanFile<'_>>) -> Result<Proposal, Failure> {
         if self.is_dry && document.is_none() {
-            return self.dry_run();
+            return self.propose_dry_run();
         }
         if self.is_dry {
             self.read_store()?;
         }
-        self.propose_anew(document)
+        self.plan_and_report(document)
     }
 
     fn apply(&mut self) -> Result<u64, Failure> {
@@ -189,11 +176,8 @@ impl Target for Local {
         if let Ok(revision) = applied {
             remember(self.recorder.as_deref(), store, &self.options, &planned, revision);
         }
-        leave(planned);
-        applied.map_err(|error| {
-            let stale = matches!(error, ApplyError::Commit(CommitError::Stale { .. }));
-            Failure { diagnostics: vec![error.diagnostic()], exit: if stale { Exit::Stale } else { Exit::Error } }
-        })
+        leak(planned);
+        Ok(applied?)
     }
 
     fn plan(&self) -> Option<&Plan> {

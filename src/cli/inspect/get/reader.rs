@@ -1,39 +1,19 @@
-//! Where the resources of `get` are found: in a store or on a server.
+//! The resources in a store or on a server: lists, names and origins.
 
-use std::sync::Arc;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use super::kinds::{kind_of, kinds, name_of, plural};
+use super::kinds::{kinds, name_of, parse_kind, plural};
 use crate::{
     cli::{
-        Exit, Failure,
-        inspect::status::short,
-        operate::revision::{revision_in, revision_through, unreached},
-        target::{ApiClient, Pages, foreign_response, store_or_server::StoreOrServer},
+        if_found,
+        inspect::status::short_commit,
+        operate::revision::{past_failure, revision_in_store, revision_on_server},
+        prelude::*,
     },
     filter::Filter,
-    model::{
-        Kind,
-        decode::list,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name},
-            fault::{Fault, nearest},
-        },
-        id::Id,
-        json::unbounded,
-        key::{Key, segment},
-        secrets::secret::Secrets,
-        snapshot::{Entry, Snapshot},
-        view::view_json,
-    },
+    model::{decode::list, json::unbounded, snapshot::Entry, view::view_json},
     server::{self, operations::origin::ResourceOrigin},
-    store::{Store, history::commits::RevisionName},
-    syntax::{
-        cel::{CelMeter, OBJ},
-        text::printable,
-    },
+    syntax::cel::{CelMeter, OBJ},
 };
 
 /// The most resources whose origin is shown: each is found in the history by itself.
@@ -47,65 +27,55 @@ pub(super) struct ListedResource {
     pub(super) body: Value,
 }
 
-/// Where the resources are.
-pub(crate) enum GetOrigin {
+/// A store or server with resources.
+pub(crate) enum ResourceReader {
     Store(Box<Store>, Arc<Snapshot>),
     /// A server, and the revision to read if it is not the current one.
     Server(ApiClient, Option<u64>),
 }
 
-impl GetOrigin {
+impl ResourceReader {
     /// Opens a store for reading, or prepares a client. `at` is the revision to read, if it is not the current one.
     pub(crate) fn open(place: &StoreOrServer, at: Option<&RevisionName>) -> Result<Self, Failure> {
         if let Some(client) = place.client()? {
             // All lists must be of one revision, so a commit is looked up once.
-            let revision = at.map(|name| revision_through(&client, name)).transpose()?;
-            return Ok(GetOrigin::Server(client, revision));
+            let revision = at.map(|name| revision_on_server(&client, name)).transpose()?;
+            return Ok(ResourceReader::Server(client, revision));
         }
         let store = place.store.read_existing()?;
         let snapshot = match at {
-            Some(name) => store.snapshot_at(revision_in(&store, name)?).map_err(unreached)?,
+            Some(name) => store.snapshot_at(revision_in_store(&store, name)?).map_err(past_failure)?,
             None => store.snapshot(),
         };
-        Ok(GetOrigin::Store(Box::new(store), snapshot))
+        Ok(ResourceReader::Store(Box::new(store), snapshot))
     }
 
     /// Finds the key of the one resource that `KIND NAME`, `KIND ID`, `ID`, `NAME`, `PARENT/NAME` or `KIND/NAME` names.
-    pub(crate) fn key_of(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
-        match second {
-            Some(wanted) => self.key_of_kind(kind_of(first)?, wanted),
-            None => match self.kind_of_id(first) {
-                Ok(kind) => self.key_of_kind(kind, first),
-                Err(failure) if failure.has_code(Code::NotFound) => self.key_of_full_name(first),
-                Err(failure) => Err(failure),
-            },
+    pub(crate) fn find_key(&self, first: &str, second: Option<&str>) -> Result<Key, Failure> {
+        if let Some(wanted) = second {
+            return self.find_key_of_kind(parse_kind(first)?, wanted);
         }
-    }
-
-    /// Finds the key of the one resource that has a name, alone, after that of its parent, or after its kind. An edge can have
-    /// the name of a kind, so that a parent comes first.
-    fn key_of_full_name(&self, name: &str) -> Result<Key, Failure> {
-        let found = self.key_of_name(name);
+        if let Some(kind) = if_found(self.find_kind(first))? {
+            return self.find_key_of_kind(kind, first);
+        }
+        // An edge can have the name of a kind, so that a parent comes first.
+        let found = self.find_named_key(first);
         let is_unknown = found.as_ref().is_err_and(|failure| failure.has_code(Code::NotFound));
-        let with_kind = name.split_once('/').filter(|_| is_unknown);
-        match with_kind.and_then(|(kind, name)| Some((kind_of(kind).ok()?, name))) {
-            Some((kind, name)) => self.key_of_kind(kind, name),
+        let with_kind = first.split_once('/').filter(|_| is_unknown);
+        match with_kind.and_then(|(kind, name)| Some((parse_kind(kind).ok()?, name))) {
+            Some((kind, name)) => self.find_key_of_kind(kind, name),
             None => found,
         }
     }
 
     /// The key of an id, if it is one of a resource without a parent. The resource need not exist.
-    pub(crate) fn key_of_id(&self, id: &str) -> Result<Option<Key>, Failure> {
-        match self.kind_of_id(id) {
-            Ok(kind) if kind.info().parent.is_none() => Ok(Some(Key::new(kind, Id::new(id)))),
-            Ok(_) => Ok(None),
-            Err(unknown) if unknown.has_code(Code::NotFound) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+    pub(crate) fn key_from_id(&self, id: &str) -> Result<Option<Key>, Failure> {
+        let kind = if_found(self.find_kind(id))?.filter(|kind| kind.info().parent.is_none());
+        Ok(kind.map(|kind| Key::new(kind, Id::new(id))))
     }
 
     /// Finds the key of the one resource of any kind that has a name, alone or after that of its parent.
-    fn key_of_name(&self, name: &str) -> Result<Key, Failure> {
+    fn find_named_key(&self, name: &str) -> Result<Key, Failure> {
         let (children, others): (Vec<Kind>, Vec<Kind>) = kinds().partition(|kind| kind.info().parent.is_some());
         let others = if name.contains('/') { Vec::new() } else { others };
         let mut found = Vec::new();
@@ -115,11 +85,7 @@ impl GetOrigin {
                 break;
             }
             for kind in group {
-                match self.keys_of_kind(kind, name) {
-                    Ok(keys) => found.extend(keys),
-                    Err(failure) if failure.has_code(Code::NotFound) => {}
-                    Err(failure) => return Err(failure),
-                }
+                found.extend(if_found(self.find_keys(kind, name))?.unwrap_or_default());
             }
         }
         let ways: Vec<String> = found
@@ -144,8 +110,8 @@ impl GetOrigin {
     /// The help for a name that no resource has. Only a store has all names at hand.
     fn near_name(&self, name: &str) -> String {
         let names = match self {
-            GetOrigin::Store(_, snapshot) => names(snapshot, name.contains('/')),
-            GetOrigin::Server(..) => Vec::new(),
+            ResourceReader::Store(_, snapshot) => names(snapshot, name.contains('/')),
+            ResourceReader::Server(..) => Vec::new(),
         };
         match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{}`?", printable(near)),
@@ -158,7 +124,7 @@ impl GetOrigin {
     }
 
     /// Finds the kind of an id: by its prefix, or among the resources whose ids are chosen elsewhere (D20).
-    pub(crate) fn kind_of_id(&self, id: &str) -> Result<Kind, Failure> {
+    pub(crate) fn find_kind(&self, id: &str) -> Result<Kind, Failure> {
         if let Some(kind) = kinds().find(|kind| has_prefix(*kind, id)) {
             return Ok(kind);
         }
@@ -182,7 +148,7 @@ impl GetOrigin {
         let parents = match (named, wanted) {
             (Some(named), _) => self.find(of, &[None], named)?,
             (None, Some(wanted)) if has_prefix(kind, wanted) && self.finds_by_id() => {
-                return Ok(self.parent_of(kind, wanted)?.into_iter().map(Some).collect());
+                return Ok(self.find_parent(kind, wanted)?.into_iter().map(Some).collect());
             }
             (None, _) => self.list_all(of, &[None], &[])?,
         };
@@ -191,26 +157,23 @@ impl GetOrigin {
 
     /// Whether a resource is found by its id without its parent. A server only knows that of the current revision.
     fn finds_by_id(&self) -> bool {
-        !matches!(self, GetOrigin::Server(_, Some(_)))
+        !matches!(self, ResourceReader::Server(_, Some(_)))
     }
 
     /// The parent of a resource, if the resource exists.
-    fn parent_of(&self, kind: Kind, id: &str) -> Result<Option<Id>, Failure> {
+    fn find_parent(&self, kind: Kind, id: &str) -> Result<Option<Id>, Failure> {
         let client = match self {
-            GetOrigin::Store(_, snapshot) => {
+            ResourceReader::Store(_, snapshot) => {
                 return Ok(snapshot.find_child(kind, &Id::new(id)).and_then(|child| child.key.parent.clone()));
             }
-            GetOrigin::Server(client, _) => client,
+            ResourceReader::Server(client, _) => client,
         };
-        match client.get::<ResourceOrigin>(&format!("/resources/{}", segment(id))) {
-            Ok(found) => Ok(Key::at_path(kind, &found.path).and_then(|key| key.parent)),
-            Err(failure) if failure.diagnostics.iter().any(|it| it.code == Name::Code(Code::NotFound)) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let found = if_found(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(id))))?;
+        Ok(found.and_then(|found| Key::at_path(kind, &found.path)?.parent))
     }
 
-    fn key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
-        let mut found = self.keys_of_kind(kind, wanted)?;
+    fn find_key_of_kind(&self, kind: Kind, wanted: &str) -> Result<Key, Failure> {
+        let mut found = self.find_keys(kind, wanted)?;
         let (Some(key), true) = (found.pop(), found.is_empty()) else {
             let message = format!("several {} have the name `{}`", plural(name_of(kind)), printable(wanted));
             return Err(Diagnostic::error(Code::DuplicateName, message).help("use the id").into());
@@ -219,7 +182,7 @@ impl GetOrigin {
     }
 
     /// Finds the keys of the resources of a kind that have an id or name.
-    fn keys_of_kind(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
+    fn find_keys(&self, kind: Kind, wanted: &str) -> Result<Vec<Key>, Failure> {
         let (parent, name) = parent_and_name(kind, wanted);
         let parents = self.parents(kind, parent, Some(name))?;
         let key = |listed: ListedResource| {
@@ -264,20 +227,20 @@ impl GetOrigin {
             let id = text(&listed.body, kind.info().id_parameter).to_owned();
             let key = Key { kind, parent: listed.parent.clone(), id: Id::new(&id) };
             let origin = match self {
-                GetOrigin::Server(client, _) if !kind.facts().prefix.is_empty() => {
+                ResourceReader::Server(client, _) if !kind.facts().prefix.is_empty() => {
                     Some(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(&id)))?)
                 }
-                GetOrigin::Store(store, snapshot) => {
+                ResourceReader::Store(store, snapshot) => {
                     snapshot.get(&key).map(|entry| ResourceOrigin::of(store, entry, "")).transpose()?
                 }
-                GetOrigin::Server(..) => None,
+                ResourceReader::Server(..) => None,
             };
             let Value::Object(fields) = &mut listed.body else { continue };
             let line = origin.as_ref().and_then(|origin| origin.line).map(|line| format!(":{line}"));
             let (source, file, commit) = origin.map(|it| (it.source, it.file, it.commit)).unwrap_or_default();
             fields.insert("source".into(), source.into());
             fields.insert("file".into(), (file + &line.unwrap_or_default()).into());
-            fields.insert("commit".into(), short(&commit).into());
+            fields.insert("commit".into(), short_commit(&commit).into());
         }
         Ok(())
     }
@@ -286,21 +249,21 @@ impl GetOrigin {
         &self,
         kind: Kind,
         parents: &[Option<Id>],
-        given: &[(&'static str, String)],
+        filters: &[(&'static str, String)],
     ) -> Result<Vec<ListedResource>, Failure> {
         let mut found = Vec::new();
         for parent in parents {
-            let items = self.list(kind, parent.as_ref(), given)?;
+            let items = self.list(kind, parent.as_ref(), filters)?;
             found.extend(items.into_iter().map(|body| ListedResource { parent: parent.clone(), body }));
         }
         Ok(found)
     }
 
     /// Lists resources of a parent, newest first.
-    fn list(&self, kind: Kind, parent: Option<&Id>, given: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
+    fn list(&self, kind: Kind, parent: Option<&Id>, filters: &[(&'static str, String)]) -> Result<Vec<Value>, Failure> {
         match self {
-            GetOrigin::Store(store, snapshot) => from_store(store, snapshot, kind, parent, given),
-            GetOrigin::Server(client, at) => from_server(client, *at, kind, parent, given),
+            ResourceReader::Store(store, snapshot) => list_in_store(store, snapshot, kind, parent, filters),
+            ResourceReader::Server(client, at) => list_on_server(client, *at, kind, parent, filters),
         }
     }
 }
@@ -317,7 +280,7 @@ fn names(snapshot: &Snapshot, with_parents: bool) -> Vec<String> {
 
 /// The help for what is neither an id nor a name: a kind may be meant.
 fn near_kind(word: &str) -> String {
-    match kind_of(word) {
+    match parse_kind(word) {
         Ok(kind) => format!("name the resource, too, as in `{} NAME`", name_of(kind)),
         Err(unknown) => unknown.diagnostics.into_iter().find_map(|it| it.help).unwrap_or_default(),
     }
@@ -342,23 +305,21 @@ fn by_id(kind: Kind, id: &str) -> Vec<(&'static str, String)> {
     vec![("filter", format!("{OBJ}.{} == {}", kind.info().id_parameter, json!(id)))]
 }
 
-fn from_store(
+fn list_in_store(
     store: &Store,
     snapshot: &Snapshot,
     kind: Kind,
     parent: Option<&Id>,
-    given: &[(&'static str, String)],
+    filters: &[(&'static str, String)],
 ) -> Result<Vec<Value>, Failure> {
     // A store has no URL: each `uri` is a path.
     let site = server::site(store, "", "");
-    let failed =
-        |faults: Vec<Fault>| Failure { diagnostics: faults.into_iter().map(diagnostic).collect(), exit: Exit::Error };
-    let filter = Filter::new(kind, given).map_err(failed)?;
+    let filter = Filter::new(kind, filters)?;
     let never = || false;
     let meter = CelMeter::new(u64::MAX, &never);
     let mut items = Vec::new();
     for entry in snapshot.newest_first(kind, parent, u64::MAX) {
-        if filter.selects(snapshot, &site, entry, &meter).map_err(|fault| failed(vec![fault]))? {
+        if filter.selects(snapshot, &site, entry, &meter)? {
             let body = view_json(snapshot, entry, &site, Secrets::Masked)?;
             let item = unbounded::from_slice(&body);
             items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
@@ -367,25 +328,17 @@ fn from_store(
     Ok(items)
 }
 
-fn diagnostic(fault: Fault) -> Diagnostic {
-    let diagnostic = Diagnostic::error(fault.code, fault.message);
-    match fault.help {
-        Some(help) => diagnostic.help(help),
-        None => diagnostic,
-    }
-}
-
 const LIST_ALL: &str = "upgrade the server, or list all resources without a name, an id or a filter";
 
-fn from_server(
+fn list_on_server(
     client: &ApiClient,
     at: Option<u64>,
     kind: Kind,
     parent: Option<&Id>,
-    given: &[(&'static str, String)],
+    filters: &[(&'static str, String)],
 ) -> Result<Vec<Value>, Failure> {
     let collection = kind.facts().collection;
-    if !given.is_empty() {
+    if !filters.is_empty() {
         client.require(collection, "filter", "its lists do not support filters", LIST_ALL)?;
     }
     if at.is_some() {
@@ -393,33 +346,14 @@ fn from_server(
     }
     let path = Key { kind, parent: parent.cloned(), id: Id::new("") }.collection_path();
     let limit = kind.is_paged().then(|| "limit=1000".to_owned());
-    let filters = given.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+    let filters = filters.iter().map(|(name, value)| format!("{name}={}", segment(value)));
     let at = at.map(|revision| format!("at={revision}"));
-    let first = limit.into_iter().chain(filters).chain(at).collect::<Vec<String>>().join("&");
-    let mut pages = Pages::of_resources(client, &path, &first);
-    let mut query = Some(first);
-    let mut items = Vec::new();
-    while let Some(parameters) = query {
-        let mut page: Value =
-            client.get(&format!("{path}?{parameters}")).map_err(|failure| for_a_list(failure, parent))?;
-        let Some(Value::Array(found)) = page.get_mut(kind.info().list).map(Value::take) else {
-            return Err(foreign_response(&client.address(&path), 200));
-        };
-        let count = found.len();
-        items.extend(found);
-        query = pages.next(count, page.get("next_page_uri").and_then(Value::as_str))?;
-    }
-    Ok(items)
-}
-
-/// A parent that was deleted since it was listed is no mistake in the URL.
-fn for_a_list(mut failure: Failure, parent: Option<&Id>) -> Failure {
-    for diagnostic in &mut failure.diagnostics {
-        if parent.is_some() && diagnostic.code == Name::Code(Code::NotFound) {
-            diagnostic.help = Some("run the command again".into());
-        }
-    }
-    failure
+    let query = limit.into_iter().chain(filters).chain(at).collect::<Vec<String>>().join("&");
+    client.list(&path, kind.info().list, &query).map_err(|failure| match parent {
+        // A parent that was deleted since it was listed is no mistake in the URL.
+        Some(_) => failure.with_help(Code::NotFound, "run the command again"),
+        None => failure,
+    })
 }
 
 fn text<'v>(item: &'v Value, field: &str) -> &'v str {

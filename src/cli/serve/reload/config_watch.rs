@@ -1,12 +1,13 @@
 //! Notices changes of the configuration file (D91).
 //!
-//! The file is looked at once a second. A volume of Kubernetes swaps a link above the file, an editor replaces it, and a
+//! The file is checked once a second. A volume of Kubernetes swaps a link above the file, an editor replaces it, and a
 //! network file system sends no events: only its identity and its times tell of all of them.
 
+use crate::cli::prelude::*;
 use std::{
     fs,
+    ops::ControlFlow,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     time::Instant,
 };
@@ -58,35 +59,31 @@ impl ConfigWatch {
     /// Starts to watch a file. What happens to it from now on is not missed.
     pub(in crate::cli) fn new(path: PathBuf) -> (Self, ReloadTrigger) {
         let (sender, received) = channel();
-        let seen = ConfigStamp::of(&path);
+        let seen = ConfigStamp::read(&path);
         (Self { path, received, seen }, ReloadTrigger(sender))
     }
 
     /// Waits until the file is to be read. Returns `None` if the watch has ended.
     pub(super) fn wait(&mut self) -> Option<ReloadCause> {
         loop {
-            match self.received.recv_timeout(TICK) {
-                Ok(Wake::Reload) => return Some(self.asked()),
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {}
+            if let ControlFlow::Break(cause) = self.receive(TICK) {
+                return cause;
             }
-            if ConfigStamp::of(&self.path) != self.seen {
-                return self.settle();
+            if ConfigStamp::read(&self.path) != self.seen {
+                return self.debounce();
             }
         }
     }
 
     /// Waits until the file stays the same for a moment: an editor may still be writing it.
-    fn settle(&mut self) -> Option<ReloadCause> {
+    fn debounce(&mut self) -> Option<ReloadCause> {
         let since = Instant::now();
-        let mut last = ConfigStamp::of(&self.path);
+        let mut last = ConfigStamp::read(&self.path);
         while since.elapsed() < LONGEST_DEBOUNCE {
-            match self.received.recv_timeout(QUIET) {
-                Ok(Wake::Reload) => return Some(self.asked()),
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {}
+            if let ControlFlow::Break(cause) = self.receive(QUIET) {
+                return cause;
             }
-            let now = ConfigStamp::of(&self.path);
+            let now = ConfigStamp::read(&self.path);
             if now == last {
                 break;
             }
@@ -96,16 +93,23 @@ impl ConfigWatch {
         Some(ReloadCause::Changed)
     }
 
-    fn asked(&mut self) -> ReloadCause {
-        self.seen = ConfigStamp::of(&self.path);
-        ReloadCause::Asked
+    /// Waits for a request. Breaks with one to read the file, or with none at the end of the watch.
+    fn receive(&mut self, time: Duration) -> ControlFlow<Option<ReloadCause>> {
+        match self.received.recv_timeout(time) {
+            Ok(Wake::Reload) => {
+                self.seen = ConfigStamp::read(&self.path);
+                ControlFlow::Break(Some(ReloadCause::Asked))
+            }
+            Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
+            Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
+        }
     }
 }
 
-/// What tells one state of a file from the next.
+/// The version of a file: a changed file has another one.
 #[derive(Debug, PartialEq, Eq)]
 struct ConfigStamp {
-    /// Where its links lead.
+    /// The target of its links.
     target: PathBuf,
     device: u64,
     inode: u64,
@@ -117,7 +121,7 @@ struct ConfigStamp {
 
 impl ConfigStamp {
     /// The state of a file; none if it does not exist or cannot be reached.
-    fn of(path: &Path) -> Option<Self> {
+    fn read(path: &Path) -> Option<Self> {
         let facts = fs::metadata(path).ok()?;
         Some(Self {
             target: path.canonicalize().ok()?,

@@ -1,0 +1,44 @@
+//! The names that most commands use: results and failures, output, the choice between a store and a server, manifests and
+//! their plans, the model, and types of the standard library.
+
+pub(super) use super::{
+    CommandResult, Exit, Failure,
+    manifests::source_args::{Loading, Ownership, source_name},
+    output::{
+        Output,
+        diagnostics::{self, say},
+        print,
+        progress::during,
+    },
+    store::store_args::StoreArgs,
+    target::{ApiClient, store_or_server::StoreOrServer},
+};
+pub(super) use crate::{
+    manifest::tree::{Disk, Tree},
+    model::{
+        Kind,
+        diagnostics::{
+            code::Code,
+            diagnostic::{Diagnostic, Name, Severity},
+            fault::{Fault, nearest},
+        },
+        id::Id,
+        json,
+        key::{Key, segment},
+        kind::owner::Role,
+        operation::Author,
+        secrets::secret::{Secret, Secrets},
+        snapshot::Snapshot,
+    },
+    plan::{Plan, report::Report},
+    reconcile::{ApplyError, LintLevels, Options, Planned},
+    store::{Store, history::commits::RevisionName, ids_and_clock},
+    syntax::text::{escaped, printable},
+};
+pub(super) use serde_json::Value;
+pub(super) use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
