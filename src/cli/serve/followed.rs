@@ -12,7 +12,7 @@ use crate::{
         ContextTree, Lineage, RefTree, RepositoryPlace, RevisionSpec, SourceValues, StopCheck, UnsetValues,
         remote::{GitTransport, Mirrors, RemoteAccess, RemoteMirror},
     },
-    model::{diagnostics::fault::Path as FieldPath, host_pattern::check_host_pattern, key_scope::includes_kind},
+    model::{diagnostics::FieldPath, host_pattern::check_host_pattern, key_scope::includes_kind},
     plan::safety::Budget,
     reconcile::{
         check_new_source,

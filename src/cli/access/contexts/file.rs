@@ -15,7 +15,7 @@ use crate::{
     cli::{config::place_in, prelude::*},
     files::{appended, write_whole},
     manifest::load::syntax,
-    model::{decode::decode, diagnostics::fault::Path as FieldPath, node::Tape},
+    model::{decode::decode, diagnostics::FieldPath, node::Tape},
     store::disk::lock_wait::patiently,
     syntax::text::yaml::to_yaml,
 };

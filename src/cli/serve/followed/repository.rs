@@ -9,7 +9,7 @@ use crate::{
         CommitVerifier, RevisionSpec,
         remote::{GitTransport, PasswordPlace, RemoteAccess, RemoteUrl},
     },
-    model::diagnostics::fault::Path as FieldPath,
+    model::diagnostics::FieldPath,
     reconcile::sources::handle::SourceLocation,
 };
 

@@ -3,7 +3,7 @@
 use super::{ConfiguredSource, SourceEntry};
 use crate::{
     cli::{config::Config, prelude::*},
-    model::diagnostics::fault::Path as FieldPath,
+    model::diagnostics::FieldPath,
 };
 
 impl SourceEntry {
