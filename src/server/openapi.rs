@@ -6,14 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     gateway_feed,
+    http::page,
     operations::{
         backup, export, history, hooks, origin, owners, reconciliation, rekey, rollback, sources, trace, transfer,
         watch, whoami,
     },
-    resources::{
-        at_revision,
-        endpoint::{Action, Endpoint, endpoints},
-    },
+    resources::endpoint::{Action, Endpoint, endpoints},
 };
 use crate::{
     filter,
@@ -337,7 +335,7 @@ fn override_parameter() -> Value {
 /// The parameter of reads with a revision (D79).
 fn at_parameter() -> Value {
     json!({
-        "name": at_revision::AT,
+        "name": page::AT,
         "in": "query",
         "description": "The revision to read: its number, at least 7 digits of the id of a Git commit for the newest revision that was applied from it, or `latest`. The next pages of a list have the same revision.",
         "schema": {"type": "string", "pattern": "^([0-9]{1,20}|[0-9A-Fa-f]{7,64}|latest)$"},

@@ -27,7 +27,7 @@ use crate::{
     server::{
         auth::client_certificates::{CertificateOwner, ClientCertificates},
         notify::config::{NotificationConfig, NotificationTarget},
-        resources::managed_resources::{WritePolicies, WritePolicy},
+        resources::write_policy::{WritePolicies, WritePolicy},
     },
 };
 use found_file::CheckedOptions;

@@ -13,7 +13,7 @@ use rand::RngCore;
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
-use super::authentication::Caller;
+use super::caller::Caller;
 use crate::{
     model::{
         diagnostics::{

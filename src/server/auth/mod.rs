@@ -4,5 +4,6 @@
 //! the scope of its key decide which operations it may carry out ([`permission`], D23, D101).
 
 pub(crate) mod authentication;
+pub(crate) mod caller;
 pub(crate) mod client_certificates;
 pub(crate) mod permission;

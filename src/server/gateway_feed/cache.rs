@@ -16,11 +16,12 @@ use super::{
 };
 use crate::{
     model::{
+        base_urls::Site,
         json::{self, JsonError},
         secrets::secret::Secrets,
         snapshot::Snapshot,
     },
-    server::App,
+    store::Store,
 };
 
 /// How many configurations are kept, for gateways that are a few revisions behind. They share equal edges.
@@ -45,8 +46,8 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    fn new(app: &App, snapshot: &Snapshot, former: Option<&Feed>) -> Result<Self, JsonError> {
-        let resolver = EdgeResolver::new(app, snapshot);
+    fn new(store: &Store, site: &Site, snapshot: &Snapshot, former: Option<&Feed>) -> Result<Self, JsonError> {
+        let resolver = EdgeResolver::new(store, site, snapshot);
         let mut edges = BTreeMap::new();
         for mut edge in resolver.edges()? {
             let bytes = json::bytes(&edge, Secrets::Revealed)?;
@@ -125,14 +126,14 @@ pub(in crate::server) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
 impl Feeds {
     /// Returns the configuration of a revision. If several gateways ask for a new one, the first makes it and the others
     /// wait.
-    pub(super) fn get(&self, app: &App, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
+    pub(super) fn get(&self, store: &Store, site: &Site, snapshot: &Snapshot) -> Result<Arc<Feed>, JsonError> {
         // Declared before the lock, and so dropped after it: freeing a configuration takes a while.
         let mut freed = Vec::new();
         let mut kept = self.kept();
         if let Some(feed) = kept.iter().find(|feed| feed.revision == snapshot.revision) {
             return Ok(Arc::clone(feed));
         }
-        let feed = Arc::new(Feed::new(app, snapshot, kept.back().map(|former| &**former))?);
+        let feed = Arc::new(Feed::new(store, site, snapshot, kept.back().map(|former| &**former))?);
         kept.push_back(Arc::clone(&feed));
         if kept.len() > MOST_KEPT {
             freed.extend(kept.pop_front());
@@ -141,13 +142,13 @@ impl Feeds {
     }
 
     /// Returns the configuration of an earlier revision, or none if its state is no longer known.
-    pub(super) fn earlier(&self, app: &App, revision: u64) -> Result<Option<Arc<Feed>>, JsonError> {
+    pub(super) fn earlier(&self, store: &Store, site: &Site, revision: u64) -> Result<Option<Arc<Feed>>, JsonError> {
         let known = self.kept().iter().find(|feed| feed.revision == revision).cloned();
         match known {
             Some(feed) => Ok(Some(feed)),
-            None => match app.store.snapshot_at(revision) {
+            None => match store.snapshot_at(revision) {
                 // Not kept: the gateway that asked for it has the current one next time.
-                Ok(snapshot) => Feed::new(app, &snapshot, None).map(|feed| Some(Arc::new(feed))),
+                Ok(snapshot) => Feed::new(store, site, &snapshot, None).map(|feed| Some(Arc::new(feed))),
                 Err(_) => Ok(None),
             },
         }

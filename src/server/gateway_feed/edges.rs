@@ -12,6 +12,7 @@ use super::{
 use crate::{
     model::{
         Kind,
+        base_urls::Site,
         diagnostics::check::parse_hostport,
         id::Id,
         json::JsonError,
@@ -37,7 +38,8 @@ use crate::{
         is_blind,
         order::{in_match_order, in_traffic_order},
     },
-    server::{App, operations::saml::Signer},
+    server::operations::saml::signer::Signer,
+    store::Store,
 };
 
 /// The port of plain HTTP, where no edge terminates TLS.
@@ -47,7 +49,7 @@ const SAML_KEY: &str = "request_signing_private_key_pem";
 
 /// Resolves the references of one revision.
 pub(super) struct EdgeResolver<'s> {
-    app: &'s App,
+    site: &'s Site,
     snapshot: &'s Snapshot,
     certificates: Certificates<'s>,
     signer: Signer,
@@ -55,9 +57,9 @@ pub(super) struct EdgeResolver<'s> {
 
 impl<'s> EdgeResolver<'s> {
     /// Prepares to resolve the references of a revision.
-    pub(super) fn new(app: &'s App, snapshot: &'s Snapshot) -> Self {
-        let (certificates, signer) = (Certificates::of(snapshot), Signer::new(app.store.root_secret()));
-        Self { app, snapshot, certificates, signer }
+    pub(super) fn new(store: &Store, site: &'s Site, snapshot: &'s Snapshot) -> Self {
+        let (certificates, signer) = (Certificates::of(snapshot), Signer::new(store.root_secret()));
+        Self { site, snapshot, certificates, signer }
     }
 
     /// Returns all HTTPS edges, without their versions.
@@ -96,9 +98,9 @@ impl<'s> EdgeResolver<'s> {
     fn edge(&self, entry: &Entry, edge: &HttpsEdge) -> Result<GatewayEdge, JsonError> {
         let key = &entry.key;
         let tls = match edge.tls_termination.as_deref() {
-            Some(tls) => tls.view(key, &self.app.site),
+            Some(tls) => tls.view(key, self.site),
             // An edge without the module terminates TLS.
-            None => TlsTermination::default().view(key, &self.app.site),
+            None => TlsTermination::default().view(key, self.site),
         };
         let terminate_at = match (tls.enabled, tls.terminate_at) {
             (false, _) => GatewayTermination::None,
@@ -167,7 +169,7 @@ impl<'s> EdgeResolver<'s> {
     fn modules(&self, host: &Key, resource: &dyn AnyResource) -> Result<Vec<GatewayModule>, JsonError> {
         let mut modules = Vec::new();
         for ordered in in_traffic_order(resource) {
-            let form = ordered.module.view_json(host, &self.app.site, Secrets::Revealed)?;
+            let form = ordered.module.view_json(host, self.site, Secrets::Revealed)?;
             // The reason could quote a secret.
             let mut config: Map<String, Value> =
                 serde_json::from_slice(&form).map_err(|_| JsonError::new("the form of a module is not an object"))?;

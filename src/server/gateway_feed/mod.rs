@@ -18,11 +18,8 @@ use axum::{
 };
 
 use super::{
-    App,
-    auth::{
-        authentication::{self, Caller},
-        permission::Intent,
-    },
+    app::App,
+    auth::{authentication, caller::Caller, permission::Intent},
     http::{
         query,
         response::{self, ApiError},
@@ -64,12 +61,12 @@ pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
 }
 
 fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
-    let feed = app.feeds.get(app, snapshot)?;
+    let feed = app.feeds.get(&app.store, &app.site, snapshot)?;
     let mut response = match response::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
             let former = match reader.since.filter(|since| *since <= feed.revision) {
-                Some(since) => app.feeds.earlier(app, since)?,
+                Some(since) => app.feeds.earlier(&app.store, &app.site, since)?,
                 None => None,
             };
             let configuration = match &former {

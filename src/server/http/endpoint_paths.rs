@@ -12,13 +12,10 @@ use axum::{
 use matchit::{Params, Router};
 use percent_encoding::percent_decode_str;
 
-use super::{
-    response::{ApiError, WARNING},
-    router::{method_not_allowed, not_found},
-};
+use super::response::{ApiError, WARNING};
 use crate::{
     server::{
-        App,
+        app::App,
         resources::{
             endpoint::{Endpoint, endpoints},
             handlers::{Served, handle},
@@ -112,7 +109,7 @@ impl FoundPath<'_> {
         let wanted = if is_head { &Method::GET } else { &method };
         let Some((_, served, meter)) = path.methods.iter().find(|(known, ..)| known == wanted) else {
             let refusing = async {
-                let mut response = method_not_allowed().await.into_response();
+                let mut response = ApiError::method_not_allowed().into_response();
                 response.headers_mut().insert(header::ALLOW, path.allow.clone());
                 response
             };
@@ -156,7 +153,7 @@ fn method_of(endpoint: &Endpoint) -> Method {
 
 fn decoded(parameters: &Params<'_, '_>) -> Result<Vec<String>, ApiError> {
     let decode = |value: &str| percent_decode_str(value).decode_utf8().map(String::from);
-    parameters.iter().map(|(_, value)| decode(value)).collect::<Result<_, _>>().map_err(|_| not_found())
+    parameters.iter().map(|(_, value)| decode(value)).collect::<Result<_, _>>().map_err(|_| ApiError::no_endpoint())
 }
 
 /// Unifies parameter names: each segment may have one name only, but kinds use different ones.

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use super::{query, response::ApiError};
-use crate::{
-    model::{
-        base_urls::Site,
-        id::Id,
-        key::{Key, segment},
-        snapshot::{Entry, Snapshot},
-    },
-    server::resources::at_revision::AT,
+use crate::model::{
+    base_urls::Site,
+    id::Id,
+    key::{Key, segment},
+    snapshot::{Entry, Snapshot},
 };
 
+/// The query parameter with the revision of a read (D79).
+pub(crate) const AT: &str = "at";
 /// The default page size.
 pub(crate) const DEFAULT_LIMIT: usize = 100;
 /// The query parameters of a list, which `next_page_uri` contains.

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -15,8 +16,8 @@ use crate::{
             code::Code,
             fault::{Fault, MOST_FAULTS, Segment},
         },
-        json::JsonError,
-        secrets::redact::quotable_key,
+        json::{self, JsonError},
+        secrets::{redact::quotable_key, secret::Secrets},
         snapshot::Rendered,
     },
     server::telemetry::security::note::SecurityNote,
@@ -41,6 +42,9 @@ pub(crate) struct ApiError {
     note: Option<Box<SecurityNote>>,
 }
 
+/// The message of an error that is not the client's.
+const INTERNAL: &str = "internal error while handling the request";
+
 /// The header of a response to a PATCH that may have had another effect than its client meant (D65).
 pub(super) const WARNING: &str = "edgewright-warning";
 
@@ -53,6 +57,26 @@ impl ApiError {
     /// Creates the error of a fault without a field.
     pub(crate) fn of(code: Code, message: impl Into<String>) -> Self {
         Self::new(Fault::new(code, message))
+    }
+
+    /// Creates the error for a path that nothing has.
+    pub(crate) fn no_endpoint() -> Self {
+        Self::of(Code::NotFound, "not found: no endpoint at this path")
+    }
+
+    /// Creates the error for a method that a path does not have. The response needs an `Allow` header.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::of(Code::MethodNotAllowed, "method not allowed for this path")
+    }
+
+    /// Creates the error for something that does not exist.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::of(Code::NotFound, format!("{what} does not exist"))
+    }
+
+    /// Creates the error of a fault of the server itself, whose cause is in the log.
+    pub(crate) fn internal() -> Self {
+        Self::of(Code::Internal, INTERNAL)
     }
 
     /// Creates the error of several faults; the first determines the status.
@@ -164,7 +188,7 @@ impl From<StoreError> for ApiError {
 impl From<JsonError> for ApiError {
     fn from(error: JsonError) -> Self {
         tracing::error!(reason = %error, "cannot serialize a response");
-        Self::of(Code::Internal, "internal error while handling the request")
+        Self::internal()
     }
 }
 
@@ -210,7 +234,7 @@ impl ApiError {
     /// The body of a response. It is a [`Value`], whose serialization cannot fail, so that an error never has an empty
     /// body.
     fn document(&self, operation: &str) -> Value {
-        let internal = Fault::new(Code::Internal, "internal error while handling the request");
+        let internal = Fault::new(Code::Internal, INTERNAL);
         let first = self.faults.first().unwrap_or(&internal);
         let mut details = Map::new();
         details.insert("operation_id".into(), json!(operation));
@@ -257,6 +281,14 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Creates a response with a JSON body without an ETag. Secrets are masked.
+pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
+    let body = json::bytes(body, Secrets::Masked)?;
+    let mut response = (status, Body::from(body)).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
 }
 
 /// A body with its strong ETag (D25).

@@ -16,28 +16,16 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::{
     query,
     response::{ApiError, REQUEST_ID},
-    service::Front,
 };
-use crate::{
-    model::diagnostics::code::Code,
-    server::{
-        App, gateway_feed, openapi,
-        operations::{
-            backup, export, history, hooks, origin, owners, ready, reconciliation, rekey, rollback, saml, sources,
-            trace, transfer, watch, whoami,
-        },
-        telemetry::metrics,
+use crate::server::{
+    app::App,
+    gateway_feed, openapi,
+    operations::{
+        backup, export, history, hooks, origin, owners, ready, reconciliation, rekey, rollback, saml, sources, trace,
+        transfer, watch, whoami,
     },
+    telemetry::metrics,
 };
-
-/// Builds the router of an [`App`].
-pub fn router(app: App) -> Router {
-    let front = Front::new(app);
-    Router::new().fallback_service(tower::service_fn(move |request: Request| {
-        let answering = front.answer(request);
-        async move { Ok(answering.await) }
-    }))
-}
 
 /// Everything but the endpoints of resources.
 pub(super) fn others(app: &Arc<App>) -> Router {
@@ -64,7 +52,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         let (make, list) = (Arc::clone(app), Arc::clone(app));
         get(move |request: Request<Body>| reconciliation::list(list, request))
             .post(move |request: Request<Body>| reconciliation::create(make, request))
-            .fallback(method_not_allowed)
+            .fallback(async || ApiError::method_not_allowed())
     };
     let reconciliation = {
         let app = Arc::clone(app);
@@ -72,11 +60,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let id = parameters?.into_iter().next().unwrap_or_default();
             reconciliation::get(app, id, request).await
         };
-        get(answer).fallback(method_not_allowed)
+        get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let changes = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| history::list(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| history::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let change = {
         let app = Arc::clone(app);
@@ -84,19 +72,21 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let revision = parameters?.into_iter().next().unwrap_or_default();
             history::get(app, revision, request).await
         };
-        get(answer).fallback(method_not_allowed)
+        get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let blame = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| history::blame(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| history::blame(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let rollbacks = {
         let app = Arc::clone(app);
-        post(move |request: Request<Body>| rollback::create(app, request)).fallback(method_not_allowed)
+        post(move |request: Request<Body>| rollback::create(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let list_sources = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| sources::list(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| sources::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let get_source = {
         let app = Arc::clone(app);
@@ -104,7 +94,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::get(app, name, request).await
         };
-        get(answer).fallback(method_not_allowed)
+        get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let suspend_source = {
         let app = Arc::clone(app);
@@ -112,7 +102,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::suspend(app, name, request).await
         };
-        post(answer).fallback(method_not_allowed)
+        post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let resume_source = {
         let app = Arc::clone(app);
@@ -120,7 +110,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::resume(app, name, request).await
         };
-        post(answer).fallback(method_not_allowed)
+        post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let destroy_source = {
         let app = Arc::clone(app);
@@ -128,11 +118,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::destroy::create(app, name, request).await
         };
-        post(answer).fallback(method_not_allowed)
+        post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let watch = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| watch::watch(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| watch::watch(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let get_origin = {
         let app = Arc::clone(app);
@@ -140,11 +130,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let id = parameters?.into_iter().next().unwrap_or_default();
             origin::get(app, id, request).await
         };
-        get(answer).fallback(method_not_allowed)
+        get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let list_owners = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| owners::list(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| owners::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let owner = {
         let (read, change) = (Arc::clone(app), Arc::clone(app));
@@ -156,46 +146,50 @@ pub(super) fn others(app: &Arc<App>) -> Router {
             let id = parameters?.into_iter().next().unwrap_or_default();
             owners::patch(change, id, request).await
         };
-        get(shown).patch(changed).fallback(method_not_allowed)
+        get(shown).patch(changed).fallback(async || ApiError::method_not_allowed())
     };
     let git_hook = {
         let app = Arc::clone(app);
-        post(move |request: Request<Body>| hooks::git(app, request)).fallback(method_not_allowed)
+        post(move |request: Request<Body>| hooks::git(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let gateway_configuration = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| gateway_feed::get(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| gateway_feed::get(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let backup = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| backup::get(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| backup::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let rekeyed = {
         let app = Arc::clone(app);
-        post(move |request: Request<Body>| rekey::create(app, request)).fallback(method_not_allowed)
+        post(move |request: Request<Body>| rekey::create(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let caller = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| whoami::get(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| whoami::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let exported = {
         let app = Arc::clone(app);
-        get(move |request: Request<Body>| export::get(app, request)).fallback(method_not_allowed)
+        get(move |request: Request<Body>| export::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let traced = {
         let app = Arc::clone(app);
-        post(move |request: Request<Body>| trace::create(app, request)).fallback(method_not_allowed)
+        post(move |request: Request<Body>| trace::create(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let transfers = {
         let app = Arc::clone(app);
-        post(move |request: Request<Body>| transfer::create(app, request)).fallback(method_not_allowed)
+        post(move |request: Request<Body>| transfer::create(app, request))
+            .fallback(async || ApiError::method_not_allowed())
     };
     let (measured, probed) = (Arc::clone(app), Arc::clone(app));
     // Relative URLs, because a reverse proxy may publish the pages below a path (D13).
     let docs: Router = SwaggerUi::new("/docs").config(Config::from("../openapi.json")).into();
     let docs = docs.layer(middleware::map_response(with_relative_location));
     Router::<()>::new()
-        .route("/openapi.json", get(document).fallback(method_not_allowed))
+        .route("/openapi.json", get(document).fallback(async || ApiError::method_not_allowed()))
         .merge(docs)
         .route("/reconciliations", reconciliations)
         .route("/reconciliations/{p0}", reconciliation)
@@ -219,12 +213,19 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         .route(whoami::PATH, caller)
         .route(export::PATH, exported)
         .route(trace::PATH, traced)
-        .route("/saml/{p0}", get(metadata).fallback(method_not_allowed))
+        .route("/saml/{p0}", get(metadata).fallback(async || ApiError::method_not_allowed()))
         .route(watch::document::PATH, watch)
-        .route("/metrics", get(async move || metrics::page(Arc::clone(&measured)).await).fallback(method_not_allowed))
-        .route("/healthz", get(async || "ok\n").fallback(method_not_allowed))
-        .route("/readyz", get(async move || ready::page(Arc::clone(&probed)).await).fallback(method_not_allowed))
-        .fallback(async || not_found())
+        .route(
+            "/metrics",
+            get(async move || metrics::page(Arc::clone(&measured)).await)
+                .fallback(async || ApiError::method_not_allowed()),
+        )
+        .route("/healthz", get(async || "ok\n").fallback(async || ApiError::method_not_allowed()))
+        .route(
+            "/readyz",
+            get(async move || ready::page(Arc::clone(&probed)).await).fallback(async || ApiError::method_not_allowed()),
+        )
+        .fallback(async || ApiError::no_endpoint())
         .layer(middleware::from_fn(with_one_error_body))
         .layer(middleware::from_fn(metrics::observe))
 }
@@ -240,19 +241,9 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for Parameters {
             RawPathParams::from_request_parts(parts, state).await;
         Ok(Self(match params {
             Ok(params) => Ok(params.iter().map(|(_, value)| value.to_owned()).collect()),
-            Err(_) => Err(not_found()),
+            Err(_) => Err(ApiError::no_endpoint()),
         }))
     }
-}
-
-/// The error for a path that nothing has.
-pub(super) fn not_found() -> ApiError {
-    ApiError::of(Code::NotFound, "not found: no endpoint at this path")
-}
-
-/// Responds to an unsupported method; the Allow header is added to it.
-pub(super) async fn method_not_allowed() -> ApiError {
-    ApiError::of(Code::MethodNotAllowed, "method not allowed for this path")
 }
 
 /// Redirects `/docs` to `docs/` beside it, wherever it is published.
@@ -267,8 +258,8 @@ async fn with_relative_location(mut response: Response) -> Response {
 async fn with_one_error_body(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let error = match response.status() {
-        StatusCode::NOT_FOUND => not_found(),
-        StatusCode::METHOD_NOT_ALLOWED => method_not_allowed().await,
+        StatusCode::NOT_FOUND => ApiError::no_endpoint(),
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::method_not_allowed(),
         _ => return response,
     };
     if response.headers().contains_key(REQUEST_ID) {

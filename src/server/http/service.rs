@@ -1,7 +1,7 @@
 //! What every request passes before and after its endpoint: one function instead of a layer for each, because each layer of
 //! a router boxes every request and response.
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -14,21 +14,28 @@ use tower::ServiceExt;
 use super::{endpoint_paths::EndpointPaths, response::REQUEST_ID, router};
 use crate::{
     server::{
-        App,
+        app::App,
         limits::guards,
-        net::drain,
+        net::{connections::Answering, drain},
         telemetry::{
-            access_log::{self, note_client},
+            access_log,
             access_log_limit::AccessFloods,
             metrics,
+            request_labels::{known_method, note_client},
             security::note::SecurityNote,
         },
     },
     store::ids_and_clock,
 };
 
-/// A response on its way.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+/// Builds the router of an [`App`].
+pub fn router(app: App) -> Router {
+    let front = Front::new(app);
+    Router::new().fallback_service(tower::service_fn(move |request: Request| {
+        let answering = front.answer(request);
+        async move { Ok(answering.await) }
+    }))
+}
 
 /// The API of an [`App`], ready for requests.
 pub(crate) struct Front {
@@ -71,7 +78,7 @@ impl Front {
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);
         let is_page = guards::is_page(request.uri().path());
-        let client = guards.origin(&request, metrics::known_method(request.method()));
+        let client = guards.origin(&request, known_method(request.method()));
         note_client(client.site());
         let place = guards.in_flight.enter(request.uri().path(), client.site());
         let web_origin = guards.cors.origin(request.headers());

@@ -25,7 +25,7 @@ use crate::{
         handle::{GRACE, SourceHandle},
         registry::SourceRegistry,
     },
-    server::http::service::Front,
+    server::{app::App, http::service::Front},
 };
 
 /// The grace period for background work after the last connection is closed.
@@ -76,6 +76,16 @@ impl Signals {
 /// Binds an address. Port 0 selects a free port. The process's limit of open files is raised as far as it may be.
 pub fn bind(address: &str) -> io::Result<Server> {
     Server::listening_on(TcpListener::bind(address)?)
+}
+
+impl App {
+    /// Ends the streams of changes when a server stops. Without it, the server waits for them until its grace period
+    /// ends.
+    #[must_use]
+    pub fn stopped_by(mut self, server: &Server) -> Self {
+        self.stopping = Some(server.stopping());
+        self
+    }
 }
 
 impl Server {

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use axum::{extract::ConnectInfo, http::Extensions};
 
-use super::connections::OverTls;
+use super::tls::OverTls;
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
     server::{
-        auth::authentication::Caller,
+        auth::caller::Caller,
         http::response::ApiError,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },

@@ -261,6 +261,10 @@ fn invalid(path: &Path, fault: &PemFault) -> Fault {
     Fault::new(code, format!("cannot use the TLS file `{}`: {fault}", path.display())).help(fault.help())
 }
 
+/// Marks a request that came over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverTls;
+
 /// The names in the verified certificate of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerCertificate {

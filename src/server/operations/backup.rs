@@ -18,15 +18,17 @@ use hyper::body::{Body as HttpBody, Frame};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::server::{
-    App,
-    auth::{authentication, permission::Intent},
-    http::{query, response::ApiError},
-    net::peer::safe_peer,
-    openapi::extension::ExtensionOperation,
-    telemetry::security::{event::SecurityEvent, note::SecurityNote},
+use crate::{
+    server::{
+        app::App,
+        auth::{authentication, permission::Intent},
+        http::{query, response::ApiError},
+        net::peer::safe_peer,
+        openapi::extension::ExtensionOperation,
+        telemetry::security::{event::SecurityEvent, note::SecurityNote},
+    },
+    store::maintenance::backup::Backup,
 };
-pub(crate) use crate::{model::diagnostics::code::Code, store::maintenance::backup::Backup};
 
 /// The path.
 pub(crate) const PATH: &str = "/backup";
@@ -49,7 +51,7 @@ pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Respons
     let place = app.backups.of_owner(&caller.owner)?;
     let store = Arc::clone(&app.store);
     let backup = tokio::task::spawn_blocking(move || store.backup()).await;
-    let backup = backup.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))??;
+    let backup = backup.map_err(|_| ApiError::internal())??;
     tracing::info!(
         target: AUDIT,
         actor = caller.key.as_str(),

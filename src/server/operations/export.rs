@@ -11,14 +11,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{reconciliation::json_response, whoami::TAG};
+use super::whoami::TAG;
 use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
     server::{
-        App,
+        app::App,
         auth::{authentication, permission::Intent},
-        http::{query, response::ApiError},
+        http::{
+            query,
+            response::{ApiError, json_response},
+        },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
     },
     store::ids_and_clock,

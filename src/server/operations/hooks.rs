@@ -11,7 +11,7 @@ use ring::hmac;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{reconciliation::json_response, sources};
+use super::sources;
 use crate::{
     manifest::tree::remote::RemoteUrl,
     model::{
@@ -19,11 +19,11 @@ use crate::{
         secrets::secret::Secret,
     },
     server::{
-        App,
+        app::App,
         http::{
             body::{self, Limits},
             query,
-            response::ApiError,
+            response::{ApiError, json_response},
         },
         openapi::extension::ExtensionOperation,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},

@@ -20,7 +20,7 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     server::{
-        App,
+        app::App,
         auth::{authentication, permission::Intent},
         http::{
             query,

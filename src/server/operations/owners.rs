@@ -26,7 +26,7 @@ use crate::{
         snapshot::{Entry, Rendered},
     },
     server::{
-        App,
+        app::App,
         auth::{authentication, permission::Intent},
         http::{
             body::{self, Limits},
@@ -36,7 +36,6 @@ use crate::{
             response::{self, ApiError},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
-        resources::handlers::not_found,
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Attempt, Declined},
@@ -119,7 +118,7 @@ pub(crate) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Re
     authentication::admit(&app, &snapshot, &Intent::Owners, request.headers())?;
     query::check(request.uri().query(), &[])?;
     let key = Key::new(Kind::Owner, Id::new(&id));
-    let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+    let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
     Ok(response::conditional(request.headers(), &render(entry, &app.site)?))
 }
 
@@ -155,14 +154,14 @@ pub(crate) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
             Err(Declined::Declined(error)) => return Err(error),
             Err(Declined::Commit(error)) => return Err(error.into()),
         };
-        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &render(entry, &app.site)?);
         response.extensions_mut().insert(note);
         Ok(response)
     };
     // The engine blocks until the data is on disk.
     let answer = tokio::task::spawn_blocking(respond).await;
-    answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
+    answer.map_err(|_| ApiError::internal())?
 }
 
 fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {

@@ -11,7 +11,6 @@ use axum::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::reconciliation::json_response;
 use crate::{
     model::{
         decode::decode,
@@ -29,15 +28,16 @@ use crate::{
     },
     reconcile::{Planned, measure, sync_loop::sync_log},
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent},
         },
         http::{
             body::{self, Limits},
             query,
-            response::ApiError,
+            response::{ApiError, json_response},
         },
         limits::slots::{Lane, WorkPlace},
     },

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sync_loop::health::Verdict,
-    server::{App, http::response::ApiError},
+    server::{app::App, http::response::ApiError},
     syntax::text::escaped,
 };
 

@@ -12,22 +12,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::reconciliation::json_response;
 use crate::{
     model::{
         decode::decode,
         diagnostics::{code::Code, fault::Fault},
     },
     server::{
-        App,
-        auth::{
-            authentication::{self, Caller},
-            permission::Intent,
-        },
+        app::App,
+        auth::{authentication, caller::Caller, permission::Intent},
         http::{
             body::{self, Limits},
             query,
-            response::{ApiError, REQUEST_ID},
+            response::{ApiError, REQUEST_ID, json_response},
         },
         limits::guards::RequestOrigin,
         openapi::{extension::ExtensionOperation, schemas::Schemas},
@@ -111,10 +107,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
     };
     // The key may have been revoked, or its owner demoted, while the body was received.
     let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
-    let turn = app.rekeys.anonymous().map_err(|_| {
-        let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
-        ApiError::new(fault.help("wait for that, then send the request again"))
-    })?;
+    let turn = app.rekeys.anonymous().map_err(|_| busy())?;
     let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
     // What has begun is done, also if the client goes away.
     let answer = tokio::task::spawn_blocking(move || {
@@ -122,7 +115,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
         drop(turn);
         response
     });
-    answer.await.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))
+    answer.await.map_err(|_| ApiError::internal())
 }
 
 /// A valid request.
@@ -168,6 +161,11 @@ impl RekeyJob {
         );
         Ok(json_response(StatusCode::OK, &report)?)
     }
+}
+
+fn busy() -> ApiError {
+    let fault = Fault::new(Code::Conflict, "the store is being encrypted with new keys already");
+    ApiError::new(fault.help("wait for that, then send the request again"))
 }
 
 fn refused(error: StoreError) -> ApiError {

@@ -29,9 +29,10 @@ use crate::{
     plan::{Plan, safety::Budget, saved::is_masked},
     reconcile::{Planned, check_source, run::rollback::Rollback, sync_loop::sync_log},
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent, Manner, Sight},
         },
         http::response::ApiError,

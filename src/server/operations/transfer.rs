@@ -28,9 +28,10 @@ use crate::{
         sync_loop::sync_log,
     },
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent, Manner},
         },
         http::response::ApiError,

@@ -11,13 +11,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::reconciliation::json_response;
 use crate::{
     model::{key_scope::KeyScope, kind::owner::Role},
     server::{
-        App,
+        app::App,
         auth::{authentication, permission::Intent},
-        http::{query, response::ApiError},
+        http::{
+            query,
+            response::{ApiError, json_response},
+        },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
     },
 };

@@ -13,8 +13,8 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        App,
-        http::{query, response::ApiError},
+        app::App,
+        http::{page::AT, query, response::ApiError},
         limits::slots::WorkPlace,
     },
     store::{
@@ -23,9 +23,6 @@ use crate::{
     },
     syntax::text::printable,
 };
-
-/// The query parameter with the revision.
-pub(crate) const AT: &str = "at";
 
 /// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
 /// own: hold its place as long as the state.
@@ -67,8 +64,7 @@ pub(super) async fn state(
     let store = Arc::clone(&app.store);
     // The place is held until the state is restored, even if the client disconnects.
     let restored = tokio::task::spawn_blocking(move || (store.snapshot_at(revision), place)).await;
-    let (state, place) =
-        restored.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?;
+    let (state, place) = restored.map_err(|_| ApiError::internal())?;
     Ok((state.map_err(|error| refused(error, AT))?, Some(revision), Some(place)))
 }
 

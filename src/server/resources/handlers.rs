@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{
     at_revision,
     endpoint::{Action, Endpoint},
+    external_id::check_id,
     list,
     managed_resources::WriteCheck,
     render::{self, render, render_module},
@@ -20,7 +21,6 @@ use crate::{
     model::{
         Kind,
         diagnostics::{code::Code, fault::Fault},
-        external_id::ExternalKind,
         id::Id,
         json,
         key::Key,
@@ -33,14 +33,15 @@ use crate::{
         snapshot::{Entry, Rendered, Snapshot},
     },
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent, Sight},
         },
         http::{
             body::{self, Limits},
-            body_fields,
+            body_fields, page,
             precondition::Precondition,
             query,
             response::{self, ApiError},
@@ -89,7 +90,7 @@ impl Served {
     pub(crate) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
         let known = match endpoint.action {
             Action::List => list::parameters(endpoint.kind),
-            Action::Get | Action::GetModule(_) => vec![at_revision::AT],
+            Action::Get | Action::GetModule(_) => vec![page::AT],
             _ => Vec::new(),
         };
         Self { app, endpoint, known }
@@ -143,7 +144,7 @@ pub(crate) async fn handle(
     // Who may read is decided now, also for an earlier state.
     let (current, sight) = (snapshot.revision, Sight::of(&caller));
     // The place of an earlier state is held until the response is made.
-    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&at_revision::AT)) {
+    let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&page::AT)) {
         Some(query) => Box::pin(at_revision::state(app, &caller.owner, snapshot, query)).await?,
         None => (snapshot, None, None),
     };
@@ -193,10 +194,6 @@ fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-pub(crate) fn not_found(what: &str) -> ApiError {
-    ApiError::of(Code::NotFound, format!("{what} does not exist"))
-}
-
 impl ApiRequest<'_> {
     async fn create(&self, mut key: Key, content: Tape) -> Result<Response, ApiError> {
         let (kind, info) = (self.kind, self.kind.info());
@@ -220,7 +217,7 @@ impl ApiRequest<'_> {
         let hash = token.as_ref().map(|(_, hash)| hash.clone());
         operations.push(Operation::Create { key: key.clone(), spec, claim: None, token: hash });
         let snapshot = self.commit(&key, None, operations).await?;
-        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let rendered = match token {
             Some((token, _)) => with_token(&self.render(&snapshot, entry)?, &token)?,
             None => self.render(&snapshot, entry)?,
@@ -251,7 +248,7 @@ impl ApiRequest<'_> {
     }
 
     async fn get(&self, key: &Key) -> Result<Response, ApiError> {
-        let entry = self.snapshot.get(key).ok_or_else(|| not_found(&key.to_string()))?;
+        let entry = self.snapshot.get(key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
             return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
         }
@@ -282,7 +279,7 @@ impl ApiRequest<'_> {
         let spec = body_fields::without_faults(spec, self.with_faults(faults))?;
         let operation = Operation::Patch { key: key.clone(), spec: Arc::clone(&spec), fields };
         let snapshot = self.commit(&key, None, vec![operation]).await?;
-        let entry = snapshot.get(&key).ok_or_else(|| not_found(&key.to_string()))?;
+        let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &self.render(&snapshot, entry)?);
         if let Some(before) = &before {
             let after = entry.spec().as_ref();
@@ -301,13 +298,14 @@ impl ApiRequest<'_> {
         let operation = Operation::PutModule { host: host.clone(), slot, module };
         let snapshot =
             self.commit(&host, Some(slot), vec![operation]).await.map_err(|error| error.inside(slot.name))?;
-        let rendered = self.render_module(&snapshot, &host, slot)?.ok_or_else(|| not_found(&host.to_string()))?;
+        let rendered =
+            self.render_module(&snapshot, &host, slot)?.ok_or_else(|| ApiError::not_found(&host.to_string()))?;
         Ok(response::resource(StatusCode::OK, &rendered))
     }
 
     fn get_module(&self, host: &Key, slot: &Slot) -> Result<Response, ApiError> {
         if self.snapshot.get(host).is_none() {
-            return Err(not_found(&host.to_string()));
+            return Err(ApiError::not_found(&host.to_string()));
         }
         let rendered = self.render_module(&self.snapshot, host, slot)?;
         let missing = || format!("{} has no {} module", self.snapshot.name_of(host), slot.name);
@@ -332,14 +330,13 @@ impl ApiRequest<'_> {
         let changes = people_changes(&operations);
         let address = guards::client_of(&self.headers);
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
-        let failed = || ApiError::of(Code::Internal, "internal error while handling the request");
         let mut operations = operations;
         if !owned.look_up_known(&operations) {
             let look_up = move || {
                 owned.look_up(&operations);
                 (owned, operations)
             };
-            (owned, operations) = tokio::task::spawn_blocking(look_up).await.map_err(|_| failed())?;
+            (owned, operations) = tokio::task::spawn_blocking(look_up).await.map_err(|_| ApiError::internal())?;
         }
         let enter = move || -> EnteredWrite {
             let mut warnings = Vec::new();
@@ -359,7 +356,7 @@ impl ApiRequest<'_> {
             let committed = entered.and_then(|entered| app.store.settle(entered));
             committed.map(|committed| (committed.snapshot, warnings))
         };
-        match self.app.intake.commit(quick, enter, settle).await.ok_or_else(failed)? {
+        match self.app.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
             Ok((snapshot, warnings)) => {
                 if !changes.is_empty() {
                     let Caller { key, owner, .. } = self.caller.clone();
@@ -389,16 +386,6 @@ impl ApiRequest<'_> {
     /// Responds to a GET, with 304 if the client's copy is current (D25).
     fn conditional(&self, rendered: &Rendered) -> Response {
         response::conditional(&self.headers, rendered)
-    }
-}
-
-/// Checks the ID of an implicit resource, which is created with its first module (D20), unless it exists.
-pub(super) fn check_id(snapshot: &Snapshot, kind: Option<Kind>, id: &Id) -> Result<(), ApiError> {
-    let Some(kind) = kind else { return Ok(()) };
-    let external = ExternalKind::from_implicit(kind).filter(|_| snapshot.get(&Key::new(kind, id.clone())).is_none());
-    match external.and_then(|external| external.id_fault(id.as_str())) {
-        Some(fault) => Err(ApiError::new(fault)),
-        None => Ok(()),
     }
 }
 

@@ -12,8 +12,7 @@ use axum::{
 use serde_json::json;
 
 use super::{
-    at_revision::AT,
-    handlers::{check_id, not_found},
+    external_id::check_id,
     page_cache::PageKey,
     render::{self, render},
 };
@@ -27,10 +26,10 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        App,
+        app::App,
         auth::permission::Sight,
         http::{
-            page::{self, Page},
+            page::{self, AT, Page},
             response::{self, ApiError},
         },
     },
@@ -75,7 +74,7 @@ pub(super) async fn list(
         && !parent.kind.info().implicit
         && snapshot.get(&parent).is_none()
     {
-        return Err(not_found(&parent.to_string()));
+        return Err(ApiError::not_found(&parent.to_string()));
     }
     let given = filter::read_parameters(kind, query.unwrap_or_default());
     let listing = Listing { app: Arc::clone(app), owner, sight, snapshot, collection, page, headers };

@@ -11,7 +11,7 @@ use crate::{
         view::view_json,
     },
     server::{
-        App,
+        app::App,
         auth::permission::Sight,
         http::response::{self, ApiError},
     },

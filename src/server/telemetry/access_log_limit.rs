@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::access_log::TARGET;
-
+/// The log target of requests.
+pub(super) const TARGET: &str = "edgewright::access";
 /// How long requests are counted before their number is logged.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// The requests of an address that have lines of their own in an interval.

@@ -3,5 +3,6 @@
 pub(crate) mod access_log;
 pub(crate) mod access_log_limit;
 pub(crate) mod metrics;
+pub(crate) mod request_labels;
 mod request_span;
 pub(crate) mod security;

@@ -11,8 +11,8 @@ use opentelemetry::{
     trace::{Span, Status},
 };
 
-use super::{access_log::NO_PATH, metrics};
-use crate::{reconcile::run::spans, server::net::connections::OverTls};
+use super::request_labels::{NO_PATH, known_method};
+use crate::{reconcile::run::spans, server::net::tls::OverTls};
 
 /// The span of a request. It ends when it is dropped, also if the client has gone.
 pub(super) struct RequestSpan {
@@ -24,7 +24,7 @@ impl RequestSpan {
     /// Starts the span of a request, if spans are exported.
     pub(super) fn start(request: &Request) -> Option<Self> {
         // The conventions have these names for a method that HTTP does not define.
-        let (name, method) = match metrics::known_method(request.method()) {
+        let (name, method) = match known_method(request.method()) {
             "other" => ("HTTP", "_OTHER"),
             known => (known, known),
         };

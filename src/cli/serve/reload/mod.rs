@@ -12,7 +12,7 @@ use crate::{
     cli::{Cli, Command, config::Config, is_given, prelude::*},
     model::operation::Claim,
     server::{
-        resources::managed_resources::RestWrites,
+        resources::write_policy::RestWrites,
         telemetry::security::{
             SecurityLog,
             event::{SecurityEvent, SecurityRecord},

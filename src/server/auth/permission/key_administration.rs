@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::{ask_an_admin, needs};
+use super::refusals::{ask_an_admin, needs};
 use crate::{
     model::{
         Kind,
@@ -20,7 +20,7 @@ use crate::{
         rules,
         snapshot::Snapshot,
     },
-    server::auth::authentication::Caller,
+    server::auth::caller::Caller,
 };
 
 /// Whether a caller may administer the keys of owners with a role, and give them this role. A gateway reads every secret,

@@ -2,31 +2,26 @@
 //! and the scope of its key at the revision that the request is about.
 
 mod key_administration;
+mod refusals;
 mod single;
 #[cfg(test)]
 mod tests;
 mod visibility;
 mod writes;
 
-use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
+use std::{borrow::Borrow, net::IpAddr};
 
-use super::authentication::Caller;
-use crate::{
-    model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
-        key::Key,
-        kind::owner::Role,
-        operation::Operation,
-        rules,
-        snapshot::Snapshot,
-    },
-    syntax::text::printable,
+use super::caller::Caller;
+use crate::model::{
+    diagnostics::{code::Code, fault::Fault},
+    kind::owner::Role,
+    operation::Operation,
+    snapshot::Snapshot,
 };
+use refusals::{ask_an_admin, forbidden, needs, of_source};
 pub(in crate::server) use single::allows_request;
 pub(in crate::server) use visibility::{Sight, has_secrets};
+pub(crate) use writes::Manner;
 
 /// What a request is about to do.
 #[derive(Debug, Clone, Copy)]
@@ -55,18 +50,6 @@ pub(crate) enum Intent<'a> {
     Backup,
     /// Encrypts the store with new keys.
     Rekey,
-}
-
-/// Whether the operations of a change come one by one, or as a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner<'a> {
-    /// A request for a single resource.
-    Single,
-    /// The plan of a source or a rollback.
-    Planned {
-        /// The event sources whose manifests state the ID of their subscription.
-        stated: &'a BTreeSet<Key>,
-    },
 }
 
 /// Whether a caller may do something.
@@ -198,30 +181,5 @@ fn admin(caller: &Caller, message: &str, current: &Snapshot) -> Result<(), Fault
             Err(Fault::new(Code::Forbidden, message).help("use an API key of an admin that has no scope"))
         }
         _ => Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current))),
-    }
-}
-
-/// Refuses to do something with a source.
-fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
-    forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at(Path::root().join("source"))
-}
-
-/// Refuses what the scope of a key does not grant.
-fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
-    let message = format!("the scope of the API key {} does not allow it to {what}", caller.key);
-    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
-}
-
-/// Refuses what the scope of a key would allow with a right that it lacks.
-fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
-    let message = format!("the scope of the API key {} needs {right} to {what}", caller.key);
-    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
-}
-
-/// Says whom to ask for more.
-fn ask_an_admin(current: &Snapshot) -> String {
-    match rules::some_admins(current).as_slice() {
-        [] => "ask an admin".to_owned(),
-        admins => format!("ask an admin: {}", admins.join(", ")),
     }
 }

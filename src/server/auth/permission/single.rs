@@ -5,7 +5,7 @@ use std::{borrow::Borrow, net::IpAddr};
 use super::{Manner, allows_address, allows_operations};
 use crate::{
     model::{diagnostics::fault::Fault, operation::Operation, snapshot::Snapshot},
-    server::auth::authentication::Caller,
+    server::auth::caller::Caller,
 };
 
 /// Whether a caller may make the operations of a request from an address. The scope of its key may have been narrowed while

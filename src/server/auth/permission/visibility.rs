@@ -11,7 +11,7 @@ use crate::{
         secrets::secret::Secrets,
         snapshot::{Entry, Snapshot},
     },
-    server::auth::authentication::Caller,
+    server::auth::caller::Caller,
 };
 
 /// The resources whose secrets a caller sees.

@@ -2,18 +2,31 @@
 
 use std::{borrow::Borrow, collections::BTreeSet};
 
-use super::{Manner, forbidden, needs, of_source};
+use super::refusals::{forbidden, needs, of_source};
 use crate::{
     model::{
         diagnostics::fault::{Fault, Path},
+        key::Key,
         key_scope::KeyScope,
         operation::Operation,
         snapshot::Snapshot,
     },
-    server::auth::authentication::Caller,
+    server::auth::caller::Caller,
     syntax::text::printable,
     tenancy::{ChangeOrigin, Denied, Rights},
 };
+
+/// Whether the operations of a change come one by one, or as a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner<'a> {
+    /// A request for a single resource.
+    Single,
+    /// The plan of a source or a rollback.
+    Planned {
+        /// The event sources whose manifests state the ID of their subscription.
+        stated: &'a BTreeSet<Key>,
+    },
+}
 
 /// Checks the operations of a caller whose key has a scope.
 pub(super) fn check<O: Borrow<Operation>>(

@@ -4,6 +4,9 @@ use std::num::NonZero;
 
 use super::{Class, Share};
 
+/// The default number of streams of changes.
+pub(crate) const DEFAULT_WATCHERS: usize = 100;
+
 /// Plans and applies, and the exports of a store. Some places are reserved for applies, so that plans never keep one waiting
 /// for longer than another apply.
 pub(in crate::server) const RECONCILIATIONS: Class = Class {

@@ -39,8 +39,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::tls::{PeerCertificate, Tls};
-use crate::server::http::service::Answering;
+use super::tls::{OverTls, PeerCertificate, Tls};
 use activity::Activity;
 use counts::RefusedFor;
 use sent_body::SentBody;
@@ -70,10 +69,8 @@ const LAST_RESPONSES: Duration = Duration::from_secs(5);
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 22;
 
-/// Marks a request that came over TLS.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OverTls;
-
+/// A response on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// Answers requests.
 pub(super) type Answer = dyn Fn(Request) -> Answering + Send + Sync;
 

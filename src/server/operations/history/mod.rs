@@ -7,7 +7,6 @@ use std::{ops::ControlFlow, sync::Arc};
 use axum::{body::Body, http::Request as HttpRequest, response::Response};
 use serde_json::json;
 
-use super::reconciliation::json_response;
 use crate::{
     model::{
         Kind,
@@ -19,15 +18,12 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        App,
-        auth::{
-            authentication::{self, Caller},
-            permission::Intent,
-        },
+        app::App,
+        auth::{authentication, caller::Caller, permission::Intent},
         http::{
             page::{self, DEFAULT_LIMIT, Page},
             query,
-            response::{self, ApiError},
+            response::{self, ApiError, json_response},
         },
         resources::at_revision,
     },

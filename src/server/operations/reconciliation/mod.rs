@@ -12,9 +12,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::Response,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use super::planned_change::{empty_expectation, note_attempt};
@@ -28,7 +27,7 @@ use crate::{
             fault::{Fault, MOST_FAULTS, Path},
         },
         id::Id,
-        json::{self, JsonError},
+        json,
         operation::{Author, CommitAuthor},
         secrets::secret::Secrets,
         snapshot::{Entry, Snapshot},
@@ -45,16 +44,17 @@ use crate::{
     },
     routing::TracedRequest,
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent, Manner, Sight},
         },
         http::{
             body::{self, Limits},
             page::{self, DEFAULT_LIMIT, Page},
             query,
-            response::{self, ApiError},
+            response::{self, ApiError, json_response},
         },
         telemetry::security::note::{SecurityNote, people_changes},
     },
@@ -157,13 +157,6 @@ fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
     let record = app.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
-}
-
-pub(super) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
-    let body = json::bytes(body, Secrets::Masked)?;
-    let mut response = (status, Body::from(body)).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
 }
 
 /// A valid request.

@@ -16,9 +16,9 @@ use serde::{
 use crate::{
     reconcile::DEFAULT_SOURCE,
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::Caller,
+            caller::Caller,
             permission::{self, Intent},
         },
         http::{

@@ -14,7 +14,7 @@ use crate::{
     model::{operation::Author, secrets::secret::Secret},
     plan::{format::json::ReportDocument, safety::Budget, saved::SavedPlan},
     reconcile::DEFAULT_SOURCE,
-    server::operations::trace::{RequestToTrace, TraceReport},
+    server::operations::trace::report::{RequestToTrace, TraceReport},
     store::commit::header::CommitHeader,
     syntax::text::printable,
 };

@@ -26,9 +26,10 @@ use crate::{
     plan::{Plan, safety::Budget},
     reconcile::{Planned, run::destroy::Destroy, sync_loop::sync_log},
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{self, Intent, Manner},
         },
         http::response::ApiError,
@@ -178,7 +179,7 @@ impl DestroyJob<'_> {
 }
 
 fn no_plan() -> ApiError {
-    ApiError::of(Code::Internal, "internal error while handling the request")
+    ApiError::internal()
 }
 
 /// The path with its operation.

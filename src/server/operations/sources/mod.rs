@@ -30,11 +30,8 @@ use crate::{
         sync_loop::{status::SourceStatus, suspension::Suspension},
     },
     server::{
-        App,
-        auth::{
-            authentication::{self, Caller},
-            permission::Intent,
-        },
+        app::App,
+        auth::{authentication, caller::Caller, permission::Intent},
         http::{
             body::{self, Limits},
             query,
@@ -180,7 +177,7 @@ async fn blocking(
     respond: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let answer = tokio::task::spawn_blocking(move || respond(&app)).await;
-    answer.map_err(|_| ApiError::of(Code::Internal, "internal error while handling the request"))?
+    answer.map_err(|_| ApiError::internal())?
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.

@@ -13,7 +13,7 @@ use crate::{
         secrets::secret::Secrets,
     },
     server::{
-        App,
+        app::App,
         auth::permission::Sight,
         http::response::ApiError,
         resources::{

@@ -25,9 +25,10 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     model::{diagnostics::code::Code, kind::owner::Role},
     server::{
-        App,
+        app::App,
         auth::{
-            authentication::{self, Caller},
+            authentication,
+            caller::Caller,
             permission::{Intent, Sight},
         },
         http::response::ApiError,
@@ -38,8 +39,6 @@ use crate::{
 };
 use body::EventBody;
 
-/// The default limit of clients.
-pub(crate) const DEFAULT_WATCHERS: usize = 100;
 /// How often an idle client is sent a comment, so that proxies do not close its connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a client may take to make room in its buffer.

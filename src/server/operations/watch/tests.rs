@@ -19,7 +19,7 @@ use crate::{
         resource::AnyResource,
         secrets::secret::Secret,
     },
-    server::{Settings, VERSION_HEADER},
+    server::{Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},
     store::{Commit, MEMORY, Store, ids_and_clock},
 };
 

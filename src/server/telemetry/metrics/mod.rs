@@ -2,10 +2,10 @@
 
 mod exposition;
 pub(crate) mod inventory;
-mod pages;
+pub(crate) mod pages;
 mod process;
 mod scrape;
-mod syncs;
+pub(crate) mod syncs;
 
 use std::{
     collections::BTreeSet,
@@ -26,20 +26,16 @@ use axum::{
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::{
-    access_log,
+    request_labels::{NO_PATH, known_method, note_path},
     security::{self, event::SecurityEvent, note::SecurityNote},
 };
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sources::registry::SourceRegistry,
-    server::{App, http::response::ApiError, limits::guards, net::connections, notify},
+    server::{app::App, http::response::ApiError, limits::guards, net::connections, notify},
     store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
-
-pub(in crate::server) use inventory::Inventories;
-pub(in crate::server) use pages::ScrapedPages;
-pub(in crate::server) use syncs::SyncTimes;
 
 /// Bucket bounds in seconds, from a read from memory to a commit on a slow disk.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -150,20 +146,6 @@ pub(crate) async fn keep_up(following: SourceRegistry) {
     }
 }
 
-/// The name of a method, or `other`: a client can send any method, and each would create a series.
-pub(crate) fn known_method(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
-}
-
 /// The series of one method, path template and status.
 struct Series {
     seconds: metrics::Histogram,
@@ -210,9 +192,9 @@ impl Meter {
     /// Completes a request with this method, or with HEAD instead of GET.
     pub(crate) async fn observe(&self, method: &Method, answering: impl Future<Output = Response>) -> Response {
         let began = Instant::now();
-        access_log::note_path(&self.path);
+        note_path(&self.path);
         let mut response = answered(answering).await;
-        note_path(&mut response, &self.path);
+        add_path(&mut response, &self.path);
         let status = response.status();
         let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
         match at.and_then(|at| self.frequent.get(at)) {
@@ -226,18 +208,18 @@ impl Meter {
 /// Counts and times a request that no [`Meter`] observes.
 pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let method = request.method().clone();
-    let path = request.extensions().get::<MatchedPath>().map_or(access_log::NO_PATH, MatchedPath::as_str);
+    let path = request.extensions().get::<MatchedPath>().map_or(NO_PATH, MatchedPath::as_str);
     let path: Arc<str> = Arc::from(path);
-    access_log::note_path(&path);
+    note_path(&path);
     let began = Instant::now();
     let mut response = answered(next.run(request)).await;
-    note_path(&mut response, &path);
+    add_path(&mut response, &path);
     Series::new(&method, &path, response.status()).add(began);
     response
 }
 
 /// Adds the path template to what the security log is told.
-fn note_path(response: &mut Response, path: &Arc<str>) {
+fn add_path(response: &mut Response, path: &Arc<str>) {
     if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
         note.path = Some(Arc::clone(path));
     }

@@ -8,7 +8,7 @@ use super::exposition::{Exposition, Labels};
 use crate::{
     model::build,
     reconcile::{sources::handle::SourceHandle, sync_loop::health::Status},
-    server::App,
+    server::app::App,
 };
 
 /// The `id` of the certificate of the server itself.

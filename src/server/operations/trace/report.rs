@@ -1,42 +1,18 @@
-//! POST `/trace`: which edge and route of the current revision take a request (D42, D105). It changes nothing and sends
-//! nothing, so viewers can use it.
+//! The bodies of `/trace`: a request to trace, and its way through the gateway. Dry runs of manifests have them too.
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
-use axum::{
-    body::Body,
-    http::{Request, StatusCode},
-    response::Response,
-};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::{reconciliation::json_response, whoami::TAG};
 use crate::{
-    model::{
-        decode::decode,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+    model::diagnostics::{
+        code::Code,
+        fault::{Fault, Path},
     },
-    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest, trace},
-    server::{
-        App,
-        auth::{authentication, permission::Intent},
-        http::{
-            body::{self, Limits},
-            query,
-            response::ApiError,
-        },
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
-    },
+    routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest},
     syntax::text::printable,
 };
-
-/// The path.
-pub(crate) const PATH: &str = "/trace";
 
 /// A client's request to trace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +102,7 @@ pub(crate) struct ModuleInTrace {
 
 impl RequestToTrace {
     /// Parses the request.
-    pub(super) fn parse(self) -> Result<TracedRequest, Fault> {
+    pub(in crate::server) fn parse(self) -> Result<TracedRequest, Fault> {
         let invalid =
             |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(Path::root().join(field));
         let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };
@@ -187,45 +163,6 @@ impl TraceReport {
     pub(crate) fn route(&self) -> Option<&RouteInTrace> {
         self.routes.iter().find(|route| route.taken)
     }
-}
-
-/// Traces a request.
-pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    authentication::admit(&app, &app.store.snapshot(), &Intent::Read, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (wanted, found) = decode::<RequestToTrace>(content.root(), None);
-    faults.extend(found);
-    let wanted = match wanted {
-        Some(wanted) if faults.is_empty() => wanted.parse().map_err(|fault| ApiError::from_faults(vec![fault]))?,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
-    // The key may have been revoked while the body was received.
-    let snapshot = app.store.snapshot();
-    let caller = authentication::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
-    let traced = app.renderings.of_owner(&caller.owner)?.render(move || {
-        let found = trace(&snapshot, &wanted);
-        Ok(json_response(StatusCode::OK, &TraceReport::of(&wanted, &found))?)
-    });
-    traced.await
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let post = ExtensionOperation::new(
-        TAG,
-        "traceRequest",
-        "Trace a request",
-        "Returns which edge and route of the current revision take a request, why other routes do not, and which modules the request passes. It sends no request and changes nothing; viewers can use it.",
-    )
-    .body(schemas.request::<RequestToTrace>(), json!({"method": "GET", "url": "https://shop.example.com/cart"}))
-    .ok(schemas.response::<TraceReport>())
-    .fails(&["400", "401", "403", "408", "413", "415", "429", "500"]);
-    (PATH.to_owned(), json!({"post": post.build()}))
 }
 
 #[cfg(test)]

@@ -1,0 +1,77 @@
+//! The caller of a request: an API key, its owner, and what both say about what it may do.
+
+use std::sync::Arc;
+
+use crate::{
+    model::{
+        Kind,
+        diagnostics::{code::Code, fault::Fault},
+        id::Id,
+        key::Key,
+        key_scope::KeyScope,
+        kind::{api_key::ApiKey, owner::Role},
+        operation::{Author, CERTIFICATE},
+        rules,
+        snapshot::Snapshot,
+    },
+    server::{
+        http::response::ApiError,
+        telemetry::security::{event::SecurityEvent, note::SecurityNote},
+    },
+    store::ids_and_clock,
+};
+
+/// The caller: the API key of a request and its owner.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The API key.
+    pub key: Id,
+    /// The owner.
+    pub owner: Id,
+    /// The role of the key: that of the owner, or a lower one that its scope sets.
+    pub role: Role,
+    /// The scope of the key, if it has one.
+    pub scope: Option<Arc<KeyScope>>,
+}
+
+impl Caller {
+    /// The caller as the author of a change.
+    pub(crate) fn author(&self) -> Author {
+        Author::Api { key: self.key.clone(), owner: self.owner.clone() }
+    }
+
+    /// The error of a request that the caller may not make, for the client and the security log.
+    pub(crate) fn refused(&self, fault: Fault) -> ApiError {
+        let (event, reason) = match fault.code {
+            // The caller is that of an earlier revision.
+            Code::Unauthenticated => (SecurityEvent::AuthenticationFailed, "deleted or expired key"),
+            _ if self.scope.is_some() => (SecurityEvent::PermissionRefused, "scope"),
+            _ => (SecurityEvent::PermissionRefused, self.role.as_str()),
+        };
+        ApiError::new(fault).noted(SecurityNote::of(event, reason, Some((&self.key, &self.owner))))
+    }
+
+    /// The caller of an API key.
+    pub(super) fn new(snapshot: &Snapshot, id: &Id, key: &ApiKey) -> Option<Self> {
+        let role = rules::key_role(snapshot, key)?;
+        Some(Self { key: id.clone(), owner: Id::new(&key.owner_id), role, scope: key.scope.clone() })
+    }
+
+    /// The error message of an expired key.
+    pub(super) fn expiry(&self) -> Option<String> {
+        let scope = self.scope.as_ref().filter(|scope| scope.is_expired(ids_and_clock::now()))?;
+        Some(format!("the API key {} expired at {}; create another one", self.key, scope.expires_at))
+    }
+
+    /// This caller at another revision: its key may be deleted or limited since, and the role of its owner changed.
+    pub(super) fn at(&self, snapshot: &Snapshot) -> Result<Self, Fault> {
+        // A certificate is in no store.
+        let found = match self.key.as_str().starts_with(CERTIFICATE) {
+            true => rules::role_of(snapshot, self.owner.as_str()).map(|role| Self { role, ..self.clone() }),
+            false => snapshot
+                .get(&Key::new(Kind::ApiKey, self.key.clone()))
+                .and_then(|entry| Self::new(snapshot, &self.key, entry.spec_as::<ApiKey>()?)),
+        };
+        found.ok_or_else(|| Fault::new(Code::Unauthenticated, "the API key was deleted during the request"))
+    }
+}

@@ -1,0 +1,39 @@
+//! Refusals in words: what a caller may not do, and whom to ask for more.
+
+use crate::{
+    model::{
+        diagnostics::{
+            code::Code,
+            fault::{Fault, Path},
+        },
+        rules,
+        snapshot::Snapshot,
+    },
+    server::auth::caller::Caller,
+    syntax::text::printable,
+};
+
+/// Refuses to do something with a source.
+pub(super) fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
+    forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at(Path::root().join("source"))
+}
+
+/// Refuses what the scope of a key does not grant.
+pub(super) fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
+    let message = format!("the scope of the API key {} does not allow it to {what}", caller.key);
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+/// Refuses what the scope of a key would allow with a right that it lacks.
+pub(super) fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
+    let message = format!("the scope of the API key {} needs {right} to {what}", caller.key);
+    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+}
+
+/// Says whom to ask for more.
+pub(super) fn ask_an_admin(current: &Snapshot) -> String {
+    match rules::some_admins(current).as_slice() {
+        [] => "ask an admin".to_owned(),
+        admins => format!("ask an admin: {}", admins.join(", ")),
+    }
+}

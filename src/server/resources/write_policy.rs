@@ -1,0 +1,92 @@
+//! What sources want to happen with writes over the API to their resources: the `rest_writes` of a configuration file (D103).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+
+use crate::{
+    model::diagnostics::{
+        code::Code,
+        fault::{Fault, Path},
+    },
+    reconcile::check_source,
+    syntax::text::printable,
+};
+
+/// The name that stands for all sources that are not listed.
+const ALL_OTHERS: &str = "*";
+
+/// What a source wants to happen with writes over the API to its resources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum WritePolicy {
+    /// They are allowed, and are drift.
+    #[default]
+    Drift,
+    /// They are refused.
+    Refuse,
+    /// They are allowed with a header that names the source.
+    Header,
+}
+
+/// The policies by source.
+pub(crate) type WritePolicies = BTreeMap<String, WritePolicy>;
+
+impl WritePolicy {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "drift" => WritePolicy::Drift,
+            "refuse" => WritePolicy::Refuse,
+            "header" => WritePolicy::Header,
+            _ => return None,
+        })
+    }
+
+    /// Parses the entries of a configuration file. The path of a fault starts at the name of the source.
+    pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
+        let mut policies = WritePolicies::new();
+        for (source, name) in entries {
+            let at = || Path::root().join(source.as_str());
+            check_source(source).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(at()).of_key())?;
+            let policy = Self::named(name).ok_or_else(|| {
+                let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
+                fault.at(at()).help("use `drift`, `refuse` or `header`")
+            })?;
+            policies.insert(source.clone(), policy);
+        }
+        Ok(policies)
+    }
+}
+
+/// The policies that are in effect. Clones share them, so that a reload of the configuration changes all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RestWrites(Arc<ArcSwap<WritePolicies>>);
+
+impl RestWrites {
+    /// Replaces the policies.
+    pub(crate) fn set(&self, policies: WritePolicies) {
+        self.0.store(Arc::new(policies));
+    }
+
+    /// The policy of a source.
+    pub(super) fn of(&self, source: &str) -> WritePolicy {
+        let policies = self.0.load();
+        policies.get(source).or_else(|| policies.get(ALL_OTHERS)).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_for_one_source_or_for_all_others() {
+        let parse = |text: &str| WritePolicy::parse(&serde_json::from_str(text).unwrap());
+        let writes = RestWrites::default();
+        assert_eq!(writes.of("shop"), WritePolicy::Drift);
+        writes.set(parse(r#"{"shop": "refuse", "*": "header"}"#).unwrap());
+        assert_eq!((writes.of("shop"), writes.of("docs")), (WritePolicy::Refuse, WritePolicy::Header));
+        let fault = parse(r#"{"shop": "never"}"#).unwrap_err();
+        assert_eq!((fault.code, fault.path.to_string().as_str()), (Code::UnknownValue, "/shop"));
+    }
+}
