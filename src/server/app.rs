@@ -1,9 +1,15 @@
-//! What the handlers of requests share: [`App`], which a program builds before it serves.
+//! [`App`]: the API of a store, which a program builds before it serves.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
+
+use axum::body::Bytes;
+use tokio::sync::watch;
 
 use super::{
-    auth::client_certificates::ClientCertificates,
+    auth::{authentication::AccessControl, client_certificates::ClientCertificates},
     gateway_feed::cache::Feeds,
     limits::{
         guards::{GuardSettings, Guards},
@@ -14,13 +20,14 @@ use super::{
     },
     net::tls::Tls,
     notify::Outbox,
+    openapi,
     operations::{
         reconciliation::files::{DEFAULT_MIB, FileCache},
         saml::signer::Signer,
-        sources::client_revisions::ClientRevisions,
     },
-    resources::{commit_executor::Intake, page_cache::KeptPages, write_policy::RestWrites},
-    telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
+    resources::{page_cache::KeptPages, write_policy::RestWrites},
+    state::{Admissions, AppState, Caches, ServedStore},
+    telemetry::security::SecurityLog,
 };
 use crate::{
     model::{base_urls::Site, id::Id},
@@ -50,59 +57,8 @@ impl Settings {
     }
 }
 
-/// The state shared by all requests.
-pub struct App {
-    pub(super) store: Arc<Store>,
-    pub(super) site: Site,
-    pub(super) settings: Settings,
-    /// The reconcile loops of the sources that the server follows.
-    pub(crate) following: SourceRegistry,
-    pub(super) reconciliations: Slots,
-    /// The large bodies of reconciliations.
-    pub(super) uploads: Slots,
-    /// Lists with a filter, which a long reconciliation must not hold up.
-    pub(super) searches: Slots,
-    /// Reads of earlier revisions.
-    pub(super) earlier: Slots,
-    /// Limits webhooks, which nobody has authenticated yet.
-    pub(super) hooks: Slots,
-    pub(super) renderings: Slots,
-    pub(super) pages: KeptPages,
-    /// The texts of sent manifests.
-    pub(super) files: FileCache,
-    pub(super) watchers: Slots,
-    /// The notifications that are to be delivered.
-    pub(crate) outbox: Option<Arc<Outbox>>,
-    /// Becomes true when the server stops.
-    pub(super) stopping: Option<tokio::sync::watch::Receiver<bool>>,
-    /// What the metrics page counts.
-    pub(super) inventories: Inventories,
-    /// The metrics pages that are on their way.
-    pub(super) scraped: ScrapedPages,
-    /// When clients last synced each source.
-    pub(super) syncs: SyncTimes,
-    /// What clients last applied of each source.
-    pub(super) client_revisions: ClientRevisions,
-    /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
-    pub(super) git_hook: Option<PathBuf>,
-    /// The configurations of the newest revisions for gateways.
-    pub(super) feeds: Feeds,
-    /// The limits of requests, and the log of what is refused.
-    pub(crate) guards: Guards,
-    /// TLS of the server, for the metrics and `/readyz`.
-    pub(crate) tls: Option<Arc<Tls>>,
-    /// The owners that clients with certificates act as.
-    pub(crate) client_certificates: ClientCertificates,
-    pub(super) backups: Slots,
-    /// Encrypts the store with new keys for one client at a time.
-    pub(super) rekeys: Slots,
-    /// What sources want to happen with writes to their resources.
-    pub(crate) rest_writes: RestWrites,
-    /// The commits of small requests.
-    pub(super) intake: Intake,
-    /// Whether each blank of a PATCH is meant.
-    pub(super) blanks_count: bool,
-}
+/// The API of a store, before it is served.
+pub struct App(AppState);
 
 /// The URLs and certificates of a service.
 pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
@@ -114,92 +70,129 @@ pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
     }
 }
 
+/// Changes a part that nobody else has yet.
+fn set<T>(part: &mut Arc<T>, change: impl FnOnce(&mut T)) {
+    if let Some(part) = Arc::get_mut(part) {
+        change(part);
+    }
+}
+
 impl App {
     /// Creates the API of a store.
     pub fn new(store: Arc<Store>, settings: Settings) -> Self {
         let site = site(&store, &settings.base_url, &settings.saml_base_url);
-        let files = FileCache::new(DEFAULT_MIB << 20);
-        let (inventories, syncs) = (Inventories::default(), SyncTimes::default());
-        Self {
-            store,
-            site,
-            settings,
-            following: SourceRegistry::default(),
-            reconciliations: Slots::new(classes::RECONCILIATIONS),
-            uploads: Slots::new(classes::UPLOADS),
-            searches: Slots::new(classes::SEARCHES),
-            earlier: Slots::new(classes::EARLIER_REVISIONS),
-            hooks: Slots::new(classes::WEBHOOKS),
-            renderings: Slots::new(classes::renderings()),
-            pages: KeptPages::default(),
-            files,
-            watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
-            outbox: None,
+        let version_header = settings.version_header.clone();
+        let make = move || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
+        Self(AppState {
+            access: Arc::new(AccessControl {
+                store: Arc::clone(&store),
+                guards: Guards::new(GuardSettings::default(), None),
+                client_certificates: ClientCertificates::default(),
+                version_header,
+            }),
+            served: Arc::new(ServedStore { store, site }),
+            admissions: Arc::new(Admissions {
+                reconciliations: Slots::new(classes::RECONCILIATIONS),
+                uploads: Slots::new(classes::UPLOADS),
+                searches: Slots::new(classes::SEARCHES),
+                earlier: Slots::new(classes::EARLIER_REVISIONS),
+                renderings: Slots::new(classes::renderings()),
+                watchers: Slots::new(classes::streams(DEFAULT_WATCHERS)),
+                backups: Slots::new(classes::BACKUPS),
+                hooks: Slots::new(classes::WEBHOOKS),
+                rekeys: Slots::new(classes::REKEYS),
+            }),
+            sources: Arc::default(),
+            writes: Arc::default(),
+            caches: Arc::new(Caches {
+                pages: KeptPages::default(),
+                files: FileCache::new(DEFAULT_MIB << 20),
+                feeds: Feeds::default(),
+            }),
+            telemetry: Arc::default(),
+            document: Arc::new(LazyLock::new(Box::new(make))),
             stopping: None,
-            inventories,
-            scraped: ScrapedPages::default(),
-            syncs,
-            client_revisions: ClientRevisions::default(),
-            git_hook: None,
-            feeds: Feeds::default(),
-            guards: Guards::new(GuardSettings::default(), None),
-            tls: None,
-            client_certificates: ClientCertificates::default(),
-            backups: Slots::new(classes::BACKUPS),
-            rekeys: Slots::new(classes::REKEYS),
-            rest_writes: RestWrites::default(),
-            intake: Intake::default(),
-            blanks_count: false,
-        }
+        })
     }
 
-    /// The slots of requests that cost much, for the metrics.
-    pub(super) fn costly(&self) -> [&Slots; 8] {
-        [
-            &self.reconciliations,
-            &self.uploads,
-            &self.searches,
-            &self.earlier,
-            &self.renderings,
-            &self.watchers,
-            &self.backups,
-            &self.hooks,
-        ]
+    /// The state of handlers.
+    pub(super) fn into_state(self) -> AppState {
+        self.0
+    }
+
+    /// Ends streams when the other end of this becomes true.
+    pub(super) fn stop_streams(&mut self, stopping: watch::Receiver<bool>) {
+        self.0.stopping = Some(stopping);
     }
 
     /// Accepts webhooks of forges at `/hooks/git` that are signed with the secret in a file (D90).
     #[must_use]
     pub fn git_hook(mut self, secret_file: PathBuf) -> Self {
-        self.git_hook = Some(secret_file);
+        set(&mut self.0.sources, |sources| sources.git_hook = Some(secret_file));
+        self
+    }
+
+    /// Sets the limits of requests, and the security log (D98, D99).
+    #[must_use]
+    pub(crate) fn guarded(mut self, settings: GuardSettings, log: Option<SecurityLog>) -> Self {
+        set(&mut self.0.access, |access| access.guards = Guards::new(settings, log));
         self
     }
 
     /// Limits the memory for texts that clients have sent and can refer to by digest (D72). 0 keeps none.
     #[must_use]
     pub fn file_cache(mut self, most_bytes: u64) -> Self {
-        self.files = FileCache::new(most_bytes);
+        set(&mut self.0.caches, |caches| caches.files = FileCache::new(most_bytes));
         self
     }
 
     /// Takes each blank of a PATCH as it is given, also where some clients write blanks that they do not mean (D65).
     #[must_use]
     pub fn blanks_count(mut self, count: bool) -> Self {
-        self.blanks_count = count;
+        set(&mut self.0.writes, |writes| writes.blanks_count = count);
         self
     }
 
     /// Limits the number of clients that watch changes at a time (D80).
     #[must_use]
     pub fn max_watchers(mut self, most: usize) -> Self {
-        self.watchers = Slots::new(classes::streams(most));
+        set(&mut self.0.admissions, |admissions| admissions.watchers = Slots::new(classes::streams(most)));
+        self
+    }
+
+    /// Adds the state of TLS to the metrics and to `/readyz`, and sets the owners that clients with certificates act as.
+    #[must_use]
+    pub(crate) fn tls(mut self, tls: Option<Arc<Tls>>, clients: ClientCertificates) -> Self {
+        set(&mut self.0.telemetry, |telemetry| telemetry.tls = tls);
+        set(&mut self.0.access, |access| access.client_certificates = clients);
+        self
+    }
+
+    /// Sets what happens with writes to the resources of sources (D103), which may change.
+    #[must_use]
+    pub(crate) fn rest_writes(mut self, rest_writes: RestWrites) -> Self {
+        set(&mut self.0.writes, |writes| writes.rest_writes = rest_writes);
+        self
+    }
+
+    /// Adds notifications to the metrics.
+    #[must_use]
+    pub(crate) fn outbox(mut self, outbox: Option<Arc<Outbox>>) -> Self {
+        set(&mut self.0.telemetry, |telemetry| telemetry.outbox = outbox);
         self
     }
 
     /// Adds the reconcile loops of the followed sources.
     #[must_use]
-    pub fn following(mut self, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
-        let all = self.following.iter().chain(following).collect();
-        self.following = SourceRegistry::new(all);
+    pub fn following(self, following: impl IntoIterator<Item = Arc<SourceHandle>>) -> Self {
+        let all = self.0.sources.following.iter().chain(following).collect();
+        self.following_list(SourceRegistry::new(all))
+    }
+
+    /// Sets the reconcile loops of the followed sources, which may change.
+    #[must_use]
+    pub(crate) fn following_list(mut self, following: SourceRegistry) -> Self {
+        set(&mut self.0.sources, |sources| sources.following = following);
         self
     }
 }

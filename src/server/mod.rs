@@ -32,6 +32,7 @@ pub(crate) mod notify;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 pub(crate) mod resources;
+mod state;
 pub(crate) mod telemetry;
 
 // The API.

@@ -42,9 +42,10 @@ use crate::{
         App, Front, Server, Settings, Tls, VERSION_HEADER,
         auth::client_certificates::ClientCertificates,
         install_metrics,
-        limits::{guards::Guards, slots::classes::DEFAULT_WATCHERS},
+        limits::slots::classes::DEFAULT_WATCHERS,
         notify::Notifier,
         operations::{hooks::read_secret, reconciliation::files::DEFAULT_MIB},
+        resources::write_policy::RestWrites,
         telemetry::security::{LocalLog, SecurityLog, SecurityLogThread, log_sources},
     },
     store::{Store, checkpoint::maintain_from_time_to_time, ids_and_clock, note_server},
@@ -229,20 +230,19 @@ impl Args {
     }
 
     /// The API on the ground.
-    fn api(&self, ground: &Ground, outlets: &Outlets, config: &Config) -> App {
+    fn api(&self, ground: &Ground, outlets: &Outlets, config: &Config, rest_writes: &RestWrites) -> App {
         let base_url = ground.base_url.clone();
         let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());
         let settings = Settings { base_url, saml_base_url, version_header: self.version_header.clone() };
-        let mut app = App::new(Arc::clone(&ground.store), settings)
+        let app = App::new(Arc::clone(&ground.store), settings)
             .stopped_by(&ground.server)
             .file_cache(self.file_cache_mib.saturating_mul(1 << 20))
             .max_watchers(self.max_watchers)
-            .blanks_count(self.blanks_count);
-        app.outbox = outlets.notifier.as_ref().map(Notifier::outbox);
-        app.tls = ground.tls.clone();
-        app.client_certificates = ClientCertificates::new(config.client_certificates.clone());
-        app.guards = Guards::new(self.guards.settings(ground.server.most_connections()), outlets.log.clone());
-        app.rest_writes.set(config.rest_writes.clone());
+            .blanks_count(self.blanks_count)
+            .outbox(outlets.notifier.as_ref().map(Notifier::outbox))
+            .tls(ground.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
+            .guarded(self.guards.settings(ground.server.most_connections()), outlets.log.clone())
+            .rest_writes(rest_writes.clone());
         match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
             None => app,
@@ -259,9 +259,9 @@ impl Args {
         sources: LiveSources<'_>,
     ) -> Result<(), Failure> {
         let following = sources.list();
-        let mut app = self.api(&ground, outlets, &config);
-        app.following = following.clone();
-        let rest_writes = app.rest_writes.clone();
+        let rest_writes = RestWrites::default();
+        rest_writes.set(config.rest_writes.clone());
+        let app = self.api(&ground, outlets, &config, &rest_writes).following_list(following.clone());
         let front = Front::new(app);
         let Ground { server, tls, manager, address, base_url, store } = ground;
         drop(store);

@@ -1,9 +1,12 @@
 //! Authentication, and the permission to make a request at all (D23, D101).
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, header};
 
 use super::{
     caller::Caller,
+    client_certificates::ClientCertificates,
     permission::{self, Intent},
 };
 use crate::{
@@ -16,91 +19,115 @@ use crate::{
         snapshot::Snapshot,
     },
     server::{
-        app::App,
         http::response::ApiError,
-        limits::guards::{self, RequestPlace},
+        limits::guards::{self, Guards, RequestPlace},
         telemetry::{
             request_labels::note_actor,
             security::{event::SecurityEvent, note::SecurityNote},
         },
     },
-    store::ids_and_clock,
+    store::{Store, ids_and_clock},
 };
 
 /// The API version.
 const VERSION: &str = "2";
 
-/// Checks the token, the rate of its key, the version header and the permission, in this order (D3).
-pub(crate) fn admit(
-    app: &App,
-    snapshot: &Snapshot,
-    intent: &Intent<'_>,
-    headers: &HeaderMap,
-) -> Result<Caller, ApiError> {
-    let caller = identified(app, snapshot, headers)?;
-    app.guards.take(&caller.key, &caller.owner)?;
-    RequestPlace::note_owner(&caller.owner)?;
-    permitted(app, snapshot, intent, headers, caller)
+/// Checks who sends a request, and whether it may.
+pub(crate) struct AccessControl {
+    /// The API keys, their owners, and what these have recorded.
+    pub(in crate::server) store: Arc<Store>,
+    /// The limits of requests, and the log of what is refused.
+    pub(in crate::server) guards: Guards,
+    /// The owners that clients with certificates act as.
+    pub(in crate::server) client_certificates: ClientCertificates,
+    /// The name of the version header (D4).
+    pub(in crate::server) version_header: String,
 }
 
-/// Checks a request that was admitted before: its key may have been revoked meanwhile.
-pub(crate) fn admit_again(
-    app: &App,
-    snapshot: &Snapshot,
-    intent: &Intent<'_>,
-    headers: &HeaderMap,
-) -> Result<Caller, ApiError> {
-    let caller = identified(app, snapshot, headers)?;
-    permitted(app, snapshot, intent, headers, caller)
-}
-
-fn permitted(
-    app: &App,
-    snapshot: &Snapshot,
-    intent: &Intent<'_>,
-    headers: &HeaderMap,
-    caller: Caller,
-) -> Result<Caller, ApiError> {
-    check_version(app, headers)?;
-    permission::allows_address(&caller, guards::client_of(headers))
-        .and_then(|()| permission::allows(&caller, intent, snapshot))
-        .map_err(|fault| caller.refused(fault))?;
-    may_record(app, &caller, intent)?;
-    Ok(caller)
-}
-
-/// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have no
-/// scope have no share: they can create other owners.
-pub(crate) fn may_record(app: &App, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
-    let is_bound = caller.role != Role::Admin || caller.scope.is_some();
-    match intent {
-        Intent::Change | Intent::Apply(_) if is_bound => {
-            let wait = app.store.share_is_full(&caller.owner);
-            wait.map_or(Ok(()), |wait| Err(app.guards.share_is_full(&caller.key, &caller.owner, wait)))
-        }
-        _ => Ok(()),
+impl AccessControl {
+    /// Checks the token, the rate of its key, the version header and the permission, in this order (D3).
+    pub(crate) fn admit(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+    ) -> Result<Caller, ApiError> {
+        let caller = self.identify(snapshot, headers)?;
+        self.guards.take(&caller.key, &caller.owner)?;
+        RequestPlace::note_owner(&caller.owner)?;
+        self.permit(snapshot, intent, headers, caller)
     }
-}
 
-fn identified(app: &App, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let vouched = |reason| app.client_certificates.caller(snapshot, headers).ok_or(reason);
-    let unauthenticated =
-        |message: String, reason: &'static str| {
+    /// Checks a request that was admitted before: its key may have been revoked meanwhile.
+    pub(crate) fn admit_again(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+    ) -> Result<Caller, ApiError> {
+        let caller = self.identify(snapshot, headers)?;
+        self.permit(snapshot, intent, headers, caller)
+    }
+
+    fn permit(
+        &self,
+        snapshot: &Snapshot,
+        intent: &Intent<'_>,
+        headers: &HeaderMap,
+        caller: Caller,
+    ) -> Result<Caller, ApiError> {
+        self.check_version(headers)?;
+        permission::allows_address(&caller, guards::client_of(headers))
+            .and_then(|()| permission::allows(&caller, intent, snapshot))
+            .map_err(|fault| caller.refused(fault))?;
+        self.check_share(&caller, intent)?;
+        Ok(caller)
+    }
+
+    /// Refuses a change if the owner of the caller's key has filled its share of the history (D77). Admins whose keys have
+    /// no scope have no share: they can create other owners.
+    pub(crate) fn check_share(&self, caller: &Caller, intent: &Intent<'_>) -> Result<(), ApiError> {
+        let is_bound = caller.role != Role::Admin || caller.scope.is_some();
+        match intent {
+            Intent::Change | Intent::Apply(_) if is_bound => {
+                let wait = self.store.share_is_full(&caller.owner);
+                wait.map_or(Ok(()), |wait| Err(self.guards.share_is_full(&caller.key, &caller.owner, wait)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn identify(&self, snapshot: &Snapshot, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let vouched = |reason| self.client_certificates.caller(snapshot, headers).ok_or(reason);
+        let unauthenticated = |message: String, reason: &'static str| {
             let named = named_key(snapshot, headers);
             let actor = named.as_ref().map(|(key, owner)| (key, owner));
             ApiError::of(Code::Unauthenticated, message)
                 .header(header::WWW_AUTHENTICATE, "Bearer")
                 .noted(SecurityNote::of(SecurityEvent::AuthenticationFailed, reason, actor))
         };
-    let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
-        unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
-    })?;
-    // Only who has the token is told.
-    if let Some(message) = caller.expiry() {
-        return Err(unauthenticated(message, EXPIRED));
+        let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
+            unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)
+        })?;
+        // Only who has the token is told.
+        if let Some(message) = caller.expiry() {
+            return Err(unauthenticated(message, EXPIRED));
+        }
+        note_actor(&caller.key);
+        Ok(caller)
     }
-    note_actor(&caller.key);
-    Ok(caller)
+
+    fn check_version(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let name = &self.version_header;
+        let mut values = headers.get_all(name).iter();
+        let rejected =
+            |reason: String| Err(ApiError::of(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")));
+        match (values.next(), values.next()) {
+            (None, _) => rejected(format!("the header `{name}` is missing")),
+            (Some(value), None) if value.as_bytes().trim_ascii() == VERSION.as_bytes() => Ok(()),
+            _ => rejected(format!("unsupported API version in the header `{name}`")),
+        }
+    }
 }
 
 /// Why a request has no valid token, for the security log. The client is not told.
@@ -143,16 +170,4 @@ fn named_key(snapshot: &Snapshot, headers: &HeaderMap) -> Option<(Id, Id)> {
     let (key, _) = token(headers).ok()?;
     let entry = snapshot.get(&Key::new(Kind::ApiKey, key))?;
     Some((entry.key.id.clone(), Id::new(&entry.spec_as::<ApiKey>()?.owner_id)))
-}
-
-fn check_version(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
-    let name = &app.settings.version_header;
-    let mut values = headers.get_all(name).iter();
-    let rejected =
-        |reason: String| Err(ApiError::of(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")));
-    match (values.next(), values.next()) {
-        (None, _) => rejected(format!("the header `{name}` is missing")),
-        (Some(value), None) if value.as_bytes().trim_ascii() == VERSION.as_bytes() => Ok(()),
-        _ => rejected(format!("unsupported API version in the header `{name}`")),
-    }
 }

@@ -121,7 +121,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// The configurations of the newest revisions. Within a process, a revision has one content.
 #[derive(Default)]
-pub(in crate::server) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
+pub(crate) struct Feeds(Mutex<VecDeque<Arc<Feed>>>);
 
 impl Feeds {
     /// Returns the configuration of a revision. If several gateways ask for a new one, the first makes it and the others

@@ -18,14 +18,14 @@ use axum::{
 };
 
 use super::{
-    app::App,
-    auth::{authentication, caller::Caller, permission::Intent},
+    auth::{caller::Caller, permission::Intent},
     http::{
         query,
         response::{self, ApiError},
     },
     net::peer::safe_peer,
     resources::at_revision,
+    state::AppState,
     telemetry::security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
@@ -49,24 +49,24 @@ struct FeedReader {
 }
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
-pub(super) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+pub(super) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
-    let snapshot = app.store.snapshot();
-    let caller = authentication::admit(&app, &snapshot, &Intent::ReadFeed, &parts.headers)?;
+    let snapshot = app.served.store.snapshot();
+    let caller = app.access.admit(&snapshot, &Intent::ReadFeed, &parts.headers)?;
     let peer = safe_peer(&parts.extensions, &caller, "the gateway configuration has private keys")?;
     query::check(parts.uri.query(), &[SINCE])?;
     let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
-    let place = app.renderings.of_owner(&reader.caller.owner)?;
+    let place = app.admissions.renderings.of_owner(&reader.caller.owner)?;
     place.render(move || answer(&app, &snapshot, &reader)).await
 }
 
-fn answer(app: &App, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
-    let feed = app.feeds.get(&app.store, &app.site, snapshot)?;
+fn answer(app: &AppState, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
+    let feed = app.caches.feeds.get(&app.served.store, &app.served.site, snapshot)?;
     let mut response = match response::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
             let former = match reader.since.filter(|since| *since <= feed.revision) {
-                Some(since) => app.feeds.earlier(&app.store, &app.site, since)?,
+                Some(since) => app.caches.feeds.earlier(&app.served.store, &app.served.site, since)?,
                 None => None,
             };
             let configuration = match &former {

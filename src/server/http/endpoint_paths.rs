@@ -1,8 +1,6 @@
 //! The endpoints by their paths. Each layer of a router allocates and moves every request and response, and reads of a
 //! resource are most of what a server does, so the way to an endpoint has no layers.
 
-use std::sync::Arc;
-
 use axum::{
     body::{Body, HttpBody as _},
     extract::Request,
@@ -15,11 +13,11 @@ use percent_encoding::percent_decode_str;
 use super::response::{ApiError, WARNING};
 use crate::{
     server::{
-        app::App,
         resources::{
             endpoint::{Endpoint, endpoints},
             handlers::{Served, handle},
         },
+        state::AppState,
         telemetry::metrics::Meter,
     },
     syntax::text::key_of_token,
@@ -52,7 +50,7 @@ pub(super) struct FoundPath<'p> {
 
 impl EndpointPaths {
     /// Prepares all endpoints for requests.
-    pub(super) fn new(app: &Arc<App>) -> Self {
+    pub(super) fn new(app: &AppState) -> Self {
         let mut by_path: Vec<(String, Vec<Endpoint>)> = Vec::new();
         for endpoint in endpoints() {
             let path = positional(&endpoint.path);
@@ -85,7 +83,7 @@ impl EndpointPaths {
 }
 
 impl PathMethods {
-    fn new(app: &Arc<App>, path: &str, endpoints: Vec<Endpoint>) -> Self {
+    fn new(app: &AppState, path: &str, endpoints: Vec<Endpoint>) -> Self {
         let mut allowed: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.method).collect();
         if allowed.contains(&"GET") {
             allowed.push("HEAD");
@@ -93,7 +91,7 @@ impl PathMethods {
         let allow = HeaderValue::from_str(&allowed.join(",")).unwrap_or(HeaderValue::from_static(""));
         let prepare = |endpoint: Endpoint| {
             let method = method_of(&endpoint);
-            (method.clone(), Served::new(Arc::clone(app), endpoint), Meter::new(method, path))
+            (method.clone(), Served::new(app.clone(), endpoint), Meter::new(method, path))
         };
         let methods = endpoints.into_iter().map(prepare).collect();
         Self { methods, allow, refused: Meter::new(Method::GET, path) }

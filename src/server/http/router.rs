@@ -1,6 +1,6 @@
 //! The router of everything but the endpoints of resources.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -18,44 +18,40 @@ use super::{
     response::{ApiError, REQUEST_ID},
 };
 use crate::server::{
-    app::App,
-    gateway_feed, openapi,
+    gateway_feed,
     operations::{
         backup, export, history, hooks, origin, owners, ready, reconciliation, rekey, rollback, saml, sources, trace,
         transfer, watch, whoami,
     },
+    state::AppState,
     telemetry::metrics,
 };
 
 /// Everything but the endpoints of resources.
-pub(super) fn others(app: &Arc<App>) -> Router {
+pub(super) fn others(app: &AppState) -> Router {
     let metadata = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         move |Parameters(parameters): Parameters, uri: Uri| async move {
             let parameters = parameters?;
             query::check(uri.query(), &[])?;
             saml::metadata(&app, parameters)
         }
     };
-    // Made when somebody asks for it: that takes longer than all else here, and the server would not be ready until then.
     let document = {
-        let (app, made) = (Arc::clone(app), Arc::<OnceLock<Bytes>>::default());
+        let document = Arc::clone(&app.document);
         move |uri: Uri| async move {
             query::check(uri.query(), &[])?;
-            let settings = &app.settings;
-            let make = || Bytes::from(openapi::document(&settings.version_header, settings.base_path()).to_string());
-            let document = made.get_or_init(make).clone();
-            Ok::<_, ApiError>(([(header::CONTENT_TYPE, "application/json")], document))
+            Ok::<_, ApiError>(([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&document)))
         }
     };
     let reconciliations = {
-        let (make, list) = (Arc::clone(app), Arc::clone(app));
+        let (make, list) = (app.clone(), app.clone());
         get(move |request: Request<Body>| reconciliation::list(list, request))
             .post(move |request: Request<Body>| reconciliation::create(make, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let reconciliation = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             reconciliation::get(app, id, request).await
@@ -63,11 +59,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let changes = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| history::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let change = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let revision = parameters?.into_iter().next().unwrap_or_default();
             history::get(app, revision, request).await
@@ -75,21 +71,21 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let blame = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| history::blame(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let rollbacks = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         post(move |request: Request<Body>| rollback::create(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let list_sources = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| sources::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let get_source = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::get(app, name, request).await
@@ -97,7 +93,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let suspend_source = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::suspend(app, name, request).await
@@ -105,7 +101,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let resume_source = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::resume(app, name, request).await
@@ -113,7 +109,7 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let destroy_source = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let name = parameters?.into_iter().next().unwrap_or_default();
             sources::destroy::create(app, name, request).await
@@ -121,11 +117,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         post(answer).fallback(async || ApiError::method_not_allowed())
     };
     let watch = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| watch::watch(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let get_origin = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         let answer = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             origin::get(app, id, request).await
@@ -133,11 +129,11 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         get(answer).fallback(async || ApiError::method_not_allowed())
     };
     let list_owners = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| owners::list(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let owner = {
-        let (read, change) = (Arc::clone(app), Arc::clone(app));
+        let (read, change) = (app.clone(), app.clone());
         let shown = move |Parameters(parameters): Parameters, request: Request<Body>| async move {
             let id = parameters?.into_iter().next().unwrap_or_default();
             owners::get(read, id, request).await
@@ -149,42 +145,42 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         get(shown).patch(changed).fallback(async || ApiError::method_not_allowed())
     };
     let git_hook = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         post(move |request: Request<Body>| hooks::git(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let gateway_configuration = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| gateway_feed::get(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let backup = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| backup::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let rekeyed = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         post(move |request: Request<Body>| rekey::create(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let caller = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| whoami::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let exported = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         get(move |request: Request<Body>| export::get(app, request)).fallback(async || ApiError::method_not_allowed())
     };
     let traced = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         post(move |request: Request<Body>| trace::create(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
     let transfers = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         post(move |request: Request<Body>| transfer::create(app, request))
             .fallback(async || ApiError::method_not_allowed())
     };
-    let (measured, probed) = (Arc::clone(app), Arc::clone(app));
+    let (measured, probed) = (app.clone(), app.clone());
     // Relative URLs, because a reverse proxy may publish the pages below a path (D13).
     let docs: Router = SwaggerUi::new("/docs").config(Config::from("../openapi.json")).into();
     let docs = docs.layer(middleware::map_response(with_relative_location));
@@ -217,13 +213,12 @@ pub(super) fn others(app: &Arc<App>) -> Router {
         .route(watch::document::PATH, watch)
         .route(
             "/metrics",
-            get(async move || metrics::page(Arc::clone(&measured)).await)
-                .fallback(async || ApiError::method_not_allowed()),
+            get(async move || metrics::page(measured.clone()).await).fallback(async || ApiError::method_not_allowed()),
         )
         .route("/healthz", get(async || "ok\n").fallback(async || ApiError::method_not_allowed()))
         .route(
             "/readyz",
-            get(async move || ready::page(Arc::clone(&probed)).await).fallback(async || ApiError::method_not_allowed()),
+            get(async move || ready::page(probed.clone()).await).fallback(async || ApiError::method_not_allowed()),
         )
         .fallback(async || ApiError::no_endpoint())
         .layer(middleware::from_fn(with_one_error_body))

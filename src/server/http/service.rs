@@ -17,6 +17,7 @@ use crate::{
         app::App,
         limits::guards,
         net::{connections::Answering, drain},
+        state::AppState,
         telemetry::{
             access_log,
             access_log_limit::AccessFloods,
@@ -39,7 +40,7 @@ pub fn router(app: App) -> Router {
 
 /// The API of an [`App`], ready for requests.
 pub(crate) struct Front {
-    app: Arc<App>,
+    state: AppState,
     endpoints: EndpointPaths,
     /// Everything else.
     others: Router,
@@ -52,11 +53,11 @@ impl Front {
     /// Prepares the API for requests.
     pub(crate) fn new(app: App) -> Arc<Self> {
         metrics::install();
-        let app = Arc::new(app);
-        let others = router::others(&app);
-        let preflights = app.guards.cors.preflights().map(|layer| others.clone().layer(layer));
-        let endpoints = EndpointPaths::new(&app);
-        Arc::new(Self { app, endpoints, others, preflights, floods: Arc::default() })
+        let state = app.into_state();
+        let others = router::others(&state);
+        let preflights = state.access.guards.cors.preflights().map(|layer| others.clone().layer(layer));
+        let endpoints = EndpointPaths::new(&state);
+        Arc::new(Self { state, endpoints, others, preflights, floods: Arc::default() })
     }
 
     /// Answers a request.
@@ -64,8 +65,8 @@ impl Front {
         let front = Arc::clone(self);
         Box::pin(async move {
             let mut request = request;
-            front.app.client_certificates.vouch(&mut request);
-            front.app.guards.note_client(&mut request);
+            front.state.access.client_certificates.vouch(&mut request);
+            front.state.access.guards.note_client(&mut request);
             let floods = Arc::clone(&front.floods);
             access_log::logged(request, floods, |request| front.respond(request)).await
         })
@@ -73,7 +74,7 @@ impl Front {
 
     /// Handles a request, and adds what all responses have in common.
     async fn respond(&self, request: Request) -> Response {
-        let guards = &self.app.guards;
+        let guards = &self.state.access.guards;
         let is_preflight = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let preflights = self.preflights.as_ref().filter(|_| is_preflight);

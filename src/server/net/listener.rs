@@ -83,7 +83,7 @@ impl App {
     /// ends.
     #[must_use]
     pub fn stopped_by(mut self, server: &Server) -> Self {
-        self.stopping = Some(server.stopping());
+        self.stop_streams(server.stopping());
         self
     }
 }

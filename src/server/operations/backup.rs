@@ -20,11 +20,11 @@ use tokio::sync::mpsc;
 
 use crate::{
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{query, response::ApiError},
         net::peer::safe_peer,
         openapi::extension::ExtensionOperation,
+        state::AppState,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::maintenance::backup::Backup,
@@ -42,14 +42,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const AUDIT: &str = "audit";
 
 /// Sends a backup of the current revision.
-pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
-    let snapshot = app.store.snapshot();
-    let caller = authentication::admit(&app, &snapshot, &Intent::Backup, &parts.headers)?;
+    let snapshot = app.served.store.snapshot();
+    let caller = app.access.admit(&snapshot, &Intent::Backup, &parts.headers)?;
     let peer = safe_peer(&parts.extensions, &caller, "a backup has everything in the store")?;
     query::check(parts.uri.query(), &[])?;
-    let place = app.backups.of_owner(&caller.owner)?;
-    let store = Arc::clone(&app.store);
+    let place = app.admissions.backups.of_owner(&caller.owner)?;
+    let store = Arc::clone(&app.served.store);
     let backup = tokio::task::spawn_blocking(move || store.backup()).await;
     let backup = backup.map_err(|_| ApiError::internal())??;
     tracing::info!(

@@ -1,7 +1,5 @@
 //! GET `/export`: the state of a running server as manifests, without secrets (D105).
 
-use std::sync::Arc;
-
 use axum::{
     body::Body,
     http::{Request, StatusCode},
@@ -16,13 +14,13 @@ use crate::{
     manifest::export::{Exported, Variable, export},
     reconcile::DEFAULT_SOURCE,
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{
             query,
             response::{ApiError, json_response},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
     },
     store::ids_and_clock,
 };
@@ -82,13 +80,13 @@ impl ExportedManifests {
 }
 
 /// Exports a source.
-pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())?;
     let (source, adopt) = parameters(request.uri().query())?;
-    let place = app.reconciliations.of_owner(&caller.owner)?;
+    let place = app.admissions.reconciliations.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let snapshot = app.store.snapshot();
+            let snapshot = app.served.store.snapshot();
             let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
             Ok(json_response(StatusCode::OK, &ExportedManifests::of(exported, snapshot.revision))?)
         })

@@ -1,6 +1,6 @@
 //! POST `/hooks/git`: a webhook of a forge, which makes the server look at the sources of a repository at once (D90).
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use axum::{
     body::Body,
@@ -19,13 +19,13 @@ use crate::{
         secrets::secret::Secret,
     },
     server::{
-        app::App,
         http::{
             body::{self, Limits},
             query,
             response::{ApiError, json_response},
         },
         openapi::extension::ExtensionOperation,
+        state::AppState,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
 };
@@ -74,8 +74,8 @@ struct HookResponse {
 }
 
 /// Looks at the sources whose repository a webhook is about.
-pub(crate) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let Some(file) = app.git_hook.clone() else {
+pub(crate) async fn git(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
+    let Some(file) = app.sources.git_hook.clone() else {
         return Err(ApiError::of(Code::NotFound, "not found: this server accepts no webhooks"));
     };
     query::check(request.uri().query(), &[])?;
@@ -85,7 +85,7 @@ pub(crate) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         return Err(unsigned());
     }
     let bytes = body::take(&parts.headers, body, LIMITS).await?;
-    let place = app.hooks.place()?;
+    let place = app.admissions.hooks.place()?;
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
@@ -98,7 +98,7 @@ pub(crate) async fn git(app: Arc<App>, request: Request<Body>) -> Result<Respons
         let payload: Value = serde_json::from_slice(&bytes)
             .map_err(|_| ApiError::of(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
         let urls = urls(&payload);
-        let looked_at = app.following.iter().filter(|following| following.request_fetch(&urls));
+        let looked_at = app.sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
         Ok(json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })?)
     });

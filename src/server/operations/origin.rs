@@ -20,13 +20,13 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{
             query,
             response::{self, ApiError},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
     },
     store::{Provenance, Store, StoreError},
     syntax::text::printable,
@@ -116,16 +116,16 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 }
 
 /// Returns where a resource comes from.
-pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Read, request.headers())?;
+pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let snapshot = app.store.snapshot();
+            let snapshot = app.served.store.snapshot();
             let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
-            let origin = ResourceOrigin::of(&app.store, entry, &app.site.base_url)?;
+            let origin = ResourceOrigin::of(&app.served.store, entry, &app.served.site.base_url)?;
             let rendered = response::rendered(json::bytes(&origin, Secrets::Masked)?);
             Ok(response::conditional(request.headers(), &rendered))
         })

@@ -26,8 +26,7 @@ use crate::{
         snapshot::{Entry, Rendered},
     },
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{
             body::{self, Limits},
             page::{self, DEFAULT_LIMIT, Page},
@@ -36,6 +35,7 @@ use crate::{
             response::{self, ApiError},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Attempt, Declined},
@@ -95,17 +95,17 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 }
 
 /// Lists the owners.
-pub(crate) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let snapshot = app.store.snapshot();
-    authentication::admit(&app, &snapshot, &Intent::Owners, request.headers())?;
+pub(crate) async fn list(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
+    let snapshot = app.served.store.snapshot();
+    app.access.admit(&snapshot, &Intent::Owners, request.headers())?;
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
     let collection = Key::new(Kind::Owner, Id::new(""));
     let (entries, next_page_uri) =
-        page.select(&snapshot, &app.site, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
+        page.select(&snapshot, &app.served.site, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
     let list = OwnerPage {
-        owners: entries.iter().map(|entry| OwnerView::of(entry, &app.site)).collect(),
-        uri: format!("{}{PATH}", app.site.base_url),
+        owners: entries.iter().map(|entry| OwnerView::of(entry, &app.served.site)).collect(),
+        uri: format!("{}{PATH}", app.served.site.base_url),
         next_page_uri,
     };
     let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
@@ -113,19 +113,19 @@ pub(crate) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
 }
 
 /// Returns an owner.
-pub(crate) async fn get(app: Arc<App>, id: String, request: Request<Body>) -> Result<Response, ApiError> {
-    let snapshot = app.store.snapshot();
-    authentication::admit(&app, &snapshot, &Intent::Owners, request.headers())?;
+pub(crate) async fn get(app: AppState, id: String, request: Request<Body>) -> Result<Response, ApiError> {
+    let snapshot = app.served.store.snapshot();
+    app.access.admit(&snapshot, &Intent::Owners, request.headers())?;
     query::check(request.uri().query(), &[])?;
     let key = Key::new(Kind::Owner, Id::new(&id));
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-    Ok(response::conditional(request.headers(), &render(entry, &app.site)?))
+    Ok(response::conditional(request.headers(), &render(entry, &app.served.site)?))
 }
 
 /// Sets the role of an owner.
-pub(crate) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn patch(app: AppState, id: String, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Owners, &parts.headers)?;
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Owners, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let precondition = Precondition::of(&parts.headers);
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
@@ -142,20 +142,22 @@ pub(crate) async fn patch(app: Arc<App>, id: String, request: Request<Body>) -> 
     let operations = vec![set_role(key.id.clone(), update.role)];
     let note = SecurityNote::changes(caller.key.clone(), caller.owner.clone(), people_changes(&operations));
     let respond = move || -> Result<Response, ApiError> {
-        let made =
-            app.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
+        let made = app.served.store.commit_with(
+            Attempt::new(caller.author()),
+            |current| -> Result<Vec<Operation>, ApiError> {
                 // The key may have been revoked, or its owner demoted, while the body was received.
-                authentication::admit_again(&app, current, &Intent::Owners, &parts.headers)?;
-                precondition.check(|| current.get(&key).map(|entry| render(entry, &app.site)).transpose())?;
+                app.access.admit_again(current, &Intent::Owners, &parts.headers)?;
+                precondition.check(|| current.get(&key).map(|entry| render(entry, &app.served.site)).transpose())?;
                 Ok(operations)
-            });
+            },
+        );
         let snapshot = match made {
             Ok(committed) => committed.snapshot,
             Err(Declined::Declined(error)) => return Err(error),
             Err(Declined::Commit(error)) => return Err(error.into()),
         };
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        let mut response = response::resource(StatusCode::OK, &render(entry, &app.site)?);
+        let mut response = response::resource(StatusCode::OK, &render(entry, &app.served.site)?);
         response.extensions_mut().insert(note);
         Ok(response)
     };

@@ -28,9 +28,7 @@ use crate::{
     },
     reconcile::{Planned, measure, sync_loop::sync_log},
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent},
         },
@@ -40,6 +38,7 @@ use crate::{
             response::{ApiError, json_response},
         },
         limits::slots::{Lane, WorkPlace},
+        state::AppState,
     },
     store::{Attempt, Store, commit::header::Outcome},
 };
@@ -57,12 +56,12 @@ pub(crate) struct ChangeRun {
 /// Reads the body of a request, and returns it with the headers, which identify the caller, and the caller. `judge` finds the
 /// faults that decoding does not.
 pub(super) async fn read<T: DeserializeOwned>(
-    app: &App,
+    app: &AppState,
     request: HttpRequest<Body>,
     judge: impl FnOnce(&T) -> Vec<Fault>,
 ) -> Result<(HeaderMap, Caller, T), ApiError> {
     let (parts, body) = request.into_parts();
-    let caller = authentication::admit(app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -89,21 +88,26 @@ pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<F
 }
 
 /// Takes a place to plan or apply.
-pub(super) fn place(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Result<WorkPlace, ApiError> {
-    app.reconciliations.enter(Some(&caller.owner), lane(app, caller, intent, dry_run))
+pub(super) fn place(
+    app: &AppState,
+    caller: &Caller,
+    intent: &Intent<'_>,
+    dry_run: bool,
+) -> Result<WorkPlace, ApiError> {
+    app.admissions.reconciliations.enter(Some(&caller.owner), lane(app, caller, intent, dry_run))
 }
 
 /// The lane of a request to plan or apply. `intent` is to apply: the reserved places are for those who do, and can.
-pub(super) fn lane(app: &App, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Lane {
-    let applies = !dry_run && permission::allows(caller, intent, &app.store.snapshot()).is_ok();
+pub(super) fn lane(app: &AppState, caller: &Caller, intent: &Intent<'_>, dry_run: bool) -> Lane {
+    let applies = !dry_run && permission::allows(caller, intent, &app.served.store.snapshot()).is_ok();
     if applies { Lane::Reserved } else { Lane::Shared }
 }
 
 /// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the
 /// secrets.
-pub(super) fn outcome(app: &App, planned: &Planned, what: &str, masked: bool) -> Result<String, JsonError> {
+pub(super) fn outcome(app: &AppState, planned: &Planned, what: &str, masked: bool) -> Result<String, JsonError> {
     let Some(plan) = &planned.plan else { return Ok(String::new()) };
-    let pin = Pin { guard: Guard::Store(app.store.root_secret()), source: what, commit: None };
+    let pin = Pin { guard: Guard::Store(app.served.store.root_secret()), source: what, commit: None };
     let desired = planned.desired.values();
     let saved = if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
     saved?.outcome()

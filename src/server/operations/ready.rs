@@ -1,33 +1,33 @@
 //! `/readyz`: whether a load balancer should send requests to this server (D52).
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 use axum::response::{IntoResponse, Response};
 
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sync_loop::health::Verdict,
-    server::{app::App, http::response::ApiError},
+    server::{http::response::ApiError, state::AppState},
     syntax::text::escaped,
 };
 
 /// Responds to a probe. It may try a write, which can block.
-pub(crate) async fn page(app: Arc<App>) -> Response {
+pub(crate) async fn page(app: AppState) -> Response {
     let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
     page.unwrap_or_else(|_| not_ready("the server is stopping"))
 }
 
-fn page_of(app: &App) -> Response {
-    if let Err(error) = app.store.readiness() {
+fn page_of(app: &AppState) -> Response {
+    if let Err(error) = app.served.store.readiness() {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");
-        return not_ready(match app.store.health() {
+        return not_ready(match app.served.store.health() {
             Ok(()) => "cannot write to the store, for example because the disk is full",
             Err(_) => "cannot write to the store; restart the server",
         });
     }
     let (mut missing, mut warnings) = (Vec::new(), String::new());
-    let all = app.following.now();
+    let all = app.sources.following.now();
     // One source needs no name.
     let several = all.len() > 1;
     for following in all.iter() {
@@ -41,15 +41,15 @@ fn page_of(app: &App) -> Response {
         }
     }
     // Its error has local paths.
-    if app.following.is_outdated() {
+    if app.sources.following.is_outdated() {
         warnings += "warning: the configuration file is not applied; the log has the error
 ";
     }
-    if app.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
+    if app.telemetry.tls.as_ref().is_some_and(|tls| tls.is_outdated()) {
         warnings +=
             "warning: the TLS files are not loaded, and the last good ones stay in use; the log has the error\n";
     }
-    if app.guards.is_log_failing() {
+    if app.access.guards.is_log_failing() {
         warnings += "warning: the security log cannot be written, and its events are lost; the log has the error\n";
     }
     match missing.as_slice() {

@@ -18,8 +18,7 @@ use crate::{
         diagnostics::{code::Code, fault::Fault},
     },
     server::{
-        app::App,
-        auth::{authentication, caller::Caller, permission::Intent},
+        auth::{caller::Caller, permission::Intent},
         http::{
             body::{self, Limits},
             query,
@@ -27,6 +26,7 @@ use crate::{
         },
         limits::guards::RequestOrigin,
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::{MasterChange, Rekeyed, StoreError, ids_and_clock},
@@ -89,10 +89,10 @@ impl RekeyReport {
 }
 
 /// Makes a new data key, and takes over a new master key.
-pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let origin = app.guards.origin(&request, "POST");
+pub(crate) async fn create(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
+    let origin = app.access.guards.origin(&request, "POST");
     let (parts, body) = request.into_parts();
-    authentication::admit(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
+    app.access.admit(&app.served.store.snapshot(), &Intent::Rekey, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     let wanted = if size == 0 {
@@ -106,8 +106,8 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
         }
     };
     // The key may have been revoked, or its owner demoted, while the body was received.
-    let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Rekey, &parts.headers)?;
-    let turn = app.rekeys.anonymous().map_err(|_| busy())?;
+    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Rekey, &parts.headers)?;
+    let turn = app.admissions.rekeys.anonymous().map_err(|_| busy())?;
     let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
     // What has begun is done, also if the client goes away.
     let answer = tokio::task::spawn_blocking(move || {
@@ -120,7 +120,7 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
 
 /// A valid request.
 struct RekeyJob {
-    app: Arc<App>,
+    app: AppState,
     caller: Caller,
     origin: RequestOrigin,
     forgets: bool,
@@ -142,15 +142,15 @@ impl RekeyJob {
         let actor = Some((&self.caller.key, &self.caller.owner));
         let mut note = SecurityNote::of(SecurityEvent::StoreRekeyed, reason, actor);
         note.path = Some(Arc::from(PATH));
-        self.app.guards.log(note, &self.origin, &response);
+        self.app.access.guards.log(note, &self.origin, &response);
         response
     }
 
     fn rekey(&self) -> Result<Response, ApiError> {
-        let App { store, pages, .. } = &*self.app;
+        let store = &self.app.served.store;
         let done = store.rekey(MasterChange::ReadAgain, self.forgets).map_err(refused)?;
         if self.forgets {
-            pages.forget_before(store.snapshot().revision);
+            self.app.caches.pages.forget_before(store.snapshot().revision);
         }
         let report = RekeyReport::of(&done);
         tracing::info!(

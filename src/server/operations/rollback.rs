@@ -1,6 +1,6 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
 use axum::{
     body::Body,
@@ -29,15 +29,14 @@ use crate::{
     plan::{Plan, safety::Budget, saved::is_masked},
     reconcile::{Planned, check_source, run::rollback::Rollback, sync_loop::sync_log},
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent, Manner, Sight},
         },
         http::response::ApiError,
         openapi::{extension::ExtensionOperation, schemas::Schemas},
         resources::at_revision,
+        state::AppState,
     },
     store::Store,
     tenancy::{not_admitted, retaken_hostports},
@@ -80,7 +79,7 @@ impl RollbackRequest {
 }
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
-pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (headers, caller, request) = planned_change::read(&app, request, RollbackRequest::faults).await?;
     let source = Some(request.source.as_str()).filter(|source| !source.is_empty());
     let intent = source.map_or(Intent::Change, Intent::Apply);
@@ -91,7 +90,7 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
 
 /// A valid request.
 struct RollbackJob<'a> {
-    app: &'a App,
+    app: &'a AppState,
     /// The request's headers, which identify the caller.
     headers: &'a HeaderMap,
     request: RollbackRequest,
@@ -100,7 +99,7 @@ struct RollbackJob<'a> {
 impl RollbackJob<'_> {
     fn run(&self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.request.dry_run);
-        let store: &Store = &self.app.store;
+        let store: &Store = &self.app.served.store;
         let Caller { key, owner, .. } = self.admit(&store.snapshot())?;
         let caller = (key, owner);
         let rollback = Rollback {
@@ -158,7 +157,7 @@ impl RollbackJob<'_> {
             sync_log::applied(&rollback.attempted(Some(caller)), plan, revision);
         }
         if revision.is_some() {
-            self.app.following.iter().for_each(|following| following.request_sync());
+            self.app.sources.following.iter().for_each(|following| following.request_sync());
         }
         let outcome = self.outcome(&planned, false)?;
         answer("rollback", &planned, outcome, revision)
@@ -172,7 +171,7 @@ impl RollbackJob<'_> {
             (false, Some(source)) => Intent::Apply(source),
             (false, None) => Intent::Change,
         };
-        authentication::admit_again(self.app, current, &intent, self.headers)
+        self.app.access.admit_again(current, &intent, self.headers)
     }
 
     /// Whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their consent

@@ -9,17 +9,17 @@ use axum::{
 
 use crate::{
     model::{Kind, diagnostics::code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module},
-    server::{app::App, http::response::ApiError},
+    server::{http::response::ApiError, state::AppState},
 };
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-pub(crate) fn metadata(app: &App, parameters: Vec<String>) -> Result<Response, ApiError> {
+pub(crate) fn metadata(app: &AppState, parameters: Vec<String>) -> Result<Response, ApiError> {
     let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
     let id = parameters.into_iter().next().ok_or_else(unknown)?;
-    let snapshot = app.store.snapshot();
+    let snapshot = app.served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
-    let view = saml.view(&route.key, &app.site);
+    let view = saml.view(&route.key, &app.served.site);
     let text =
         service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())

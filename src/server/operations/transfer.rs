@@ -1,6 +1,6 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use axum::{
     body::Body,
@@ -28,14 +28,13 @@ use crate::{
         sync_loop::sync_log,
     },
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent, Manner},
         },
         http::response::ApiError,
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
     },
 };
 
@@ -99,7 +98,7 @@ impl TransferRequest {
 }
 
 /// Plans the transfer in the body, and applies it unless it is a dry run.
-pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (headers, caller, request) = planned_change::read(&app, request, TransferRequest::faults).await?;
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
@@ -108,7 +107,7 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
 
 /// A valid request.
 struct TransferJob<'a> {
-    app: &'a App,
+    app: &'a AppState,
     /// The request's headers, which identify the caller.
     headers: &'a HeaderMap,
     request: TransferRequest,
@@ -117,15 +116,15 @@ struct TransferJob<'a> {
 impl TransferJob<'_> {
     fn run(&self) -> Result<Response, ApiError> {
         let began = Instant::now();
-        let caller = self.caller(&self.app.store.snapshot())?;
+        let caller = self.caller(&self.app.served.store.snapshot())?;
         let TransferRequest { from, to, resources, dry_run, .. } = self.request.clone();
         let transfer = Transfer { from, to, resources };
         if dry_run {
-            let planned = plan_transfer(&transfer, &self.app.store.snapshot());
+            let planned = plan_transfer(&transfer, &self.app.served.store.snapshot());
             return answer("transfer", &planned, self.outcome(&planned)?, None);
         }
         let answer = self.apply(&transfer, &caller);
-        note_attempt(&self.app.store, caller.author(), began, &answer);
+        note_attempt(&self.app.served.store, caller.author(), began, &answer);
         answer
     }
 
@@ -137,22 +136,22 @@ impl TransferJob<'_> {
             Ok::<_, ApiError>(planned)
         };
         let author = caller.author();
-        let (planned, revision) = apply_transfer(transfer, &self.app.store, &author, accept)?;
+        let (planned, revision) = apply_transfer(transfer, &self.app.served.store, &author, accept)?;
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(&author, plan, revision);
-            self.app.following.iter().for_each(|following| following.request_sync());
+            self.app.sources.following.iter().for_each(|following| following.request_sync());
         }
         answer("transfer", &planned, self.outcome(&planned)?, revision)
     }
 
     /// The caller of the request, if it may plan or apply both sources.
     fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
-        let caller = authentication::admit_again(self.app, current, &Intent::Propose, self.headers)?;
+        let caller = self.app.access.admit_again(current, &Intent::Propose, self.headers)?;
         for (field, source) in [("from", &self.request.from), ("to", &self.request.to)] {
             let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
             let allowed = permission::allows(&caller, &intent, current);
             allowed.map_err(|fault| caller.refused(fault.at(Path::root().join(field))))?;
-            authentication::may_record(self.app, &caller, &intent)?;
+            self.app.access.check_share(&caller, &intent)?;
         }
         Ok(caller)
     }

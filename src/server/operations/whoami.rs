@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::{
     model::{key_scope::KeyScope, kind::owner::Role},
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{
             query,
             response::{ApiError, json_response},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
     },
 };
 
@@ -44,8 +44,8 @@ pub(crate) struct CallerIdentity {
 }
 
 /// Returns who the caller is. Every role can ask.
-pub(crate) async fn get(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Identify, request.headers())?;
+pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Identify, request.headers())?;
     query::check(request.uri().query(), &[])?;
     let identity = CallerIdentity {
         key_id: caller.key.to_string(),

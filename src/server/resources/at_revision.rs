@@ -13,9 +13,9 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        app::App,
         http::{page::AT, query, response::ApiError},
         limits::slots::WorkPlace,
+        state::AppState,
     },
     store::{
         PastError,
@@ -27,7 +27,7 @@ use crate::{
 /// Returns the state that a query asks for, and its revision if the query names one. An earlier state takes memory of its
 /// own: hold its place as long as the state.
 pub(super) async fn state(
-    app: &Arc<App>,
+    app: &AppState,
     owner: &Id,
     current: Arc<Snapshot>,
     query: &str,
@@ -45,23 +45,23 @@ pub(super) async fn state(
         // Decimal digits are no reason to search if the revision exists.
         RevisionName::Either(revision, _) if revision <= current.revision => revision,
         name => {
-            let store = Arc::clone(&app.store);
-            let applied = app.following.iter().filter_map(|following| following.status.applied());
+            let store = Arc::clone(&app.served.store);
+            let applied = app.sources.following.iter().filter_map(|following| following.status.applied());
             let in_sync: Vec<_> = applied.filter_map(|look| Some((look.commit?, look.revision))).collect();
             let search = move |cancel: Cancel| {
                 let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))
             };
-            app.searches.of_owner(owner)?.run(search).await?
+            app.admissions.searches.of_owner(owner)?.run(search).await?
         }
     };
     if revision == current.revision {
         return Ok((current, Some(revision), None));
     }
     drop(current);
-    let mut place = app.earlier.of_owner(owner)?;
+    let mut place = app.admissions.earlier.of_owner(owner)?;
     place.turn().await;
-    let store = Arc::clone(&app.store);
+    let store = Arc::clone(&app.served.store);
     // The place is held until the state is restored, even if the client disconnects.
     let restored = tokio::task::spawn_blocking(move || (store.snapshot_at(revision), place)).await;
     let (state, place) = restored.map_err(|_| ApiError::internal())?;
@@ -109,20 +109,21 @@ mod tests {
             kind::ip_restriction::{IpRestriction, Traffic},
             operation::{Author, Operation},
         },
-        server::{Settings, VERSION_HEADER},
+        server::{App, Settings, VERSION_HEADER},
         store::{Commit, MEMORY, Store, ids_and_clock},
     };
 
     /// The API of a store with so many revisions.
-    fn app(revisions: usize) -> Arc<App> {
+    fn app(revisions: usize) -> AppState {
         let url = String::from("http://localhost");
         let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
+        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
             let operations = vec![Operation::Create { key, spec, claim: None, token: None }];
-            app.store
+            app.served
+                .store
                 .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
                 .unwrap();
         }
@@ -133,17 +134,17 @@ mod tests {
     fn an_owner_has_one_earlier_state_in_memory_until_its_response_is_made() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (app, owner) = (app(3), Id::new("usr_a"));
-        let read = |query: &'static str| Box::pin(state(&app, &owner, app.store.snapshot(), query));
+        let read = |query: &'static str| Box::pin(state(&app, &owner, app.served.store.snapshot(), query));
         let (first, at, place) = runtime.block_on(read("at=1")).ok().unwrap();
-        assert_eq!((first.revision, at, app.earlier.running()), (1, Some(1), 1));
+        assert_eq!((first.revision, at, app.admissions.earlier.running()), (1, Some(1), 1));
         let mut second = read("at=2");
         assert!(second.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let current = runtime.block_on(read("at=3")).ok().unwrap();
         assert!(current.2.is_none(), "the current state takes no place");
         drop(place);
         assert_eq!(runtime.block_on(second).ok().unwrap().0.revision, 2);
-        assert_eq!((app.earlier.running(), app.earlier.waiting()), (0, 0));
-        let waiting: Vec<_> = (0..100).map_while(|_| app.earlier.of_owner(&owner).ok()).collect();
+        assert_eq!((app.admissions.earlier.running(), app.admissions.earlier.waiting()), (0, 0));
+        let waiting: Vec<_> = (0..100).map_while(|_| app.admissions.earlier.of_owner(&owner).ok()).collect();
         assert_eq!(waiting.len(), 9, "one runs, and eight wait");
         let refused = runtime.block_on(read("at=1")).err().map(|error| error.code());
         assert_eq!(refused, Some(Code::RateLimited));

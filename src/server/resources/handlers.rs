@@ -33,9 +33,7 @@ use crate::{
         snapshot::{Entry, Rendered, Snapshot},
     },
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent, Sight},
         },
@@ -50,17 +48,18 @@ use crate::{
             guards,
             work::{SMALL, with_body},
         },
+        state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Attempt, Declined, Entered, NextState, ids_and_clock},
 };
 
 /// A write in the queue of the store, and what to warn of.
-type EnteredWrite = (Arc<App>, Result<Entered<ApiError>, Declined<ApiError>>, Vec<String>);
+type EnteredWrite = (AppState, Result<Entered<ApiError>, Declined<ApiError>>, Vec<String>);
 
 /// A request.
 struct ApiRequest<'a> {
-    app: &'a Arc<App>,
+    app: &'a AppState,
     caller: Caller,
     /// The secrets that the caller sees in this state.
     sight: Sight,
@@ -79,7 +78,7 @@ struct ApiRequest<'a> {
 
 /// An endpoint of an [`App`].
 pub(crate) struct Served {
-    app: Arc<App>,
+    app: AppState,
     endpoint: Endpoint,
     /// The query parameters.
     known: Vec<&'static str>,
@@ -87,7 +86,7 @@ pub(crate) struct Served {
 
 impl Served {
     /// Prepares an endpoint for requests.
-    pub(crate) fn new(app: Arc<App>, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(app: AppState, endpoint: Endpoint) -> Self {
         let known = match endpoint.action {
             Action::List => list::parameters(endpoint.kind),
             Action::Get | Action::GetModule(_) => vec![page::AT],
@@ -106,15 +105,15 @@ impl Served {
 
     /// The current state, and the caller if it has the permission.
     fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
-        let snapshot = self.app.store.snapshot();
-        let caller = authentication::admit(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
+        let snapshot = self.app.served.store.snapshot();
+        let caller = self.app.access.admit(&snapshot, &self.intent(parts), &parts.headers)?;
         Ok((snapshot, caller))
     }
 
     /// The same once the body is there.
     fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
-        let snapshot = self.app.store.snapshot();
-        let caller = authentication::admit_again(&self.app, &snapshot, &self.intent(parts), &parts.headers)?;
+        let snapshot = self.app.served.store.snapshot();
+        let caller = self.app.access.admit_again(&snapshot, &self.intent(parts), &parts.headers)?;
         Ok((snapshot, caller))
     }
 }
@@ -223,7 +222,7 @@ impl ApiRequest<'_> {
             None => self.render(&snapshot, entry)?,
         };
         let mut response = response::resource(StatusCode::CREATED, &rendered);
-        if let Ok(location) = HeaderValue::from_str(&self.app.site.uri(&key)) {
+        if let Ok(location) = HeaderValue::from_str(&self.app.served.site.uri(&key)) {
             response.headers_mut().insert(header::LOCATION, location);
         }
         Ok(response)
@@ -252,16 +251,16 @@ impl ApiRequest<'_> {
         if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
             return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
         }
-        let (app, snapshot, entry) = (Arc::clone(self.app), Arc::clone(&self.snapshot), Arc::clone(entry));
+        let (served, snapshot, entry) = (Arc::clone(&self.app.served), Arc::clone(&self.snapshot), Arc::clone(entry));
         let sight = self.sight.clone();
-        let place = self.app.renderings.of_owner(&self.caller.owner)?;
-        let rendered = Box::pin(place.render(move || render(&app, &sight, &snapshot, &entry))).await?;
+        let place = self.app.admissions.renderings.of_owner(&self.caller.owner)?;
+        let rendered = Box::pin(place.render(move || render(&served.site, &sight, &snapshot, &entry))).await?;
         Ok(self.conditional(&rendered))
     }
 
     async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
         let info = self.kind.info();
-        let patch = body_fields::patch_fields(info, content.root(), self.app.blanks_count);
+        let patch = body_fields::patch_fields(info, content.root(), self.app.writes.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
         let (spec, found) =
             with_body(self.size, move || body_fields::decode(kind, content.root(), Some(&named))).await?;
@@ -323,8 +322,8 @@ impl ApiRequest<'_> {
         // A resource that does not exist yet has no ETag.
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
         let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
-        let (app, caller, key) = (Arc::clone(self.app), self.caller.clone(), key.clone());
-        let mut owned = WriteCheck::new(Arc::clone(self.app), &self.headers, &self.sight);
+        let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
+        let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.sight);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let sight = self.sight.clone();
         let changes = people_changes(&operations);
@@ -340,23 +339,23 @@ impl ApiRequest<'_> {
         }
         let enter = move || -> EnteredWrite {
             let mut warnings = Vec::new();
-            let entered = app.store.enter(attempt, |current| -> Result<NextState, ApiError> {
+            let entered = app.served.store.enter(attempt, |current| -> Result<NextState, ApiError> {
                 permission::allows_request(&caller, address, &operations, current)
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
-                    Some(slot) => render_module(&app, &sight, current, &key, slot),
-                    None => current.get(&key).map(|entry| render(&app, &sight, current, entry)).transpose(),
+                    Some(slot) => render_module(&app.served.site, &sight, current, &key, slot),
+                    None => current.get(&key).map(|entry| render(&app.served.site, &sight, current, entry)).transpose(),
                 })?;
                 Ok(NextState::Operations(operations))
             });
             (app, entered, warnings)
         };
         let settle = |(app, entered, warnings): EnteredWrite| {
-            let committed = entered.and_then(|entered| app.store.settle(entered));
+            let committed = entered.and_then(|entered| app.served.store.settle(entered));
             committed.map(|committed| (committed.snapshot, warnings))
         };
-        match self.app.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
+        match self.app.writes.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
             Ok((snapshot, warnings)) => {
                 if !changes.is_empty() {
                     let Caller { key, owner, .. } = self.caller.clone();
@@ -376,11 +375,11 @@ impl ApiRequest<'_> {
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        render(self.app, &self.sight, snapshot, entry)
+        render(&self.app.served.site, &self.sight, snapshot, entry)
     }
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        render_module(self.app, &self.sight, snapshot, host, slot)
+        render_module(&self.app.served.site, &self.sight, snapshot, host, slot)
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).

@@ -26,12 +26,12 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        app::App,
         auth::permission::Sight,
         http::{
             page::{self, AT, Page},
             response::{self, ApiError},
         },
+        state::AppState,
     },
     syntax::cel::CelMeter,
 };
@@ -57,7 +57,7 @@ pub(super) struct ListReader {
 
 /// Returns a page of the list. The query's names have been checked. `at` is the revision that the query asks for.
 pub(super) async fn list(
-    app: &Arc<App>,
+    app: &AppState,
     ListReader { owner, sight }: ListReader,
     snapshot: Arc<Snapshot>,
     at: Option<u64>,
@@ -77,17 +77,17 @@ pub(super) async fn list(
         return Err(ApiError::not_found(&parent.to_string()));
     }
     let given = filter::read_parameters(kind, query.unwrap_or_default());
-    let listing = Listing { app: Arc::clone(app), owner, sight, snapshot, collection, page, headers };
+    let listing = Listing { app: app.clone(), owner, sight, snapshot, collection, page, headers };
     if given.is_empty() {
         return listing.whole().await;
     }
     // Compiling and evaluating a filter takes time.
-    let place = app.searches.of_owner(&listing.owner)?;
+    let place = app.admissions.searches.of_owner(&listing.owner)?;
     place.run(move |cancel| listing.filtered(&given, &cancel)).await
 }
 
 struct Listing {
-    app: Arc<App>,
+    app: AppState,
     /// The owner of the API key.
     owner: Id,
     sight: Sight,
@@ -115,14 +115,14 @@ impl Listing {
         let (collection, page) = (&self.collection, &self.page);
         let revision = self.snapshot.revision;
         let key = masked.map(|masked| PageKey { revision, collection: collection.clone(), page: page.clone(), masked });
-        if let Some(page) = key.as_ref().and_then(|key| self.app.pages.get(key)) {
+        if let Some(page) = key.as_ref().and_then(|key| self.app.caches.pages.get(key)) {
             return Ok(response::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
         if !render::takes_long(&self.sight, &self.snapshot, &selected.entries) {
             return self.respond(selected, key);
         }
-        let place = self.app.renderings.of_owner(&self.owner)?;
+        let place = self.app.admissions.renderings.of_owner(&self.owner)?;
         place.render(move || self.respond(selected, key)).await
     }
 
@@ -132,7 +132,7 @@ impl Listing {
         let stop = || cancel.is_cancelled() || started.elapsed() > LONGEST;
         let meter = CelMeter::new(STEPS, &stop);
         let selected = self.select(given, |entry| {
-            filter.selects(&self.snapshot, &self.app.site, entry, &meter).map_err(ApiError::new)
+            filter.selects(&self.snapshot, &self.app.served.site, entry, &meter).map_err(ApiError::new)
         })?;
         self.respond(selected, None)
     }
@@ -143,23 +143,24 @@ impl Listing {
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
     ) -> Result<Selected, ApiError> {
         let limit = self.collection.kind.is_paged().then_some(page::DEFAULT_LIMIT);
-        let (entries, next) = self.page.select(&self.snapshot, &self.app.site, &self.collection, limit, given, keep)?;
+        let (entries, next) =
+            self.page.select(&self.snapshot, &self.app.served.site, &self.collection, limit, given, keep)?;
         Ok(Selected { entries, next })
     }
 
     /// Responds with a page, and keeps it under a key.
     fn respond(&self, selected: Selected, key: Option<PageKey>) -> Result<Response, ApiError> {
         let Selected { entries, next } = selected;
-        let items = entries.iter().map(|entry| render(&self.app, &self.sight, &self.snapshot, entry));
+        let items = entries.iter().map(|entry| render(&self.app.served.site, &self.sight, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
-        let uri = format!("{}{}", self.app.site.base_url, self.collection.collection_path());
+        let uri = format!("{}{}", self.app.served.site.base_url, self.collection.collection_path());
         let etag = etag(&items, self.sight == Sight::Nothing, &uri, next.as_deref());
         if let Some(response) = response::not_modified(&self.headers, &etag) {
             return Ok(response);
         }
         let page = Rendered { body: self.join(&items, &uri, next.as_deref()).into(), etag };
         if let Some(key) = key {
-            self.app.pages.put(key, page.clone());
+            self.app.caches.pages.put(key, page.clone());
         }
         Ok(response::resource(StatusCode::OK, &page))
     }

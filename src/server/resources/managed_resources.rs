@@ -17,8 +17,8 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     server::{
-        app::App,
         auth::permission::{Sight, has_secrets},
+        state::AppState,
     },
     syntax::text::{printable, printable_path},
     tenancy::refused_write,
@@ -144,7 +144,7 @@ fn is_as_wanted(module: &dyn AnyModule, wanted: &dyn AnyModule, sees_all: bool) 
 
 /// Checks the writes of one request.
 pub(super) struct WriteCheck {
-    app: Arc<App>,
+    app: AppState,
     /// The sources that the request names in its header.
     overrides: Vec<String>,
     /// Whether the caller sees all secrets.
@@ -155,7 +155,7 @@ pub(super) struct WriteCheck {
 
 impl WriteCheck {
     /// Prepares the check of a request.
-    pub(super) fn new(app: Arc<App>, headers: &HeaderMap, sight: &Sight) -> Self {
+    pub(super) fn new(app: AppState, headers: &HeaderMap, sight: &Sight) -> Self {
         let values = headers.get_all(OVERRIDE).iter();
         let overrides = values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned()).collect();
         Self { app, overrides, sees_all: *sight == Sight::Everything, places: BTreeMap::new() }
@@ -173,8 +173,8 @@ impl WriteCheck {
     /// Looks up where the resources are declared, as far as this is in memory. Returns whether it is for all of them.
     pub(super) fn look_up_known(&mut self, operations: &[Operation]) -> bool {
         let mut all = true;
-        for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
-            match self.app.store.known_declaration(&key, &source) {
+        for OwnedWrite { source, key, .. } in owned_writes(&self.app.served.store.snapshot(), operations) {
+            match self.app.served.store.known_declaration(&key, &source) {
                 Some(place) => self.places.extend(place.map(|place| (key, place))),
                 None => all = false,
             }
@@ -184,9 +184,9 @@ impl WriteCheck {
 
     /// Looks up where the resources are declared. This reads the history, so it is not done inside the commit.
     pub(super) fn look_up(&mut self, operations: &[Operation]) {
-        for OwnedWrite { source, key, .. } in owned_writes(&self.app.store.snapshot(), operations) {
+        for OwnedWrite { source, key, .. } in owned_writes(&self.app.served.store.snapshot(), operations) {
             // Without the place, the answer is less helpful but not wrong.
-            let place = self.app.store.declared_at(&key, &source).ok().flatten();
+            let place = self.app.served.store.declared_at(&key, &source).ok().flatten();
             self.places.extend(place.map(|place| (key, place)));
         }
     }
@@ -217,7 +217,7 @@ impl WriteCheck {
         }
         let mut warnings = Vec::new();
         for write in &writes {
-            let policy = self.app.rest_writes.of(&write.source);
+            let policy = self.app.writes.rest_writes.of(&write.source);
             let is_allowed = match policy {
                 WritePolicy::Drift => true,
                 WritePolicy::Header if self.overrides.iter().any(|name| is_of(write, name)) => true,
@@ -233,7 +233,7 @@ impl WriteCheck {
     }
 
     fn is_suspended(&self, source: &str) -> bool {
-        self.app.following.iter().any(|it| it.source == source && it.suspension().is_some())
+        self.app.sources.following.iter().any(|it| it.source == source && it.suspension().is_some())
     }
 
     fn refused(&self, write: &OwnedWrite, policy: WritePolicy) -> Fault {
@@ -244,7 +244,7 @@ impl WriteCheck {
         if policy == WritePolicy::Header {
             help += &format!(", or send the header `Edgewright-Override: {source}`");
         }
-        if self.app.following.iter().any(|it| it.source == write.source) {
+        if self.app.sources.following.iter().any(|it| it.source == write.source) {
             help += &format!(", or suspend the source first: `edgewright suspend {source} --reason TEXT`");
         }
         let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject());

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{
     model::{
+        base_urls::Site,
         key::Key,
         module::Slot,
         secrets::secret::Secrets,
@@ -11,7 +12,6 @@ use crate::{
         view::view_json,
     },
     server::{
-        app::App,
         auth::permission::Sight,
         http::response::{self, ApiError},
     },
@@ -21,14 +21,14 @@ use crate::{
 const FEW: usize = 32;
 
 /// Renders a resource for a caller, unless it is ready.
-pub(crate) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
+pub(crate) fn render(site: &Site, sight: &Sight, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
     let shown = sight.shows(snapshot, entry);
     let cell = cell(shown, entry);
     if let Some(rendered) = cell.get() {
         return Ok(Rendered::clone(rendered));
     }
     let secrets = if shown { Secrets::Revealed } else { Secrets::Masked };
-    let rendered = response::rendered(view_json(snapshot, entry, &app.site, secrets)?);
+    let rendered = response::rendered(view_json(snapshot, entry, site, secrets)?);
     // Most resources have no secret, so both forms can share their bytes.
     let forms = [&entry.rendered.revealed, &entry.rendered.masked];
     let same = forms.into_iter().filter_map(OnceLock::get).find(|other| other.body == rendered.body).cloned();
@@ -37,7 +37,7 @@ pub(crate) fn render(app: &App, sight: &Sight, snapshot: &Snapshot, entry: &Entr
 
 /// Renders a module for a caller; `None` if the slot is empty.
 pub(super) fn render_module(
-    app: &App,
+    site: &Site,
     sight: &Sight,
     snapshot: &Snapshot,
     host: &Key,
@@ -45,7 +45,7 @@ pub(super) fn render_module(
 ) -> Result<Option<Rendered>, ApiError> {
     let Some(entry) = snapshot.get(host) else { return Ok(None) };
     let Some(module) = entry.spec().module(slot) else { return Ok(None) };
-    Ok(Some(response::rendered(module.view_json(host, &app.site, sight.secrets(snapshot, entry, slot))?)))
+    Ok(Some(response::rendered(module.view_json(host, site, sight.secrets(snapshot, entry, slot))?)))
 }
 
 /// The place of the form that is shown: with secrets or without.
@@ -79,14 +79,12 @@ mod tests {
     use super::*;
     use crate::{
         model::{Kind, id::Id, operation::Operation},
-        server::Settings,
+        server::site,
         store::{MEMORY, Store, ids_and_clock},
     };
 
-    fn app() -> App {
-        let url = String::from("http://localhost");
-        let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: String::new() };
-        App::new(Arc::new(Store::open(MEMORY).unwrap()), settings)
+    fn local_site() -> Site {
+        site(&Store::open(MEMORY).unwrap(), "http://localhost", "http://localhost")
     }
 
     fn edges(count: usize) -> Snapshot {
@@ -102,20 +100,20 @@ mod tests {
 
     #[test]
     fn a_form_is_rendered_once_and_equal_forms_share_their_bytes() {
-        let (app, snapshot) = (app(), edges(1));
+        let (site, snapshot) = (local_site(), edges(1));
         let entry = snapshot.iter().next().unwrap();
         let forms = [Sight::Everything, Sight::Nothing, Sight::Everything, Sight::Nothing];
-        let forms = forms.map(|sight| render(&app, &sight, &snapshot, entry).unwrap());
+        let forms = forms.map(|sight| render(&site, &sight, &snapshot, entry).unwrap());
         let [first, others @ ..] = &forms;
         assert!(others.iter().all(|other| other.body.as_ptr() == first.body.as_ptr() && other.etag == first.etag));
     }
 
     #[test]
     fn only_resources_that_are_not_ready_take_long() {
-        let (app, snapshot) = (app(), edges(FEW + 1));
+        let (site, snapshot) = (local_site(), edges(FEW + 1));
         assert!(takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
         assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter().take(FEW)));
-        render(&app, &Sight::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
+        render(&site, &Sight::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
         assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
         assert!(takes_long(&Sight::Everything, &snapshot, snapshot.iter()));
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod document;
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use axum::{body::Body, http::Request as HttpRequest, response::Response};
 use serde_json::json;
@@ -18,14 +18,14 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        app::App,
-        auth::{authentication, caller::Caller, permission::Intent},
+        auth::{caller::Caller, permission::Intent},
         http::{
             page::{self, DEFAULT_LIMIT, Page},
             query,
             response::{self, ApiError, json_response},
         },
         resources::at_revision,
+        state::AppState,
     },
     store::{
         commit::header::CommitHeader,
@@ -48,29 +48,30 @@ const COMMIT: &str = "commit";
 const FILTERS: [&str; 6] = ["resource", "actor", "source", "from", "to", COMMIT];
 
 /// The attempts to change the store, newest first.
-pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn list(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let caller = admit(&app, &request)?;
     let known: Vec<&str> = page::PARAMETERS.iter().chain(&FILTERS).copied().collect();
     query::check(request.uri().query(), &known)?;
     let page = Page::from_query(request.uri().query())?;
     let filter = filter_from(request.uri().query())?;
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     place.run(move |cancel| listed(&app, &page, &filter, &cancel)).await
 }
 
-fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Result<Response, ApiError> {
+fn listed(app: &AppState, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Result<Response, ApiError> {
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
     let before = match &page.before_id {
         None => u64::MAX,
         Some(id) => {
-            let position = at_revision::number(id).filter(|position| *position <= app.store.statistics().position);
+            let position =
+                at_revision::number(id).filter(|position| *position <= app.served.store.statistics().position);
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
-    let (base_url, state) = (&app.site.base_url, app.store.snapshot());
+    let (base_url, state) = (&app.served.site.base_url, app.served.store.snapshot());
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = app.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
+    let end = app.served.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
@@ -91,44 +92,49 @@ fn listed(app: &App, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Re
 }
 
 /// Returns one revision.
-pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let state = app.store.snapshot();
+            let state = app.served.store.snapshot();
             let current = state.revision;
             let unknown = || {
                 let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
                 ApiError::of(Code::RevisionNotFound, message)
             };
             let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
-            let Some(found) = app.store.details(revision)? else {
+            let Some(found) = app.served.store.details(revision)? else {
                 if revision > current {
                     return Err(unknown());
                 }
-                let oldest = app.store.oldest_revision()?;
+                let oldest = app.served.store.oldest_revision()?;
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let rendered = response::rendered(HistoryEntry::body_of(&found, &app.site.base_url, &app.store, &state)?);
+            let rendered = response::rendered(HistoryEntry::body_of(
+                &found,
+                &app.served.site.base_url,
+                &app.served.store,
+                &state,
+            )?);
             Ok(response::conditional(request.headers(), &rendered))
         })
         .await
 }
 
 /// Returns who set each field of a resource.
-pub(crate) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn blame(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &["resource"])?;
     let Some(path) = parameter(request.uri().query(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let snapshot = app.store.snapshot();
+            let snapshot = app.served.store.snapshot();
             let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
             let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
             let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
@@ -137,14 +143,14 @@ pub(crate) async fn blame(app: Arc<App>, request: HttpRequest<Body>) -> Result<R
                 ApiError::new(fault.at(Path::root().join("resource")))
             };
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
-            let blame = app.store.blame(&key)?.ok_or_else(missing)?;
+            let blame = app.served.store.blame(&key)?.ok_or_else(missing)?;
             Ok(json_response(axum::http::StatusCode::OK, &ResourceBlame::of(&key, blame, &snapshot))?)
         })
         .await
 }
 
-fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
-    authentication::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
+fn admit(app: &AppState, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
+    app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {

@@ -37,7 +37,7 @@ impl ReconciliationJob<'_> {
         if self.options.tree.assumes_values() {
             return Ok(None);
         }
-        let guard = Guard::Store(self.app.store.root_secret());
+        let guard = Guard::Store(self.app.served.store.root_secret());
         let pin = Pin { guard, source: &self.options.source, commit: self.options.tree.commit() };
         planned.plan.as_ref().map(|plan| write(plan, &pin)).transpose()
     }

@@ -44,9 +44,7 @@ use crate::{
     },
     routing::TracedRequest,
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent, Manner, Sight},
         },
@@ -56,6 +54,7 @@ use crate::{
             query,
             response::{self, ApiError, json_response},
         },
+        state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Store, StoreError, engine::Query},
@@ -67,15 +66,15 @@ use upload::Upload;
 use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
 
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
-pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let caller = authentication::admit(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
     let place = upload.place(&app, &caller).await?;
     let run = move |cancel: Cancel| {
         let bytes = upload.into_bytes();
-        let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Propose, &parts.headers)?;
+        let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
         let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
         if content.root().is_null() {
             return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
@@ -94,19 +93,19 @@ pub(crate) async fn create(app: Arc<App>, request: HttpRequest<Body>) -> Result<
 }
 
 /// The reconciliations of every source, newest first.
-pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn list(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let caller = admit(&app, &request)?;
     query::check(request.uri().query(), page::PARAMETERS)?;
     let page = Page::from_query(request.uri().query())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     let listed = move |_| {
         let before = match &page.before_id {
             None => u64::MAX,
             Some(id) => position(&app, id)?.ok_or_else(Page::unknown)?,
         };
-        let base_url = &app.site.base_url;
-        let mut records = app.store.headers(&Query::Reconciliations, before, limit + 1)?;
+        let base_url = &app.served.site.base_url;
+        let mut records = app.served.store.headers(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
         let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
@@ -121,10 +120,10 @@ pub(crate) async fn list(app: Arc<App>, request: HttpRequest<Body>) -> Result<Re
 }
 
 /// Returns one reconciliation.
-pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let caller = admit(&app, &request)?;
     query::check(request.uri().query(), &[])?;
-    let place = app.searches.of_owner(&caller.owner)?;
+    let place = app.admissions.searches.of_owner(&caller.owner)?;
     let got = move |_| {
         let found = find(&app, &id)?;
         let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
@@ -134,11 +133,11 @@ pub(crate) async fn get(app: Arc<App>, id: String, request: HttpRequest<Body>) -
     place.run(got).await
 }
 
-fn admit(app: &App, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
-    authentication::admit(app, &app.store.snapshot(), &Intent::Read, request.headers())
+fn admit(app: &AppState, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
+    app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())
 }
 
-fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
+fn find(app: &AppState, id: &str) -> Result<Option<Reconciliation>, ApiError> {
     match wire::revision_of(id) {
         Some(revision) => Ok(of_revision(app, revision)?),
         None => Ok(None),
@@ -146,22 +145,22 @@ fn find(app: &App, id: &str) -> Result<Option<Reconciliation>, ApiError> {
 }
 
 /// Returns the reconciliation that made a revision, if one did.
-fn of_revision(app: &App, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
-    let Some(found) = app.store.details(revision)? else { return Ok(None) };
+fn of_revision(app: &AppState, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
+    let Some(found) = app.served.store.details(revision)? else { return Ok(None) };
     let calls = found.calls()?;
-    Ok(ReconciliationItem::of(found.header, &app.site.base_url).map(|head| Reconciliation { head, calls }))
+    Ok(ReconciliationItem::of(found.header, &app.served.site.base_url).map(|head| Reconciliation { head, calls }))
 }
 
 /// The position of a reconciliation's record in the history.
-fn position(app: &App, id: &str) -> Result<Option<u64>, ApiError> {
+fn position(app: &AppState, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = app.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
+    let record = app.served.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
 /// A valid request.
 struct ReconciliationJob<'a> {
-    app: &'a App,
+    app: &'a AppState,
     /// The request's headers, which identify the caller.
     headers: HeaderMap,
     caller: Caller,
@@ -181,7 +180,7 @@ struct ReconciliationJob<'a> {
 
 impl<'a> ReconciliationJob<'a> {
     fn new(
-        app: &'a App,
+        app: &'a AppState,
         headers: HeaderMap,
         caller: Caller,
         request: Request,
@@ -237,8 +236,8 @@ impl<'a> ReconciliationJob<'a> {
             return Err(ApiError::from_faults(faults));
         }
         let wanted = intent(&request.source, request.dry_run);
-        permission::allows(&caller, &wanted, &app.store.snapshot()).map_err(|fault| caller.refused(fault))?;
-        authentication::may_record(app, &caller, &wanted)?;
+        permission::allows(&caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
+        app.access.check_share(&caller, &wanted)?;
         if is_followed(app, &request.source) && !request.dry_run {
             // The loop would revert everything in its next run.
             let fault = Fault::new(Code::Conflict, wire::followed_message(&request.source)).at(field("source"));
@@ -247,7 +246,7 @@ impl<'a> ReconciliationJob<'a> {
         // A key with a scope does not find out what other keys of its owner have sent.
         let sender = if caller.scope.is_some() { &caller.key } else { &caller.owner };
         let is_older: Vec<bool> = request.files.iter().map(|file| file.older).collect();
-        let sent = app.files.resolve(sender, request.files, &digests)?;
+        let sent = app.caches.files.resolve(sender, request.files, &digests)?;
         let (older, sent) = review::apart(sent, &is_older);
         let unset = if request.assume_values { UnsetValues::Assume } else { UnsetValues::Require };
         let older = request.compare.then(|| review::tree(older, unset));
@@ -281,16 +280,16 @@ impl<'a> ReconciliationJob<'a> {
         let source = self.options.source.clone();
         let answer = self.attempt();
         if !dry_run {
-            note_attempt(&app.store, author, began, &answer);
+            note_attempt(&app.served.store, author, began, &answer);
             if answer.is_ok() {
-                app.syncs.note(&source);
+                app.sources.syncs.note(&source);
             }
         }
         answer
     }
 
     fn attempt(mut self) -> Result<Response, ApiError> {
-        let store = Arc::clone(&self.app.store);
+        let store = Arc::clone(&self.app.served.store);
         if let Some(older) = self.older.take() {
             return self.compared(older);
         }
@@ -341,7 +340,7 @@ impl<'a> ReconciliationJob<'a> {
         match (&planned.plan, revision) {
             (Some(plan), Some(revision)) => {
                 sync_log::applied(&author, plan, revision);
-                self.app.following.request_syncs_after(&self.options.source, plan);
+                self.app.sources.following.request_syncs_after(&self.options.source, plan);
             }
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
@@ -363,7 +362,7 @@ impl<'a> ReconciliationJob<'a> {
     /// Planning may take its time, and the key may be revoked meanwhile: it counts at the revision that is planned.
     fn admit(&mut self, snapshot: &Snapshot, planned: &Planned) -> Result<(), ApiError> {
         let intent = intent(&self.options.source, self.dry_run);
-        self.caller = authentication::admit_again(self.app, snapshot, &intent, &self.headers)?;
+        self.caller = self.app.access.admit_again(snapshot, &intent, &self.headers)?;
         let applies = Intent::Apply(&self.options.source);
         match &planned.plan {
             // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
@@ -461,8 +460,8 @@ fn intent(source: &str, dry_run: bool) -> Intent<'_> {
 }
 
 /// Whether the server reconciles a source from its own manifests.
-pub(super) fn is_followed(app: &App, source: &str) -> bool {
-    app.following.iter().any(|following| following.source == source)
+pub(super) fn is_followed(app: &AppState, source: &str) -> bool {
+    app.sources.following.iter().any(|following| following.source == source)
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

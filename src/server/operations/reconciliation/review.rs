@@ -20,7 +20,7 @@ use crate::{
     },
     reconcile::{Options, Planned, Prepared},
     routing::{TracedRequest, trace},
-    server::{auth::authentication, http::response::ApiError, operations::trace::TraceReport},
+    server::{http::response::ApiError, operations::trace::TraceReport},
     store::ids_and_clock,
 };
 
@@ -75,12 +75,12 @@ impl ReconciliationJob<'_> {
     /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
     /// those that the caller has sent.
     pub(super) fn compared(mut self, older: Arc<dyn Tree>) -> Result<Response, ApiError> {
-        let snapshot = self.app.store.snapshot();
+        let snapshot = self.app.served.store.snapshot();
         let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
         let newer = Prepared::load_to_compare(self.options.clone()).masked();
         let planned = newer.changes_from(&older, &snapshot);
         let intent = intent(&self.options.source, true);
-        self.caller = authentication::admit_again(self.app, &snapshot, &intent, &self.headers)?;
+        self.caller = self.app.access.admit_again(&snapshot, &intent, &self.headers)?;
         self.answer(&planned, None, None)
     }
 }

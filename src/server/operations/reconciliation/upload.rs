@@ -16,7 +16,6 @@ use serde::{
 use crate::{
     reconcile::DEFAULT_SOURCE,
     server::{
-        app::App,
         auth::{
             caller::Caller,
             permission::{self, Intent},
@@ -30,6 +29,7 @@ use crate::{
             work::with_body,
         },
         operations::planned_change,
+        state::AppState,
     },
 };
 
@@ -45,7 +45,12 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Receives a body. A large one needs a place, because all that are received or wait are in memory.
-    pub(super) async fn receive(app: &App, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Self, ApiError> {
+    pub(super) async fn receive(
+        app: &AppState,
+        caller: &Caller,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Self, ApiError> {
         let length: Option<usize> =
             headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let is_large = !matches!(length, Some(0..=SMALL));
@@ -53,7 +58,7 @@ impl Upload {
             true => Limits { has_place: true, ..Limits::MANIFESTS },
             false => Limits { bytes: SMALL, ..Limits::MANIFESTS },
         };
-        let can_apply = permission::allows(caller, &Intent::Change, &app.store.snapshot()).is_ok();
+        let can_apply = permission::allows(caller, &Intent::Change, &app.served.store.snapshot()).is_ok();
         let mut place = if can_apply { None } else { enter(app, caller, Some(Lane::Shared), is_large)? };
         let judge = |beginning: &[u8]| -> Result<(), ApiError> {
             if can_apply {
@@ -69,16 +74,16 @@ impl Upload {
     }
 
     /// Takes the place in which it runs.
-    pub(super) async fn place(&mut self, app: &App, caller: &Caller) -> Result<WorkPlace, ApiError> {
+    pub(super) async fn place(&mut self, app: &AppState, caller: &Caller) -> Result<WorkPlace, ApiError> {
         let bytes = self.bytes.clone();
         let head = with_body(bytes.len(), move || UploadHead::of(&bytes)).await?;
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
         let lane = planned_change::lane(app, caller, &Intent::Apply(source), head.dry_run);
         // What does not apply, whatever it said first, leaves the reserved places to what does.
         if lane == Lane::Shared && self.place.as_ref().is_some_and(|place| place.lane() == Lane::Reserved) {
-            self.place = Some(app.uploads.of_owner(&caller.owner)?);
+            self.place = Some(app.admissions.uploads.of_owner(&caller.owner)?);
         }
-        app.reconciliations.enter(Some(&caller.owner), lane)
+        app.admissions.reconciliations.enter(Some(&caller.owner), lane)
     }
 
     /// The bytes of a body that runs: from then on, the number of runs limits the memory for it.
@@ -89,11 +94,11 @@ impl Upload {
 
 /// Refuses a body that would find no place to run, and takes the place of a large one. Without a lane, only the whole body
 /// tells whether it applies something.
-fn enter(app: &App, caller: &Caller, lane: Option<Lane>, is_large: bool) -> Result<Option<WorkPlace>, ApiError> {
+fn enter(app: &AppState, caller: &Caller, lane: Option<Lane>, is_large: bool) -> Result<Option<WorkPlace>, ApiError> {
     if let Some(lane) = lane {
-        app.reconciliations.check(&caller.owner, lane)?;
+        app.admissions.reconciliations.check(&caller.owner, lane)?;
     }
-    let take = || app.uploads.enter(Some(&caller.owner), lane.unwrap_or(Lane::Shared));
+    let take = || app.admissions.uploads.enter(Some(&caller.owner), lane.unwrap_or(Lane::Shared));
     is_large.then(take).transpose()
 }
 
@@ -155,7 +160,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{diagnostics::code::Code, id::Id, kind::owner::Role},
-        server::{Settings, VERSION_HEADER},
+        server::{App, Settings, VERSION_HEADER},
         store::{MEMORY, Store},
     };
 
@@ -206,7 +211,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = String::from("http://localhost");
         let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings);
+        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
         let owner = Id::new("usr_a");
         let receive = |role: Role, beginning: Option<&'static str>, length: &str| {
             let caller = Caller { key: Id::new("ak_a"), owner: owner.clone(), role, scope: None };
@@ -216,16 +221,19 @@ mod tests {
             let refused = runtime.block_on(Upload::receive(&app, &caller, &headers, body)).err().unwrap();
             (refused.code(), refused.message().contains("limit of reconciliations (1 running, 1 waiting)"))
         };
-        let plans = [app.reconciliations.of_owner(&owner).ok(), app.reconciliations.of_owner(&owner).ok()];
+        let plans = [
+            app.admissions.reconciliations.of_owner(&owner).ok(),
+            app.admissions.reconciliations.of_owner(&owner).ok(),
+        ];
         let full = (Code::RateLimited, true);
         for length in ["1000", "50000000"] {
             assert_eq!(receive(Role::Viewer, None, length), full, "{length}");
             assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": true, "files": ["#), length), full, "{length}");
         }
-        let applies = || app.reconciliations.enter(Some(&owner), Lane::Reserved).ok();
+        let applies = || app.admissions.reconciliations.enter(Some(&owner), Lane::Reserved).ok();
         let applies = [applies(), applies()];
         assert_eq!(receive(Role::Editor, Some(r#"{"dry_run": false, "files": ["#), "50000000"), full);
         drop((plans, applies));
-        assert_eq!((app.reconciliations.running(), app.uploads.running()), (0, 0));
+        assert_eq!((app.admissions.reconciliations.running(), app.admissions.uploads.running()), (0, 0));
     }
 }

@@ -25,7 +25,7 @@ const MOST_LOOKED_UP: usize = 10;
 
 /// The last revision of each source in the part of the history that was read.
 #[derive(Default)]
-pub(in crate::server) struct ClientRevisions(Mutex<ReadHistory>);
+pub(crate) struct ClientRevisions(Mutex<ReadHistory>);
 
 #[derive(Default)]
 struct ReadHistory {

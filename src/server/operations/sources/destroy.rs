@@ -1,6 +1,6 @@
 //! POST `/sources/{name}/destroy`: plans and applies the deletion of everything that a source owns (D108).
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use axum::{
     body::Body,
@@ -26,9 +26,7 @@ use crate::{
     plan::{Plan, safety::Budget},
     reconcile::{Planned, run::destroy::Destroy, sync_loop::sync_log},
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{self, Intent, Manner},
         },
@@ -38,6 +36,7 @@ use crate::{
             planned_change::{self, ChangeRun, answer, expected, fault, note_attempt, unrefused},
             reconciliation::{is_followed, wire::followed_message},
         },
+        state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::Store,
@@ -73,7 +72,7 @@ impl DestroyRequest {
 }
 
 /// Plans the end of a source, and applies it unless it is a dry run.
-pub(crate) async fn create(app: Arc<App>, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: AppState, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
     let (headers, caller, request) = planned_change::read(&app, request, DestroyRequest::faults).await?;
     let place = planned_change::place(&app, &caller, &Intent::Apply(&name), request.dry_run)?;
     let destroy = Destroy { source: name, budget: request.max_deletes };
@@ -82,7 +81,7 @@ pub(crate) async fn create(app: Arc<App>, name: String, request: HttpRequest<Bod
 
 /// A valid request.
 struct DestroyJob<'a> {
-    app: &'a App,
+    app: &'a AppState,
     /// The request's headers, which identify the caller.
     headers: &'a HeaderMap,
     destroy: Destroy,
@@ -92,7 +91,7 @@ struct DestroyJob<'a> {
 impl DestroyJob<'_> {
     fn run(&self) -> Result<Response, ApiError> {
         let (began, dry_run) = (Instant::now(), self.request.dry_run);
-        let store: &Store = &self.app.store;
+        let store: &Store = &self.app.served.store;
         let caller = self.caller(&store.snapshot())?;
         let caller = (caller.key, caller.owner);
         let answer = self.attempt(store, &caller);
@@ -124,7 +123,7 @@ impl DestroyJob<'_> {
         let Some(plan) = &planned.plan else { return Err(no_plan()) };
         if let Some(revision) = revision {
             sync_log::applied(&self.destroy.author(Some(caller)), plan, revision);
-            self.app.following.request_syncs_after(&self.destroy.source, plan);
+            self.app.sources.following.request_syncs_after(&self.destroy.source, plan);
         }
         let mut response = answer("destroy", &planned, self.outcome(&planned)?, revision)?;
         let changes = people_changes(&plan.each_operation());
@@ -139,10 +138,10 @@ impl DestroyJob<'_> {
     fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
         let source = self.destroy.source.as_str();
         let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
-        let caller = authentication::admit_again(self.app, current, &Intent::Propose, self.headers)?;
+        let caller = self.app.access.admit_again(current, &Intent::Propose, self.headers)?;
         // The body has no field for the source.
         permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(Path::root())))?;
-        authentication::may_record(self.app, &caller, &intent)?;
+        self.app.access.check_share(&caller, &intent)?;
         Ok(caller)
     }
 

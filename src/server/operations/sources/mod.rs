@@ -30,13 +30,13 @@ use crate::{
         sync_loop::{status::SourceStatus, suspension::Suspension},
     },
     server::{
-        app::App,
-        auth::{authentication, caller::Caller, permission::Intent},
+        auth::{caller::Caller, permission::Intent},
         http::{
             body::{self, Limits},
             query,
             response::{self, ApiError},
         },
+        state::AppState,
     },
     store::StoreError,
     syntax::text::printable,
@@ -47,10 +47,10 @@ use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
-pub(crate) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn list(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request, &Intent::Read)?;
     blocking(app, move |app| {
-        let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.site.base_url) };
+        let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.served.site.base_url) };
         let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
         Ok(response::conditional(request.headers(), &rendered))
     })
@@ -58,7 +58,7 @@ pub(crate) async fn list(app: Arc<App>, request: Request<Body>) -> Result<Respon
 }
 
 /// Returns the status of a source, followed or not.
-pub(crate) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn get(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request, &Intent::Read)?;
     blocking(app, move |app| {
         let found =
@@ -70,15 +70,15 @@ pub(crate) async fn get(app: Arc<App>, name: String, request: Request<Body>) -> 
 }
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
-pub(crate) async fn suspend(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn suspend(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request, &Intent::Apply(&name))?;
-    if !app.following.iter().any(|following| following.source == name) {
+    if !app.sources.following.iter().any(|following| following.source == name) {
         return Err(unknown(&name));
     }
     let (parts, body) = request.into_parts();
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     // The key may have been revoked meanwhile.
-    let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
+    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
     if content.root().is_null() {
         return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
     }
@@ -101,13 +101,14 @@ pub(crate) async fn suspend(app: Arc<App>, name: String, request: Request<Body>)
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
-pub(crate) async fn resume(app: Arc<App>, name: String, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn resume(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
     admit(&app, &request, &Intent::Apply(&name))?;
-    let following = app.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
+    let following =
+        app.sources.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
     let (parts, body) = request.into_parts();
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     // The key may have been revoked meanwhile.
-    let caller = authentication::admit_again(&app, &app.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
+    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
     let (wanted, found) = match content.root().is_null() {
         true => (Some(SourceResume::default()), Vec::new()),
         false => decode::<SourceResume>(content.root(), None),
@@ -144,12 +145,12 @@ pub(crate) async fn resume(app: Arc<App>, name: String, request: Request<Body>) 
 /// Suspends or resumes a source, and responds with its status. Once it is suspended, a current run does not apply its plan
 /// any more.
 async fn change(
-    app: Arc<App>,
+    app: AppState,
     name: String,
     change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     blocking(app, move |app| {
-        let following = app.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
+        let following = app.sources.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
         let before = change(&following)?;
         let mut found =
             views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
@@ -160,8 +161,8 @@ async fn change(
     .await
 }
 
-fn admit(app: &App, request: &Request<Body>, intent: &Intent<'_>) -> Result<Caller, ApiError> {
-    let caller = authentication::admit(app, &app.store.snapshot(), intent, request.headers())?;
+fn admit(app: &AppState, request: &Request<Body>, intent: &Intent<'_>) -> Result<Caller, ApiError> {
+    let caller = app.access.admit(&app.served.store.snapshot(), intent, request.headers())?;
     query::check(request.uri().query(), &[])?;
     Ok(caller)
 }
@@ -173,26 +174,26 @@ fn unknown(name: &str) -> ApiError {
 
 /// Counts the resources on a blocking thread, which takes long in a large store.
 async fn blocking(
-    app: Arc<App>,
-    respond: impl FnOnce(&App) -> Result<Response, ApiError> + Send + 'static,
+    app: AppState,
+    respond: impl FnOnce(&AppState) -> Result<Response, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let answer = tokio::task::spawn_blocking(move || respond(&app)).await;
     answer.map_err(|_| ApiError::internal())?
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
-fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
-    let snapshot = app.store.snapshot();
+fn views(app: &AppState, only: Option<&str>) -> Vec<SourceView> {
+    let snapshot = app.served.store.snapshot();
     let mut owned: HashMap<&str, usize> = HashMap::new();
     for claim in snapshot.iter().filter_map(|entry| entry.claim.as_deref()) {
         *owned.entry(claim.source.as_str()).or_default() += 1;
     }
-    let followed = app.following.now();
+    let followed = app.sources.following.now();
     let all: Vec<(&str, SourceStatus)> =
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
     let view = |following: &Arc<SourceHandle>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
-        SourceView::of(following, &all, count, &app.site.base_url)
+        SourceView::of(following, &all, count, &app.served.site.base_url)
     };
     let mut views: Vec<SourceView> = followed.iter().map(view).collect();
     for following in followed.iter() {
@@ -203,10 +204,10 @@ fn views(app: &App, only: Option<&str>) -> Vec<SourceView> {
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
     let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
-    let applied = app.client_revisions.of(&app.store, &snapshot, &names);
+    let applied = app.sources.client_revisions.of(&app.served.store, &snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
-        let (last, sent) = (applied.get(source), app.syncs.of(source));
-        SourceView::unfollowed(source, owned, &snapshot, last, sent, &app.site.base_url)
+        let (last, sent) = (applied.get(source), app.sources.syncs.of(source));
+        SourceView::unfollowed(source, owned, &snapshot, last, sent, &app.served.site.base_url)
     }));
     views
 }

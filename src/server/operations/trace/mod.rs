@@ -3,8 +3,6 @@
 
 pub(super) mod report;
 
-use std::sync::Arc;
-
 use axum::{
     body::Body,
     http::{Request, StatusCode},
@@ -17,14 +15,14 @@ use crate::{
     model::{decode::decode, diagnostics::code::Code},
     routing::trace,
     server::{
-        app::App,
-        auth::{authentication, permission::Intent},
+        auth::permission::Intent,
         http::{
             body::{self, Limits},
             query,
             response::{ApiError, json_response},
         },
         openapi::{extension::ExtensionOperation, schemas::Schemas},
+        state::AppState,
     },
 };
 
@@ -34,9 +32,9 @@ pub(crate) use report::{HeaderToTrace, RequestToTrace, TraceReport};
 pub(crate) const PATH: &str = "/trace";
 
 /// Traces a request.
-pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn create(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    authentication::admit(&app, &app.store.snapshot(), &Intent::Read, &parts.headers)?;
+    app.access.admit(&app.served.store.snapshot(), &Intent::Read, &parts.headers)?;
     query::check(parts.uri.query(), &[])?;
     let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
     if content.root().is_null() {
@@ -49,9 +47,9 @@ pub(crate) async fn create(app: Arc<App>, request: Request<Body>) -> Result<Resp
         _ => return Err(ApiError::from_faults(faults)),
     };
     // The key may have been revoked while the body was received.
-    let snapshot = app.store.snapshot();
-    let caller = authentication::admit_again(&app, &snapshot, &Intent::Read, &parts.headers)?;
-    let traced = app.renderings.of_owner(&caller.owner)?.render(move || {
+    let snapshot = app.served.store.snapshot();
+    let caller = app.access.admit_again(&snapshot, &Intent::Read, &parts.headers)?;
+    let traced = app.admissions.renderings.of_owner(&caller.owner)?.render(move || {
         let found = trace(&snapshot, &wanted);
         Ok(json_response(StatusCode::OK, &TraceReport::of(&wanted, &found))?)
     });

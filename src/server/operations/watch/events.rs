@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::{
     model::{
         Kind,
+        base_urls::Site,
         id::Id,
         json::{self, JsonError},
         operation::Author,
         secrets::secret::Secrets,
     },
     server::{
-        app::App,
         auth::permission::Sight,
         http::response::ApiError,
         resources::{
@@ -62,7 +62,7 @@ pub(super) struct Portion {
 /// Returns the changes of a revision from `start` on, as far as they fit into a chunk. The last portion ends with the
 /// event `revision`: only this event has an id, because a client that resumes after it has missed no change.
 pub(super) fn portion(
-    app: &App,
+    site: &Site,
     sight: &Sight,
     filter: &ChangeFilter,
     revision: &Revision,
@@ -78,7 +78,7 @@ pub(super) fn portion(
         if text.len() >= PORTION {
             return Ok(Portion { text: text.into(), next: Some(at) });
         }
-        write(&mut text, None, changed.event.as_str(), &data(app, sight, revision, &actor, changed)?);
+        write(&mut text, None, changed.event.as_str(), &data(site, sight, revision, &actor, changed)?);
     }
     let Revision { snapshot, at, .. } = revision;
     let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
@@ -87,7 +87,7 @@ pub(super) fn portion(
 }
 
 fn data(
-    app: &App,
+    site: &Site,
     sight: &Sight,
     revision: &Revision,
     actor: &Author,
@@ -104,14 +104,14 @@ fn data(
         parent: key.parent.as_ref(),
         source: claim.as_deref().map(|claim| claim.source.as_str()),
         name: claim.as_deref().map(|claim| claim.name.as_str()),
-        uri: app.site.uri(key),
+        uri: site.uri(key),
     };
     let mut data = json::bytes(&change, Secrets::Masked)?;
     if *event == ChangeEvent::Deleted {
         return Ok(data);
     }
     let entry = snapshot.get(key).ok_or_else(|| JsonError::new("a changed resource is missing"))?;
-    let resource = render(app, sight, snapshot, entry)?;
+    let resource = render(site, sight, snapshot, entry)?;
     data.pop();
     data.extend_from_slice(b",\"resource\":");
     data.extend_from_slice(&resource.body);

@@ -25,15 +25,14 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     model::{diagnostics::code::Code, kind::owner::Role},
     server::{
-        app::App,
         auth::{
-            authentication,
             caller::Caller,
             permission::{Intent, Sight},
         },
         http::response::ApiError,
         limits::slots::{Lane, WorkPlace},
         resources::change::ChangeFilter,
+        state::AppState,
     },
     store::{Revision, history::change_window::NextRevision},
 };
@@ -47,22 +46,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const CHUNKS: usize = 4;
 
 /// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
-fn place(app: &App, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
+fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
     match role {
-        Role::Gateway => app.watchers.enter(None, Lane::Reserved),
-        _ => app.watchers.of_owner(owner),
+        Role::Gateway => app.admissions.watchers.enter(None, Lane::Reserved),
+        _ => app.admissions.watchers.of_owner(owner),
     }
 }
 
 /// Responds with a stream of changes, which ends with the client, its key or the server.
-pub(crate) async fn watch(app: Arc<App>, request: Request<Body>) -> Result<Response, ApiError> {
+pub(crate) async fn watch(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
     let (parts, _) = request.into_parts();
-    let current = app.store.snapshot();
-    let caller = authentication::admit(&app, &current, &Intent::Watch, &parts.headers)?;
+    let current = app.served.store.snapshot();
+    let caller = app.access.admit(&current, &Intent::Watch, &parts.headers)?;
     let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
     let known = wanted.known.unwrap_or(current.revision);
-    if known > current.revision || matches!(app.store.next_revision(known), NextRevision::Gone) {
-        return Err(ApiError::revision_gone(known, app.store.snapshot().revision));
+    if known > current.revision || matches!(app.served.store.next_revision(known), NextRevision::Gone) {
+        return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
     }
     let place = place(&app, &caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
@@ -118,7 +117,7 @@ impl From<ApiError> for WatchEnd {
 
 /// A client.
 struct Watcher {
-    app: Arc<App>,
+    app: AppState,
     /// The headers of the request, which identify the caller.
     headers: HeaderMap,
     filter: ChangeFilter,
@@ -137,13 +136,13 @@ impl Watcher {
     }
 
     async fn send_all(&mut self) -> Result<std::convert::Infallible, WatchEnd> {
-        let mut newest = self.app.store.newest_revision();
+        let mut newest = self.app.served.store.newest_revision();
         self.send(events::start(self.known)).await?;
         loop {
             newest.mark_unchanged();
             // The key may have been revoked, and the role of its owner may have changed.
             let caller = self.admit()?;
-            match self.app.store.next_revision(self.known) {
+            match self.app.served.store.next_revision(self.known) {
                 NextRevision::Here(revision) => self.send_revision(&caller, revision).await?,
                 NextRevision::Gone => return Err(too_slow().into()),
                 NextRevision::NotYet => tokio::select! {
@@ -156,20 +155,21 @@ impl Watcher {
     }
 
     fn admit(&self) -> Result<Caller, ApiError> {
-        authentication::admit_again(&self.app, &self.app.store.snapshot(), &Intent::Watch, &self.headers)
+        self.app.access.admit_again(&self.app.served.store.snapshot(), &Intent::Watch, &self.headers)
     }
 
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
         let number = revision.snapshot.revision;
         // A client that resumes gets earlier states.
-        let sight = Sight::of(caller).of_revision(number, self.app.store.snapshot().revision);
+        let sight = Sight::of(caller).of_revision(number, self.app.served.store.snapshot().revision);
         let mut from = Some(0);
         while let Some(start) = from {
-            let (app, revision, filter) = (Arc::clone(&self.app), revision.clone(), self.filter.clone());
+            let (served, revision, filter) = (Arc::clone(&self.app.served), revision.clone(), self.filter.clone());
             let sight = sight.clone();
             // A resource with many children takes long, and other requests of this thread would wait.
-            let place = self.app.renderings.of_owner(&caller.owner)?;
-            let portion = place.render(move || events::portion(&app, &sight, &filter, &revision, start)).await?;
+            let place = self.app.admissions.renderings.of_owner(&caller.owner)?;
+            let portion =
+                place.render(move || events::portion(&served.site, &sight, &filter, &revision, start)).await?;
             from = portion.next;
             self.send(portion.text).await?;
         }

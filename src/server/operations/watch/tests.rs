@@ -19,7 +19,7 @@ use crate::{
         resource::AnyResource,
         secrets::secret::Secret,
     },
-    server::{Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},
+    server::{App, Settings, VERSION_HEADER, limits::slots::classes::DEFAULT_WATCHERS},
     store::{Commit, MEMORY, Store, ids_and_clock},
 };
 
@@ -27,21 +27,24 @@ fn create(key: Key, spec: Arc<dyn AnyResource>, token: Option<Secret>) -> Operat
     Operation::Create { key, spec, claim: None, token }
 }
 
-fn commit(app: &App, operations: Vec<Operation>) {
-    app.store.commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() }).unwrap();
+fn commit(app: &AppState, operations: Vec<Operation>) {
+    app.served
+        .store
+        .commit(Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() })
+        .unwrap();
 }
 
-fn restriction(app: &App) {
+fn restriction(app: &AppState) {
     let spec = IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() };
     let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));
     commit(app, vec![create(key, Arc::new(spec), None)]);
 }
 
 /// The API of an empty store, and a request of its admin.
-fn app() -> (Arc<App>, Request<Body>) {
+fn app() -> (AppState, Request<Body>) {
     let url = String::from("http://localhost");
     let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-    let app = Arc::new(App::new(Arc::new(Store::open(MEMORY).unwrap()), settings));
+    let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
     let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
     let (token, hash) = ids_and_clock::token(&key.id);
     let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
@@ -68,7 +71,7 @@ async fn next(body: &mut Body) -> Option<String> {
 fn an_idle_client_gets_comments() {
     on_a_paused_clock(async {
         let (app, request) = app();
-        let mut body = watch(Arc::clone(&app), request).await.ok().unwrap().into_body();
+        let mut body = watch(app.clone(), request).await.ok().unwrap().into_body();
         assert_eq!(next(&mut body).await.unwrap(), ": changes after revision 1\nid: 1\n\n");
         for _ in 0..2 {
             let began = tokio::time::Instant::now();
@@ -85,13 +88,13 @@ fn an_idle_client_gets_comments() {
 fn a_client_that_does_not_read_is_disconnected_and_told() {
     on_a_paused_clock(async {
         let (app, request) = app();
-        let mut body = watch(Arc::clone(&app), request).await.ok().unwrap().into_body();
+        let mut body = watch(app.clone(), request).await.ok().unwrap().into_body();
         for _ in 0..2 * CHUNKS {
             restriction(&app);
         }
-        assert_eq!(app.watchers.running(), 1);
+        assert_eq!(app.admissions.watchers.running(), 1);
         tokio::time::sleep(2 * LONGEST_WAIT).await;
-        assert_eq!(app.watchers.running(), 0, "it holds nothing but its buffer");
+        assert_eq!(app.admissions.watchers.running(), 0, "it holds nothing but its buffer");
         let mut chunks = Vec::new();
         while let Some(chunk) = next(&mut body).await {
             chunks.push(chunk);
@@ -123,9 +126,9 @@ fn one_owner_has_a_share_and_gateways_have_places_of_their_own() {
     let taken: usize = counts.iter().sum();
     let gateways = all("bot_gateway", Role::Gateway);
     assert!(gateways.len() >= DEFAULT_WATCHERS / 4);
-    assert_eq!((gateways.len() + taken, app.watchers.running()), (DEFAULT_WATCHERS, DEFAULT_WATCHERS));
+    assert_eq!((gateways.len() + taken, app.admissions.watchers.running()), (DEFAULT_WATCHERS, DEFAULT_WATCHERS));
     let full = place(&app, &caller("usr_new", Role::Viewer)).err().map(|error| error.code());
     assert_eq!(full, Some(Code::Unavailable));
     drop((viewers, gateways));
-    assert_eq!(app.watchers.running(), 0);
+    assert_eq!(app.admissions.watchers.running(), 0);
 }

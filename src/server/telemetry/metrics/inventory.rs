@@ -75,7 +75,7 @@ pub(in crate::server) fn expiry(entry: &Entry) -> Option<Expiry> {
 }
 
 /// The inventories of the last revisions that were asked for. Within a process, a revision has one content.
-pub(in crate::server) struct Inventories(Cache<u64, Arc<Inventory>>);
+pub(crate) struct Inventories(Cache<u64, Arc<Inventory>>);
 
 impl Default for Inventories {
     fn default() -> Self {

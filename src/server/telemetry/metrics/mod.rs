@@ -32,7 +32,7 @@ use super::{
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sources::registry::SourceRegistry,
-    server::{app::App, http::response::ApiError, limits::guards, net::connections, notify},
+    server::{http::response::ApiError, limits::guards, net::connections, notify, state::AppState},
     store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -240,13 +240,13 @@ async fn answered(answering: impl Future<Output = Response>) -> Response {
 }
 
 /// Responds with the metrics page. It counts all resources, which takes long in a large store.
-pub(crate) async fn page(app: Arc<App>) -> Response {
+pub(crate) async fn page(app: AppState) -> Response {
     let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
     page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
 }
 
-fn page_of(app: &App) -> Response {
-    let page = app.scraped.get(|| {
+fn page_of(app: &AppState) -> Response {
+    let page = app.telemetry.scraped.get(|| {
         let mut page = Exposition::after(recorder().map(PrometheusHandle::render).unwrap_or_default());
         scrape::write(app, &mut page);
         process::write(&mut page);

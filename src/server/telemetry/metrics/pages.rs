@@ -15,7 +15,7 @@ const MOST_AGE: Duration = Duration::from_secs(5);
 
 /// The last page, and how many there are.
 #[derive(Default)]
-pub(in crate::server) struct ScrapedPages(Mutex<LastScrape>);
+pub(crate) struct ScrapedPages(Mutex<LastScrape>);
 
 #[derive(Default)]
 struct LastScrape {

@@ -8,43 +8,43 @@ use super::exposition::{Exposition, Labels};
 use crate::{
     model::build,
     reconcile::{sources::handle::SourceHandle, sync_loop::health::Status},
-    server::app::App,
+    server::state::AppState,
 };
 
 /// The `id` of the certificate of the server itself.
 const OWN_CERTIFICATE: &str = "server";
 
 /// Writes the gauges of a server.
-pub(super) fn write(app: &App, page: &mut Exposition) {
+pub(super) fn write(app: &AppState, page: &mut Exposition) {
     let build = vec![("version", env!("CARGO_PKG_VERSION")), ("commit", build::commit().unwrap_or("unknown"))];
     page.gauge("edgewright_build_info", "1, with the version and the Git commit of the build.", [(build, 1.0)]);
     resources(app, page);
     store(app, page);
-    let (files, bytes) = app.files.size();
+    let (files, bytes) = app.caches.files.size();
     page.value("edgewright_file_cache_files", "Texts of sent files in memory.", files as f64);
     page.value("edgewright_file_cache_bytes", "Memory for the texts of sent files.", bytes as f64);
-    page.value("edgewright_watchers", "Clients that watch changes.", app.watchers.running() as f64);
+    page.value("edgewright_watchers", "Clients that watch changes.", app.admissions.watchers.running() as f64);
     admissions(app, page);
-    let in_flight = app.guards.in_flight.count();
+    let in_flight = app.access.guards.in_flight.count();
     page.value("edgewright_http_requests_in_flight", "Requests that are being handled.", in_flight as f64);
-    let bodies = app.guards.in_flight.bodies();
+    let bodies = app.access.guards.in_flight.bodies();
     page.value("edgewright_http_request_bodies_receiving", "Requests whose bodies are being received.", bodies as f64);
-    if let Some(sequence) = app.guards.log_sequence() {
+    if let Some(sequence) = app.access.guards.log_sequence() {
         page.value("edgewright_security_log_sequence", "Number of the security log's last line.", sequence as f64);
     }
-    let lags = app.outbox.iter().flat_map(|outbox| outbox.lags());
+    let lags = app.telemetry.outbox.iter().flat_map(|outbox| outbox.lags());
     page.gauge(
         "edgewright_notification_lag_revisions",
         "Revisions that a target has not been notified of.",
         lags.map(|(target, lag)| (vec![("target", target)], lag as f64)),
     );
-    followed(&app.following.now(), page);
+    followed(&app.sources.following.now(), page);
     successes(app, page);
 }
 
 /// The places of requests that cost much (D52).
-fn admissions(app: &App, page: &mut Exposition) {
-    let all = app.costly();
+fn admissions(app: &AppState, page: &mut Exposition) {
+    let all = app.admissions.all();
     let admitted = all.iter().flat_map(|slots| {
         let states = [("running", slots.running()), ("waiting", slots.waiting())];
         states.map(|(state, count)| (vec![("class", slots.name()), ("state", state)], count as f64))
@@ -57,10 +57,10 @@ fn admissions(app: &App, page: &mut Exposition) {
     page.counter("edgewright_admission_refusals_total", "Requests that found no place, by class and reason.", refused);
 }
 
-fn resources(app: &App, page: &mut Exposition) {
-    let snapshot = app.store.snapshot();
+fn resources(app: &AppState, page: &mut Exposition) {
+    let snapshot = app.served.store.snapshot();
     page.value("edgewright_revision", "The current revision of the store.", snapshot.revision as f64);
-    let inventory = app.inventories.of(&snapshot);
+    let inventory = app.telemetry.inventories.of(&snapshot);
     drop(snapshot);
     let kinds = inventory.kinds.iter().map(|(kind, count)| (vec![("kind", kind.info().name)], *count as f64));
     page.gauge("edgewright_resources", "Resources of each kind.", kinds);
@@ -70,7 +70,7 @@ fn resources(app: &App, page: &mut Exposition) {
         kinds.iter().map(move |(kind, count)| (labels(kind.info().name), *count as f64))
     });
     page.gauge("edgewright_source_resources", "Resources that a source owns, by kind.", owned);
-    let own = app.tls.iter().map(|tls| (vec![("id", OWN_CERTIFICATE), ("name", "")], tls.expiry() as f64));
+    let own = app.telemetry.tls.iter().map(|tls| (vec![("id", OWN_CERTIFICATE), ("name", "")], tls.expiry() as f64));
     let expiries = inventory
         .expiries
         .iter()
@@ -82,10 +82,10 @@ fn resources(app: &App, page: &mut Exposition) {
     );
 }
 
-fn store(app: &App, page: &mut Exposition) {
-    let ready = app.store.readiness().is_ok();
+fn store(app: &AppState, page: &mut Exposition) {
+    let ready = app.served.store.readiness().is_ok();
     page.value("edgewright_store_ready", "1 while commits can succeed.", flag(ready));
-    let statistics = app.store.statistics();
+    let statistics = app.served.store.statistics();
     page.value(
         "edgewright_store_size_bytes",
         "Size of the store's files: log, states and index.",
@@ -133,10 +133,10 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
 }
 
 /// The last successful sync of the followed sources, and of those that clients have sent.
-fn successes(app: &App, page: &mut Exposition) {
-    let followed = app.following.now();
+fn successes(app: &AppState, page: &mut Exposition) {
+    let followed = app.sources.following.now();
     let is_followed = |source: &str| followed.iter().any(|it| it.source == source);
-    let sent = app.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
+    let sent = app.sources.syncs.all().into_iter().filter(|(source, _)| !is_followed(source));
     let mut all: Vec<(String, f64)> = sent.map(|(source, second)| (source, second as f64)).collect();
     all.extend(followed.iter().map(|it| (it.source.clone(), seconds(it.health.last_success()))));
     page.gauge(

@@ -12,7 +12,7 @@ const MOST_SOURCES: usize = 100;
 
 /// The last successful sync of each source, since the server started.
 #[derive(Default)]
-pub(in crate::server) struct SyncTimes(Mutex<BTreeMap<String, i64>>);
+pub(crate) struct SyncTimes(Mutex<BTreeMap<String, i64>>);
 
 impl SyncTimes {
     /// Records a successful sync.

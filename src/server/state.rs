@@ -1,0 +1,146 @@
+//! What handlers share, in parts: a handler takes the parts that it uses as its axum `State`, and no others.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
+
+use axum::{body::Bytes, extract::FromRef};
+use tokio::sync::watch;
+
+use super::{
+    auth::authentication::AccessControl,
+    gateway_feed::cache::Feeds,
+    limits::slots::Slots,
+    net::tls::Tls,
+    notify::Outbox,
+    operations::{reconciliation::files::FileCache, sources::client_revisions::ClientRevisions},
+    resources::{commit_executor::Intake, page_cache::KeptPages, write_policy::RestWrites},
+    telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
+};
+use crate::{model::base_urls::Site, reconcile::sources::registry::SourceRegistry, store::Store};
+
+/// All parts.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    pub access: Arc<AccessControl>,
+    pub served: Arc<ServedStore>,
+    pub admissions: Arc<Admissions>,
+    pub sources: Arc<SourceRuntime>,
+    pub writes: Arc<RequestWrites>,
+    pub caches: Arc<Caches>,
+    pub telemetry: Arc<Telemetry>,
+    pub document: Arc<ApiDocument>,
+    /// Becomes true when the server stops.
+    pub stopping: Option<watch::Receiver<bool>>,
+}
+
+/// The store, and the URLs under which it is served.
+pub(crate) struct ServedStore {
+    pub store: Arc<Store>,
+    pub site: Site,
+}
+
+/// The places of requests that cost much (D52).
+pub(crate) struct Admissions {
+    pub reconciliations: Slots,
+    /// The large bodies of reconciliations.
+    pub uploads: Slots,
+    /// Lists with a filter, which a long reconciliation must not hold up.
+    pub searches: Slots,
+    /// Reads of earlier revisions.
+    pub earlier: Slots,
+    pub renderings: Slots,
+    pub watchers: Slots,
+    pub backups: Slots,
+    /// Webhooks, which nobody has authenticated yet.
+    pub hooks: Slots,
+    /// Encrypts the store with new keys for one client at a time.
+    pub rekeys: Slots,
+}
+
+impl Admissions {
+    /// All classes, for the metrics.
+    pub(crate) fn all(&self) -> [&Slots; 8] {
+        [
+            &self.reconciliations,
+            &self.uploads,
+            &self.searches,
+            &self.earlier,
+            &self.renderings,
+            &self.watchers,
+            &self.backups,
+            &self.hooks,
+        ]
+    }
+}
+
+/// The sources that the server follows, and what it knows of those that clients apply.
+#[derive(Default)]
+pub(crate) struct SourceRuntime {
+    /// The reconcile loops of the sources that the server follows.
+    pub following: SourceRegistry,
+    /// When clients last synced each source.
+    pub syncs: SyncTimes,
+    /// What clients last applied of each source.
+    pub client_revisions: ClientRevisions,
+    /// The file with the secret of the webhook at `/hooks/git`, if it is accepted.
+    pub git_hook: Option<PathBuf>,
+}
+
+/// How requests write single resources.
+#[derive(Default)]
+pub(crate) struct RequestWrites {
+    /// What sources want to happen with writes to their resources.
+    pub rest_writes: RestWrites,
+    /// The commits of small requests.
+    pub intake: Intake,
+    /// Whether each blank of a PATCH is meant.
+    pub blanks_count: bool,
+}
+
+/// What is kept because clients ask for it again.
+pub(crate) struct Caches {
+    pub pages: KeptPages,
+    /// The texts of sent manifests.
+    pub files: FileCache,
+    /// The configurations of the newest revisions for gateways.
+    pub feeds: Feeds,
+}
+
+/// What the metrics page shows beside the other parts.
+#[derive(Default)]
+pub(crate) struct Telemetry {
+    /// What the metrics page counts.
+    pub inventories: Inventories,
+    /// The metrics pages that are on their way.
+    pub scraped: ScrapedPages,
+    /// The notifications that are to be delivered.
+    pub outbox: Option<Arc<Outbox>>,
+    /// TLS of the server.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// The OpenAPI document. It is made when somebody asks for it: that takes longer than all else at the start.
+pub(crate) type ApiDocument = LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>;
+
+macro_rules! parts {
+    ($($part:ident: $type:ty),+ $(,)?) => {
+        $(impl FromRef<AppState> for Arc<$type> {
+            fn from_ref(state: &AppState) -> Self {
+                Arc::clone(&state.$part)
+            }
+        })+
+    };
+}
+
+parts! {
+    access: AccessControl,
+    served: ServedStore,
+    admissions: Admissions,
+    sources: SourceRuntime,
+    writes: RequestWrites,
+    caches: Caches,
+    telemetry: Telemetry,
+    document: ApiDocument,
+}
