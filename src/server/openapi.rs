@@ -5,12 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    gateway_feed,
     http::page,
-    operations::{
-        backup, export, history, hooks, origin, owners, reconciliation, rekey, rollback, sources, trace, transfer,
-        watch, whoami,
-    },
+    operations::OPERATIONS,
     resources::endpoint::{Action, Endpoint, endpoints},
 };
 use crate::{
@@ -25,8 +21,24 @@ pub(super) mod schemas;
 mod tests;
 mod words;
 
-/// The tag of the endpoints for probes, monitors and clients.
-const SERVICE: &str = "Service";
+/// The tags of the operations that no kind has.
+const TAGS: [(&str, &str); 13] = [
+    ("Reconciliations", "Manifests that are planned and applied, and the revisions that sources created."),
+    ("History", "Who changed what, revision by revision and field by field."),
+    ("Rollbacks", "Earlier revisions that are brought back as new ones."),
+    ("Sources", "The sources that the server follows, and whether the store matches their manifests."),
+    ("Origin", "The manifests that resources come from."),
+    ("Owners", "The owners of API keys, and their roles."),
+    ("Changes", "Changes of resources as they are made."),
+    ("Gateway", "The resolved configuration, for the gateway itself."),
+    ("Backups", "Copies of the whole store."),
+    ("Store", "The keys that encrypt the secrets in the store."),
+    ("Administration", "The caller, manifests of the current state, and traces of requests."),
+    ("Transfers", "Resources that move from one source to another."),
+    ("Service", "Health, metrics and this document. No token or version header is needed."),
+];
+/// The paths whose items have no list of parameters, not even an empty one.
+const WITHOUT_PARAMETERS: [&str; 5] = ["/healthz", "/metrics", "/openapi.json", "/readyz", "/watch"];
 
 /// Generates the document. `version_header` is the name of the version header (D4), and `base_path` the path of the base URL
 /// without a slash at its end (D13).
@@ -38,29 +50,13 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
         item.insert("parameters".into(), path_parameters(&endpoint.path));
         item.insert(endpoint.method.to_lowercase(), operation(&mut schemas, &endpoint));
     }
-    for (path, item) in reconciliation::document::paths(&mut schemas)
-        .into_iter()
-        .chain([rollback::path(&mut schemas)])
-        .chain(history::document::paths(&mut schemas))
-        .chain(sources::document::paths(&mut schemas))
-        .chain([origin::path(&mut schemas)])
-        .chain(owners::paths(&mut schemas))
-        .chain([hooks::path()])
-        .chain([gateway_feed::document::path(&mut schemas)])
-        .chain([backup::path()])
-        .chain([rekey::path(&mut schemas)])
-        .chain([whoami::path(&mut schemas), export::path(&mut schemas), trace::path(&mut schemas)])
-        .chain([transfer::path(&mut schemas)])
-    {
-        let operations = paths.entry(path.clone()).or_default();
-        operations.insert("parameters".into(), path_parameters(&path));
-        if let Value::Object(item) = item {
-            operations.extend(item);
+    for operation in OPERATIONS {
+        let Some(described) = operation.document(&mut schemas) else { continue };
+        let item = paths.entry(operation.path.into()).or_default();
+        if !WITHOUT_PARAMETERS.contains(&operation.path) {
+            item.insert("parameters".into(), path_parameters(operation.path));
         }
-    }
-    paths.entry(watch::document::PATH.into()).or_default().insert("get".into(), watch::document::operation());
-    for (path, operation) in service() {
-        paths.entry(path.into()).or_default().insert("get".into(), operation);
+        item.insert(operation.method_name().to_owned(), described);
     }
     let (mut schemas, names) = schemas.finish();
     schemas.insert("Error".into(), error_schema());
@@ -93,103 +89,11 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
     document
 }
 
-/// The endpoints without a resource.
-fn service() -> [(&'static str, Value); 4] {
-    let operation = |id: &str, summary: &str, description: &str, media: &str, extra: &[&str]| {
-        let schema = if media == "text/plain" { json!({"type": "string"}) } else { json!({"type": "object"}) };
-        let mut responses = json!({"200": {"description": "OK", "content": {media: {"schema": schema}}}});
-        if let Some(responses) = responses.as_object_mut() {
-            for status in extra {
-                responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));
-            }
-        }
-        json!({
-            "operationId": id,
-            "summary": summary,
-            "description": description,
-            "tags": [SERVICE],
-            "security": [],
-            "x-extension": true,
-            "responses": responses,
-        })
-    };
-    [
-        (
-            "/healthz",
-            operation(
-                "getHealth",
-                "Check that the process is alive",
-                "Returns 200 while the process runs.",
-                "text/plain",
-                &["431"],
-            ),
-        ),
-        (
-            "/readyz",
-            operation(
-                "getReadiness",
-                "Check that the server is ready",
-                "Returns 200 when the server is ready for requests, or 503 with the reason. A second line can contain a warning.",
-                "text/plain",
-                &["503", "431"],
-            ),
-        ),
-        (
-            "/metrics",
-            operation(
-                "getMetrics",
-                "Get metrics",
-                "Returns metrics in the Prometheus text format.",
-                "text/plain",
-                &["431"],
-            ),
-        ),
-        (
-            "/openapi.json",
-            // Probes and scrapers may add query parameters to the others (D56).
-            operation(
-                "getOpenApiDocument",
-                "Get this document",
-                "Returns the OpenAPI document of this server.",
-                "application/json",
-                &["400", "431"],
-            ),
-        ),
-    ]
-}
-
 fn tags() -> Vec<Value> {
     let kinds = Kind::all().filter(|info| endpoints().iter().any(|endpoint| endpoint.kind == info.kind));
-    kinds
-        .map(|info| json!({"name": words::tag(info.name), "description": description_of(info.spec_schema)}))
-        .chain([
-            json!({
-                "name": reconciliation::document::TAG,
-                "description": "Manifests that are planned and applied, and the revisions that sources created.",
-            }),
-            json!({"name": history::document::TAG, "description": "Who changed what, revision by revision and field by field."}),
-            json!({"name": rollback::TAG, "description": "Earlier revisions that are brought back as new ones."}),
-            json!({
-                "name": sources::document::TAG,
-                "description": "The sources that the server follows, and whether the store matches their manifests.",
-            }),
-            json!({"name": origin::TAG, "description": "The manifests that resources come from."}),
-            json!({"name": owners::TAG, "description": "The owners of API keys, and their roles."}),
-            json!({
-                "name": watch::document::TAG,
-                "description": "Changes of resources as they are made.",
-            }),
-            json!({"name": gateway_feed::document::TAG, "description": "The resolved configuration, for the gateway itself."}),
-            json!({"name": backup::TAG, "description": "Copies of the whole store."}),
-            json!({"name": rekey::TAG, "description": "The keys that encrypt the secrets in the store."}),
-            json!({"name": whoami::TAG, "description": "The caller, manifests of the current state, and traces of requests."}),
-            json!({"name": transfer::TAG, "description": "Resources that move from one source to another."}),
-            json!({
-                "name": SERVICE,
-                "description": "Health, metrics and this document. No token or version header is needed.",
-            }),
-        ])
-        .collect()
+    let kinds =
+        kinds.map(|info| json!({"name": words::tag(info.name), "description": description_of(info.spec_schema)}));
+    kinds.chain(TAGS.map(|(name, description)| json!({"name": name, "description": description}))).collect()
 }
 
 fn operation(schemas: &mut Schemas, endpoint: &Endpoint) -> Value {

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use axum::{body::Bytes, extract::FromRef};
+use axum::{
+    body::Bytes,
+    extract::{FromRef, State},
+};
 use tokio::sync::watch;
 
 use super::{
@@ -19,6 +22,9 @@ use super::{
     telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
 };
 use crate::{model::base_urls::Site, reconcile::sources::registry::SourceRegistry, store::Store};
+
+/// The extractor of a part.
+pub(crate) type Part<T> = State<Arc<T>>;
 
 /// All parts.
 #[derive(Clone)]

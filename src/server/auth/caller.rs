@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::{extract::FromRequestParts, http::request::Parts};
+
 use crate::{
     model::{
         Kind,
@@ -73,5 +75,14 @@ impl Caller {
                 .and_then(|entry| Self::new(snapshot, &self.key, entry.spec_as::<ApiKey>()?)),
         };
         found.ok_or_else(|| Fault::new(Code::Unauthenticated, "the API key was deleted during the request"))
+    }
+}
+
+/// The caller of an operation that needs an API key.
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(ApiError::internal)
     }
 }

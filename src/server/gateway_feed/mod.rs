@@ -3,7 +3,6 @@
 
 pub(super) mod cache;
 mod certificates;
-pub(super) mod document;
 mod edges;
 #[cfg(test)]
 mod tests;
@@ -12,20 +11,21 @@ mod view;
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, Request, StatusCode, header},
-    response::Response,
+    extract::{ConnectInfo, RawQuery, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    routing::on,
 };
+use serde_json::json;
 
 use super::{
     auth::{caller::Caller, permission::Intent},
     http::{
         query,
-        response::{self, ApiError},
+        response::{self, ApiError, ApiResult},
     },
-    net::peer::safe_peer,
+    operations::operation::{ApiOperation, QueryParameter},
     resources::at_revision,
-    state::AppState,
+    state::{Admissions, Caches, Part, ServedStore},
     telemetry::security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
@@ -33,11 +33,34 @@ use crate::model::{
     secrets::secret::Secrets,
     snapshot::{Rendered, Snapshot},
 };
+use cache::Feeds;
+use view::GatewayConfiguration;
 
 /// The query parameter with the revision that the gateway has.
 const SINCE: &str = "since";
 /// The log target of reads of secrets.
 const AUDIT: &str = "audit";
+
+/// The query parameters.
+static PARAMETERS: [QueryParameter; 1] = [QueryParameter(SINCE, || {
+    json!({
+        "description": "The revision that the client has.",
+        "schema": {"type": "string", "pattern": "^[0-9]{1,19}$"},
+        "x-extension": true,
+    })
+})];
+
+pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration", Intent::ReadFeed, |method| on(method, get))
+    .with_secrets("the gateway configuration has private keys")
+    .query(&PARAMETERS)
+    .named("Gateway", "getGatewayConfiguration", "Get the configuration for a gateway")
+    .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only from the server's own machine. With `since`, the response has what differs from that revision, or everything if that revision is no longer known. Each read is in the audit log.")
+    .documented("400 401 403 429 500 503", |operation, schemas| {
+        operation
+            .ok(schemas.response::<GatewayConfiguration>())
+            .conditional()
+            .header("200", "Cache-Control", "`no-store`.")
+    });
 
 /// A gateway that reads its configuration.
 struct FeedReader {
@@ -49,24 +72,33 @@ struct FeedReader {
 }
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
-pub(super) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let (parts, _) = request.into_parts();
-    let snapshot = app.served.store.snapshot();
-    let caller = app.access.admit(&snapshot, &Intent::ReadFeed, &parts.headers)?;
-    let peer = safe_peer(&parts.extensions, &caller, "the gateway configuration has private keys")?;
-    query::check(parts.uri.query(), &[SINCE])?;
-    let reader = FeedReader { caller, peer, headers: parts.headers, since: since(parts.uri.query())? };
-    let place = app.admissions.renderings.of_owner(&reader.caller.owner)?;
-    place.render(move || answer(&app, &snapshot, &reader)).await
+async fn get(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    State(caches): Part<Caches>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    RawQuery(query): RawQuery,
+    caller: Caller,
+    headers: HeaderMap,
+) -> ApiResult {
+    let reader = FeedReader { caller, peer, headers, since: since(query.as_deref())? };
+    let snapshot = served.store.snapshot();
+    let place = admissions.renderings.of_owner(&reader.caller.owner)?;
+    place.render(move || answer(&served, &caches.feeds, &snapshot, &reader)).await
 }
 
-fn answer(app: &AppState, snapshot: &Snapshot, reader: &FeedReader) -> Result<Response, ApiError> {
-    let feed = app.caches.feeds.get(&app.served.store, &app.served.site, snapshot)?;
+fn answer(
+    ServedStore { store, site }: &ServedStore,
+    feeds: &Feeds,
+    snapshot: &Snapshot,
+    reader: &FeedReader,
+) -> ApiResult {
+    let feed = feeds.get(store, site, snapshot)?;
     let mut response = match response::not_modified(&reader.headers, &feed.etag) {
         Some(response) => response,
         None => {
             let former = match reader.since.filter(|since| *since <= feed.revision) {
-                Some(since) => app.caches.feeds.earlier(&app.served.store, &app.served.site, since)?,
+                Some(since) => feeds.earlier(store, site, since)?,
                 None => None,
             };
             let configuration = match &former {

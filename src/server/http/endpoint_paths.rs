@@ -155,7 +155,7 @@ fn decoded(parameters: &Params<'_, '_>) -> Result<Vec<String>, ApiError> {
 }
 
 /// Unifies parameter names: each segment may have one name only, but kinds use different ones.
-fn positional(path: &str) -> String {
+pub(super) fn positional(path: &str) -> String {
     let mut number = 0;
     let segments = path.split('/').map(|segment| {
         if !segment.starts_with('{') {

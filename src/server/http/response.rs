@@ -25,6 +25,9 @@ use crate::{
     syntax::text::without_tokens,
 };
 
+/// What a handler returns.
+pub(crate) type ApiResult = Result<Response, ApiError>;
+
 /// The header of every response (D8).
 pub(crate) const REQUEST_ID: &str = "request-id";
 

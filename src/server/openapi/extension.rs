@@ -9,6 +9,7 @@ pub(crate) struct ExtensionOperation {
     body: Option<Value>,
     successes: Map<String, Value>,
     failures: Map<String, Value>,
+    is_open: bool,
 }
 
 impl ExtensionOperation {
@@ -27,6 +28,7 @@ impl ExtensionOperation {
             body: None,
             successes: Map::new(),
             failures: Map::new(),
+            is_open: false,
         }
     }
 
@@ -126,14 +128,25 @@ impl ExtensionOperation {
         self
     }
 
+    /// Makes it an operation without an API key, whose response has no form that clients know. Errors stand after it.
+    pub(crate) fn open(mut self, media_type: &str) -> Self {
+        self.fields.remove("x-extension");
+        self.fields.insert("security".to_owned(), json!([]));
+        self.fields.insert("x-extension".to_owned(), json!(true));
+        self.is_open = true;
+        let form = if media_type == "text/plain" { "string" } else { "object" };
+        self.responds_with("200", "OK", media_type, json!({"type": form}))
+    }
+
     /// Returns the operation.
     pub(crate) fn build(self) -> Value {
-        let Self { mut fields, parameters, body, successes, failures } = self;
+        let Self { mut fields, parameters, body, successes, failures, is_open } = self;
         if !parameters.is_empty() {
             fields.insert("parameters".to_owned(), Value::Array(parameters));
         }
         fields.extend(body.map(|body| ("requestBody".to_owned(), body)));
-        let responses = failures.into_iter().chain(successes).collect();
+        let (first, last) = if is_open { (successes, failures) } else { (failures, successes) };
+        let responses = first.into_iter().chain(last).collect();
         fields.insert("responses".to_owned(), Value::Object(responses));
         Value::Object(fields)
     }

@@ -3,28 +3,29 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderValue, Request, header},
+    extract::{ConnectInfo, State},
+    http::{HeaderValue, header},
     response::Response,
+    routing::on,
 };
 use hyper::body::{Body as HttpBody, Frame};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::operation::ApiOperation;
 use crate::{
     server::{
-        auth::permission::Intent,
-        http::{query, response::ApiError},
-        net::peer::safe_peer,
-        openapi::extension::ExtensionOperation,
-        state::AppState,
+        auth::{caller::Caller, permission::Intent},
+        http::response::{ApiError, ApiResult},
+        state::{Admissions, Part, ServedStore},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::maintenance::backup::Backup,
@@ -32,8 +33,6 @@ use crate::{
 
 /// The path.
 pub(crate) const PATH: &str = "/backup";
-/// The tag of the operation.
-pub(crate) const TAG: &str = "Backups";
 /// The pieces that wait for a client.
 const PIECES: usize = 4;
 /// How long a client may take for a piece.
@@ -41,16 +40,25 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The log target of reads of everything.
 const AUDIT: &str = "audit";
 
+pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |method| on(method, get))
+    .with_secrets("a backup has everything in the store")
+    .named("Backups", "getBackup", "Back up the store")
+    .described("Returns the current revision with its history as one file, for `edgewright restore`. Only admins can read it, and only with TLS or from the server's own machine. The secrets in it are encrypted, and need the store's master key. Each read is in the audit log.")
+    .documented("400 401 403 429 500 503", |operation, _| {
+        operation
+            .responds_with("200", "OK", "application/octet-stream", json!({"type": "string", "format": "binary"}))
+            .header("200", "Cache-Control", "`no-store`.")
+    });
+
 /// Sends a backup of the current revision.
-pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let (parts, _) = request.into_parts();
-    let snapshot = app.served.store.snapshot();
-    let caller = app.access.admit(&snapshot, &Intent::Backup, &parts.headers)?;
-    let peer = safe_peer(&parts.extensions, &caller, "a backup has everything in the store")?;
-    query::check(parts.uri.query(), &[])?;
-    let place = app.admissions.backups.of_owner(&caller.owner)?;
-    let store = Arc::clone(&app.served.store);
-    let backup = tokio::task::spawn_blocking(move || store.backup()).await;
+async fn get(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    caller: Caller,
+) -> ApiResult {
+    let place = admissions.backups.of_owner(&caller.owner)?;
+    let backup = tokio::task::spawn_blocking(move || served.store.backup()).await;
     let backup = backup.map_err(|_| ApiError::internal())??;
     tracing::info!(
         target: AUDIT,
@@ -115,18 +123,4 @@ impl HttpBody for BackupBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data).map_err(axum::Error::new)))
     }
-}
-
-/// The path with its operation in the OpenAPI document.
-pub(crate) fn path() -> (String, Value) {
-    let get = ExtensionOperation::new(
-        TAG,
-        "getBackup",
-        "Back up the store",
-        "Returns the current revision with its history as one file, for `edgewright restore`. Only admins can read it, and only with TLS or from the server's own machine. The secrets in it are encrypted, and need the store's master key. Each read is in the audit log.",
-    )
-    .responds_with("200", "OK", "application/octet-stream", json!({"type": "string", "format": "binary"}))
-    .header("200", "Cache-Control", "`no-store`.")
-    .fails(&["400", "401", "403", "429", "500", "503"]);
-    (PATH.to_owned(), json!({"get": get.build()}))
 }

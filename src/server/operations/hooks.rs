@@ -4,14 +4,15 @@ use std::{fs, path::Path, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Request, StatusCode},
-    response::Response,
+    extract::{RawQuery, State},
+    http::{HeaderMap, StatusCode},
+    routing::{MethodFilter, on},
 };
 use ring::hmac;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sources;
+use super::operation::ApiOperation;
 use crate::{
     manifest::tree::remote::RemoteUrl,
     model::{
@@ -22,10 +23,9 @@ use crate::{
         http::{
             body::{self, Limits},
             query,
-            response::{ApiError, json_response},
+            response::{ApiError, ApiResult, json_response},
         },
-        openapi::extension::ExtensionOperation,
-        state::AppState,
+        state::{Admissions, Part, SourceRuntime},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
 };
@@ -73,32 +73,63 @@ struct HookResponse {
     looked_at: Vec<String>,
 }
 
+pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, "/hooks/git", |method| on(method, create))
+    .any_query()
+    .named("Sources", "receiveGitHook", "Receive a webhook of a Git forge")
+    .described("Looks at once at the sources whose repository the webhook is about. Instead of an API key, the request has one of the headers `X-Hub-Signature-256`, `X-Hub-Signature`, `X-Gitea-Signature` and `X-Forgejo-Signature` with the HMAC-SHA256 of the body, or `X-Gitlab-Token` with the secret. Responds with 404 unless the configuration file of the server sets `hooks.git`.")
+    .documented("400 401 404 408 413 415 429 500 503", |operation, _| {
+        let schema = json!({
+            "type": "object",
+            "properties": {"looked_at": {
+                "type": "array",
+                "description": "The names of the sources that are looked at.",
+                "items": {"type": "string"},
+            }},
+            "required": ["looked_at"],
+        });
+        let payload = json!({
+            "type": "object",
+            "description": "The event as the forge sends it. Only the URLs of the repository are used.",
+            "additionalProperties": true,
+        });
+        let example = json!({"repository": {"clone_url": "https://git.example.com/team/edge.git"}});
+        operation
+            .without_key()
+            .body(payload, example)
+            .responds("202", "Accepted", schema)
+    });
+
 /// Looks at the sources whose repository a webhook is about.
-pub(crate) async fn git(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let Some(file) = app.sources.git_hook.clone() else {
+async fn create(
+    State(sources): Part<SourceRuntime>,
+    State(admissions): Part<Admissions>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> ApiResult {
+    let Some(file) = sources.git_hook.clone() else {
         return Err(ApiError::of(Code::NotFound, "not found: this server accepts no webhooks"));
     };
-    query::check(request.uri().query(), &[])?;
-    let (parts, body) = request.into_parts();
+    query::check(query.as_deref(), &[])?;
     // What is not signed is not received. Whether a signature is right is only known with the whole body.
-    if !parts.headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| parts.headers.contains_key(*name)) {
+    if !headers.contains_key(TOKEN) && !DIGESTS.iter().any(|(name, _)| headers.contains_key(*name)) {
         return Err(unsigned());
     }
-    let bytes = body::take(&parts.headers, body, LIMITS).await?;
-    let place = app.admissions.hooks.place()?;
+    let bytes = body::take(&headers, body, LIMITS).await?;
+    let place = admissions.hooks.place()?;
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
             ApiError::of(Code::Unavailable, "the server cannot read the secret of the webhook")
         })?;
-        if !is_signed(&parts.headers, secret.expose().as_bytes(), &bytes) {
+        if !is_signed(&headers, secret.expose().as_bytes(), &bytes) {
             return Err(unsigned());
         }
         // A payload is larger than what is taken from it.
         let payload: Value = serde_json::from_slice(&bytes)
             .map_err(|_| ApiError::of(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
         let urls = urls(&payload);
-        let looked_at = app.sources.following.iter().filter(|following| following.request_fetch(&urls));
+        let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
         Ok(json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })?)
     });
@@ -181,36 +212,6 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
         }
     }
     assert!(!is_signed(&headers, b"a secret that no input knows", bytes), "a signature without the secret");
-}
-
-/// The path in the OpenAPI document. `failures` refers to errors by their statuses.
-pub(crate) fn path() -> (String, Value) {
-    let schema = json!({
-        "type": "object",
-        "properties": {"looked_at": {
-            "type": "array",
-            "description": "The names of the sources that are looked at.",
-            "items": {"type": "string"},
-        }},
-        "required": ["looked_at"],
-    });
-    let payload = json!({
-        "type": "object",
-        "description": "The event as the forge sends it. Only the URLs of the repository are used.",
-        "additionalProperties": true,
-    });
-    let example = json!({"repository": {"clone_url": "https://git.example.com/team/edge.git"}});
-    let post = ExtensionOperation::new(
-        sources::document::TAG,
-        "receiveGitHook",
-        "Receive a webhook of a Git forge",
-        "Looks at once at the sources whose repository the webhook is about. Instead of an API key, the request has one of the headers `X-Hub-Signature-256`, `X-Hub-Signature`, `X-Gitea-Signature` and `X-Forgejo-Signature` with the HMAC-SHA256 of the body, or `X-Gitlab-Token` with the secret. Responds with 404 unless the configuration file of the server sets `hooks.git`.",
-    )
-    .without_key()
-    .body(payload, example)
-    .responds("202", "Accepted", schema)
-    .fails(&["400", "401", "404", "408", "413", "415", "429", "500", "503"]);
-    ("/hooks/git".to_owned(), json!({"post": post.build()}))
 }
 
 #[cfg(test)]

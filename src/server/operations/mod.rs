@@ -1,13 +1,20 @@
-//! The endpoints that are no resources: one file or folder for each.
+//! The operations that no kind of resource has. Each has a file or folder of its own, with its handler and its declaration as
+//! an [`ApiOperation`]; [`OPERATIONS`] lists them.
+//!
+//! [`checks`] has what is checked of every request before the handler gets it, and [`planned_change`] what operations have in
+//! common that plan and apply.
 
 pub(crate) mod backup;
+pub(crate) mod checks;
 pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod hooks;
+pub(crate) mod operation;
 pub(crate) mod origin;
 pub(crate) mod owners;
 pub(crate) mod planned_change;
-pub(crate) mod ready;
+mod probes;
+mod ready;
 pub(crate) mod reconciliation;
 pub(crate) mod rekey;
 pub(crate) mod rollback;
@@ -17,3 +24,40 @@ pub(crate) mod trace;
 pub(crate) mod transfer;
 pub(crate) mod watch;
 pub(crate) mod whoami;
+
+use super::gateway_feed;
+use operation::ApiOperation;
+
+/// All operations.
+pub(in crate::server) static OPERATIONS: [&ApiOperation; 30] = [
+    &reconciliation::CREATE,
+    &reconciliation::LIST,
+    &reconciliation::GET,
+    &rollback::CREATE,
+    &history::LIST,
+    &history::GET,
+    &history::BLAME,
+    &sources::LIST,
+    &sources::GET,
+    &sources::SUSPEND,
+    &sources::RESUME,
+    &sources::destroy::CREATE,
+    &origin::GET,
+    &owners::LIST,
+    &owners::GET,
+    &owners::PATCH,
+    &hooks::CREATE,
+    &gateway_feed::GET,
+    &backup::GET,
+    &rekey::CREATE,
+    &whoami::GET,
+    &export::GET,
+    &trace::CREATE,
+    &transfer::CREATE,
+    &watch::GET,
+    &saml::GET,
+    &probes::HEALTH,
+    &ready::GET,
+    &probes::METRICS,
+    &probes::DOCUMENT,
+];

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::{body::Body, http::Request as HttpRequest, response::Response};
+use axum::{
+    extract::{Path, State},
+    http::HeaderMap,
+    routing::on,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::history::document::HistoryAuthor;
+use super::{history::document::HistoryAuthor, operation::ApiOperation};
 use crate::{
     model::{
         Kind,
@@ -20,20 +23,18 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     server::{
-        auth::permission::Intent,
-        http::{
-            query,
-            response::{self, ApiError},
-        },
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
-        state::AppState,
+        auth::{caller::Caller, permission::Intent},
+        http::response::{self, ApiError, ApiResult},
+        state::{Admissions, Part, ServedStore},
     },
     store::{Provenance, Store, StoreError},
     syntax::text::printable,
 };
 
-/// The tag of the operation.
-pub(crate) const TAG: &str = "Origin";
+pub(super) static GET: ApiOperation = ApiOperation::get("/resources/{id}", Intent::Read, |method| on(method, get))
+    .named("Origin", "getResourceOrigin", "Get the origin of a resource")
+    .described("Returns the source, manifest name, file, line and commit of a resource of any kind, found by its identifier alone, and what changed it last.")
+    .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceOrigin>()));
 
 /// Where a resource comes from, and what changed it last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,33 +117,24 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 }
 
 /// Returns where a resource comes from.
-pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())?;
-    query::check(request.uri().query(), &[])?;
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
+async fn get(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    Path(id): Path<String>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> ApiResult {
+    let place = admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let snapshot = app.served.store.snapshot();
+            let snapshot = served.store.snapshot();
             let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
-            let origin = ResourceOrigin::of(&app.served.store, entry, &app.served.site.base_url)?;
+            let origin = ResourceOrigin::of(&served.store, entry, &served.site.base_url)?;
             let rendered = response::rendered(json::bytes(&origin, Secrets::Masked)?);
-            Ok(response::conditional(request.headers(), &rendered))
+            Ok(response::conditional(&headers, &rendered))
         })
         .await
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let get = ExtensionOperation::new(
-        TAG,
-        "getResourceOrigin",
-        "Get the origin of a resource",
-        "Returns the source, manifest name, file, line and commit of a resource of any kind, found by its identifier alone, and what changed it last.",
-    )
-    .ok(schemas.response::<ResourceOrigin>())
-    .fails(&["400", "401", "404", "429", "500", "503"]);
-    ("/resources/{id}".to_owned(), json!({"get": get.build()}))
 }
 
 #[cfg(test)]

@@ -3,17 +3,12 @@
 
 use std::time::Instant;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, Request as HttpRequest, StatusCode},
-    response::Response,
-};
+use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{
-        decode::decode,
         diagnostics::{
             code::Code,
             diagnostic::{Diagnostic, Name},
@@ -32,12 +27,9 @@ use crate::{
             caller::Caller,
             permission::{self, Intent},
         },
-        http::{
-            body::{self, Limits},
-            query,
-            response::{ApiError, json_response},
-        },
+        http::response::{ApiError, ApiResult, json_response},
         limits::slots::{Lane, WorkPlace},
+        openapi::{extension::ExtensionOperation, schemas::Schemas},
         state::AppState,
     },
     store::{Attempt, Store, commit::header::Outcome},
@@ -53,28 +45,17 @@ pub(crate) struct ChangeRun {
     pub outcome: String,
 }
 
-/// Reads the body of a request, and returns it with the headers, which identify the caller, and the caller. `judge` finds the
-/// faults that decoding does not.
-pub(super) async fn read<T: DeserializeOwned>(
-    app: &AppState,
-    request: HttpRequest<Body>,
-    judge: impl FnOnce(&T) -> Vec<Fault>,
-) -> Result<(HeaderMap, Caller, T), ApiError> {
-    let (parts, body) = request.into_parts();
-    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (request, found) = decode::<T>(content.root(), None);
-    faults.extend(found);
-    if let Some(request) = request.as_ref().filter(|_| faults.is_empty()) {
-        faults.extend(judge(request));
-    }
-    match request {
-        Some(request) if faults.is_empty() => Ok((parts.headers, caller, request)),
-        _ => Err(ApiError::from_faults(faults)),
+/// The part of the OpenAPI document that these operations have in common.
+pub(super) fn document(operation: ExtensionOperation, schemas: &mut Schemas, planned: &str) -> ExtensionOperation {
+    let run = schemas.response::<ChangeRun>();
+    operation.responds("200", planned, run.clone()).responds("201", "Applied as a new revision", run)
+}
+
+/// Refuses a request with faults that decoding does not find.
+pub(super) fn faultless(faults: Vec<Fault>) -> Result<(), ApiError> {
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(ApiError::from_faults(faults)),
     }
 }
 
@@ -124,11 +105,7 @@ pub(super) fn expected(is_expected: bool) -> Result<(), ApiError> {
 
 /// Refuses a plan with refusals.
 pub(super) fn unrefused<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
-    let faults: Vec<Fault> = refusals.into_iter().take(MOST_FAULTS).map(fault).collect();
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(ApiError::from_faults(faults)),
-    }
+    faultless(refusals.into_iter().take(MOST_FAULTS).map(fault).collect())
 }
 
 /// The refusal of a plan as the fault of a request.
@@ -145,7 +122,7 @@ pub(super) fn fault(refusal: &Diagnostic) -> Fault {
 }
 
 /// Records how an attempt to apply ended: in the metrics, and in the log and the history if nothing was applied.
-pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer: &Result<Response, ApiError>) {
+pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer: &ApiResult) {
     let result = match answer {
         Ok(answer) if answer.status() == StatusCode::CREATED => "applied",
         Ok(_) => "in_sync",
@@ -162,12 +139,7 @@ pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer
 }
 
 /// The response with a plan, and with its revision if it was applied.
-pub(super) fn answer(
-    command: &'static str,
-    planned: &Planned,
-    outcome: String,
-    revision: Option<u64>,
-) -> Result<Response, ApiError> {
+pub(super) fn answer(command: &'static str, planned: &Planned, outcome: String, revision: Option<u64>) -> ApiResult {
     let mut report = planned.report(command);
     report.applied = revision;
     let run = ChangeRun { report: ReportDocument::from_report(&report), outcome };

@@ -2,8 +2,13 @@
 
 use std::fmt::Write;
 
-use axum::response::{IntoResponse, Response};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::{MethodFilter, on},
+};
 
+use super::operation::ApiOperation;
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sync_loop::health::Verdict,
@@ -11,13 +16,19 @@ use crate::{
     syntax::text::escaped,
 };
 
+pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/readyz", |method| on(method, get))
+    .any_query()
+    .named("Service", "getReadiness", "Check that the server is ready")
+    .described("Returns 200 when the server is ready for requests, or 503 with the reason. A second line can contain a warning.")
+    .documented("503 431", |operation, _| operation.open("text/plain"));
+
 /// Responds to a probe. It may try a write, which can block.
-pub(crate) async fn page(app: AppState) -> Response {
-    let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
+async fn get(State(state): State<AppState>) -> Response {
+    let page = tokio::task::spawn_blocking(move || page(&state)).await;
     page.unwrap_or_else(|_| not_ready("the server is stopping"))
 }
 
-fn page_of(app: &AppState) -> Response {
+fn page(app: &AppState) -> Response {
     if let Err(error) = app.served.store.readiness() {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store is not ready");

@@ -4,38 +4,38 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
-    http::{HeaderValue, Request, StatusCode},
+    extract::{FromRequest, Request, State},
+    http::{HeaderValue, StatusCode},
     response::{IntoResponse, Response},
+    routing::on,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::{checks::ReceivedBody, operation::ApiOperation};
 use crate::{
-    model::{
-        decode::decode,
-        diagnostics::{code::Code, fault::Fault},
-    },
+    model::diagnostics::{code::Code, fault::Fault},
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::{
-            body::{self, Limits},
-            query,
-            response::{ApiError, REQUEST_ID, json_response},
-        },
+        http::response::{ApiError, ApiResult, REQUEST_ID, json_response},
         limits::guards::RequestOrigin,
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
         state::AppState,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::{MasterChange, Rekeyed, StoreError, ids_and_clock},
 };
 
-/// The tag of the operation.
-pub(crate) const TAG: &str = "Store";
 /// The path.
 pub(crate) const PATH: &str = "/store/rekey";
+
+pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Rekey, |method| on(method, create))
+    .named("Store", "rekeyStore", "Encrypt the store with new keys")
+    .described("Encrypts all secrets in the store with a new data key, while others read and write. If the server finds another master key where it reads its own, that one opens the store from then on. Only admins can use it, one at a time. It can be repeated after any failure.")
+    .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
+        let operation = operation.optional_body(schemas.request::<RekeyRequest>(), json!({"forget_secrets": false}));
+        operation.ok(schemas.response::<RekeyReport>())
+    });
 
 /// What happens to former keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -89,26 +89,12 @@ impl RekeyReport {
 }
 
 /// Makes a new data key, and takes over a new master key.
-pub(crate) async fn create(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let origin = app.access.guards.origin(&request, "POST");
-    let (parts, body) = request.into_parts();
-    app.access.admit(&app.served.store.snapshot(), &Intent::Rekey, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let (content, mut faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    let wanted = if size == 0 {
-        RekeyRequest::default()
-    } else {
-        let (wanted, found) = decode::<RekeyRequest>(content.root(), None);
-        faults.extend(found);
-        match wanted {
-            Some(wanted) if faults.is_empty() => wanted,
-            _ => return Err(ApiError::from_faults(faults)),
-        }
-    };
-    // The key may have been revoked, or its owner demoted, while the body was received.
-    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Rekey, &parts.headers)?;
-    let turn = app.admissions.rekeys.anonymous().map_err(|_| busy())?;
-    let job = RekeyJob { app, caller, origin, forgets: wanted.forget_secrets };
+async fn create(State(state): State<AppState>, caller: Caller, request: Request) -> ApiResult {
+    let origin = state.access.guards.origin(&request, "POST");
+    let body = ReceivedBody::from_request(request, &state).await?;
+    let RekeyRequest { forget_secrets } = if body.is_empty() { RekeyRequest::default() } else { body.decode()? };
+    let turn = state.admissions.rekeys.anonymous().map_err(|_| busy())?;
+    let job = RekeyJob { state, caller, origin, forgets: forget_secrets };
     // What has begun is done, also if the client goes away.
     let answer = tokio::task::spawn_blocking(move || {
         let response = job.run();
@@ -120,7 +106,7 @@ pub(crate) async fn create(app: AppState, request: Request<Body>) -> Result<Resp
 
 /// A valid request.
 struct RekeyJob {
-    app: AppState,
+    state: AppState,
     caller: Caller,
     origin: RequestOrigin,
     forgets: bool,
@@ -142,15 +128,15 @@ impl RekeyJob {
         let actor = Some((&self.caller.key, &self.caller.owner));
         let mut note = SecurityNote::of(SecurityEvent::StoreRekeyed, reason, actor);
         note.path = Some(Arc::from(PATH));
-        self.app.access.guards.log(note, &self.origin, &response);
+        self.state.access.guards.log(note, &self.origin, &response);
         response
     }
 
-    fn rekey(&self) -> Result<Response, ApiError> {
-        let store = &self.app.served.store;
+    fn rekey(&self) -> ApiResult {
+        let store = &self.state.served.store;
         let done = store.rekey(MasterChange::ReadAgain, self.forgets).map_err(refused)?;
         if self.forgets {
-            self.app.caches.pages.forget_before(store.snapshot().revision);
+            self.state.caches.pages.forget_before(store.snapshot().revision);
         }
         let report = RekeyReport::of(&done);
         tracing::info!(
@@ -180,18 +166,4 @@ fn refused(error: StoreError) -> ApiError {
         }
         _ => error.into(),
     }
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let post = ExtensionOperation::new(
-        TAG,
-        "rekeyStore",
-        "Encrypt the store with new keys",
-        "Encrypts all secrets in the store with a new data key, while others read and write. If the server finds another master key where it reads its own, that one opens the store from then on. Only admins can use it, one at a time. It can be repeated after any failure.",
-    )
-    .optional_body(schemas.request::<RekeyRequest>(), json!({"forget_secrets": false}))
-    .ok(schemas.response::<RekeyReport>())
-    .fails(&["400", "401", "403", "408", "409", "413", "415", "429", "500", "503"]);
-    (PATH.to_owned(), json!({"post": post.build()}))
 }

@@ -2,17 +2,15 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, Request as HttpRequest},
-    response::Response,
-};
+use axum::{extract::State, http::HeaderMap, routing::on};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused},
+    checks::JsonBody,
+    operation::ApiOperation,
+    planned_change::{self, answer, empty_expectation, expected, faultless, note_attempt, unrefused},
     reconciliation::{differs_in_secrets_only, tell_unreviewed},
 };
 use crate::{
@@ -33,8 +31,7 @@ use crate::{
             caller::Caller,
             permission::{self, Intent, Manner, Sight},
         },
-        http::response::ApiError,
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
+        http::response::{ApiError, ApiResult},
         resources::at_revision,
         state::AppState,
     },
@@ -42,8 +39,13 @@ use crate::{
     tenancy::{not_admitted, retaken_hostports},
 };
 
-/// The tag of the operation.
-pub(crate) const TAG: &str = "Rollbacks";
+pub(super) static CREATE: ApiOperation = ApiOperation::post("/rollbacks", Intent::Propose, |method| on(method, create))
+    .named("Rollbacks", "createRollback", "Plan or apply a rollback")
+    .described("Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. A source that the server follows does not apply its manifests again until they change.")
+    .documented("400 401 403 404 408 409 410 413 415 429 500 503", |operation, schemas| {
+        let operation = operation.body(schemas.request::<RollbackRequest>(), json!({"to": 1, "dry_run": true}));
+        planned_change::document(operation, schemas, "Planned, or no changes")
+    });
 
 /// A revision to bring back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,8 +81,13 @@ impl RollbackRequest {
 }
 
 /// Plans the rollback in the body, and applies it unless it is a dry run.
-pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, caller, request) = planned_change::read(&app, request, RollbackRequest::faults).await?;
+async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<RollbackRequest>,
+) -> ApiResult {
+    faultless(request.faults())?;
     let source = Some(request.source.as_str()).filter(|source| !source.is_empty());
     let intent = source.map_or(Intent::Change, Intent::Apply);
     // A client that is slow to send keeps nobody from a place.
@@ -97,7 +104,7 @@ struct RollbackJob<'a> {
 }
 
 impl RollbackJob<'_> {
-    fn run(&self) -> Result<Response, ApiError> {
+    fn run(&self) -> ApiResult {
         let (began, dry_run) = (Instant::now(), self.request.dry_run);
         let store: &Store = &self.app.served.store;
         let Caller { key, owner, .. } = self.admit(&store.snapshot())?;
@@ -115,7 +122,7 @@ impl RollbackJob<'_> {
         answer
     }
 
-    fn attempt(&self, store: &Store, rollback: &Rollback, caller: &(Id, Id)) -> Result<Response, ApiError> {
+    fn attempt(&self, store: &Store, rollback: &Rollback, caller: &(Id, Id)) -> ApiResult {
         let target = store.snapshot_at(rollback.to);
         let target = target.map_err(|error| at_revision::refused(error, "to"))?;
         if self.request.dry_run {
@@ -219,25 +226,4 @@ impl RollbackJob<'_> {
         let RollbackRequest { to, source, .. } = &self.request;
         planned_change::outcome(self.app, planned, &format!("rollback to {to} of `{source}`"), masked)
     }
-}
-
-/// An example request.
-fn example() -> Value {
-    json!({"to": 1, "dry_run": true})
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<ChangeRun>();
-    let post = ExtensionOperation::new(
-        TAG,
-        "createRollback",
-        "Plan or apply a rollback",
-        "Plans the changes that bring back the state of an earlier revision, and applies them as a new revision, unless `dry_run` is set. API keys and their owners stay as they are. Refusals of a dry run are the errors that would prevent applying the plan. A source that the server follows does not apply its manifests again until they change.",
-    )
-    .body(schemas.request::<RollbackRequest>(), example())
-    .responds("200", "Planned, or no changes", run.clone())
-    .responds("201", "Applied as a new revision", run)
-    .fails(&["400", "401", "403", "404", "408", "409", "410", "413", "415", "429", "500", "503"]);
-    ("/rollbacks".to_owned(), json!({"post": post.build()}))
 }

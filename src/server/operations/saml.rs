@@ -3,23 +3,31 @@
 pub(crate) mod signer;
 
 use axum::{
+    extract::{Path, State},
     http::header,
-    response::{IntoResponse, Response},
+    response::IntoResponse,
+    routing::{MethodFilter, on},
 };
 
+use super::operation::ApiOperation;
 use crate::{
     model::{Kind, diagnostics::code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module},
-    server::{http::response::ApiError, state::AppState},
+    server::{
+        http::response::{ApiError, ApiResult},
+        state::{Part, ServedStore},
+    },
 };
 
+/// A URL of the `saml` module of a route rather than an operation of a client: the OpenAPI document does not have it.
+pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));
+
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-pub(crate) fn metadata(app: &AppState, parameters: Vec<String>) -> Result<Response, ApiError> {
+async fn get(State(served): Part<ServedStore>, Path(id): Path<String>) -> ApiResult {
     let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
-    let id = parameters.into_iter().next().ok_or_else(unknown)?;
-    let snapshot = app.served.store.snapshot();
+    let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;
-    let view = saml.view(&route.key, &app.served.site);
+    let view = saml.view(&route.key, &served.site);
     let text =
         service_provider_metadata(&view.metadata_url, &view.request_signing_certificate_pem, &saml.nameid_format);
     Ok(([(header::CONTENT_TYPE, "application/samlmetadata+xml")], text).into_response())

@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, Request as HttpRequest},
-    response::Response,
-};
+use axum::{extract::State, http::HeaderMap, routing::on};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::planned_change::{self, ChangeRun, answer, empty_expectation, expected, note_attempt, unrefused};
+use super::{
+    checks::JsonBody,
+    operation::ApiOperation,
+    planned_change::{self, answer, empty_expectation, expected, faultless, note_attempt, unrefused},
+};
 use crate::{
     model::{
         diagnostics::{
@@ -32,18 +32,24 @@ use crate::{
             caller::Caller,
             permission::{self, Intent, Manner},
         },
-        http::response::ApiError,
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
+        http::response::{ApiError, ApiResult},
         state::AppState,
     },
 };
 
-/// The tag of the operation.
-pub(crate) const TAG: &str = "Transfers";
 /// The path of the operation.
 pub(crate) const PATH: &str = "/transfers";
 /// The most resources that a request names. Whoever moves more moves whole edges, or the whole source.
 const MOST_RESOURCES: usize = 1_000;
+
+pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propose, |method| on(method, create))
+    .named("Transfers", "createTransfer", "Plan or apply a transfer")
+    .described("Plans the move of resources from one source to another, and applies it as a new revision, unless `dry_run` is set. Resources keep their identifiers and content. The manifests of the old source must no longer declare them; otherwise its next run is an error. Refusals of a dry run are the errors that would prevent applying the plan.")
+    .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
+        let example = json!({"from": "default", "to": "shop", "all": true, "dry_run": true});
+        let operation = operation.body(schemas.request::<TransferRequest>(), example);
+        planned_change::document(operation, schemas, "Planned, or no changes")
+    });
 
 /// Resources to move to another source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -98,8 +104,13 @@ impl TransferRequest {
 }
 
 /// Plans the transfer in the body, and applies it unless it is a dry run.
-pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, caller, request) = planned_change::read(&app, request, TransferRequest::faults).await?;
+async fn create(
+    State(app): State<AppState>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<TransferRequest>,
+) -> ApiResult {
+    faultless(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
     place.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await
@@ -114,7 +125,7 @@ struct TransferJob<'a> {
 }
 
 impl TransferJob<'_> {
-    fn run(&self) -> Result<Response, ApiError> {
+    fn run(&self) -> ApiResult {
         let began = Instant::now();
         let caller = self.caller(&self.app.served.store.snapshot())?;
         let TransferRequest { from, to, resources, dry_run, .. } = self.request.clone();
@@ -128,7 +139,7 @@ impl TransferJob<'_> {
         answer
     }
 
-    fn apply(&self, transfer: &Transfer, caller: &Caller) -> Result<Response, ApiError> {
+    fn apply(&self, transfer: &Transfer, caller: &Caller) -> ApiResult {
         let accept = |current: &Snapshot, planned: Planned| {
             // The key may have been revoked since the request arrived.
             let caller = self.caller(current)?;
@@ -173,25 +184,4 @@ impl TransferJob<'_> {
         let TransferRequest { from, to, .. } = &self.request;
         planned_change::outcome(self.app, planned, &format!("transfer from `{from}` to `{to}`"), false)
     }
-}
-
-/// An example request.
-fn example() -> Value {
-    json!({"from": "default", "to": "shop", "all": true, "dry_run": true})
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<ChangeRun>();
-    let post = ExtensionOperation::new(
-        TAG,
-        "createTransfer",
-        "Plan or apply a transfer",
-        "Plans the move of resources from one source to another, and applies it as a new revision, unless `dry_run` is set. Resources keep their identifiers and content. The manifests of the old source must no longer declare them; otherwise its next run is an error. Refusals of a dry run are the errors that would prevent applying the plan.",
-    )
-    .body(schemas.request::<TransferRequest>(), example())
-    .responds("200", "Planned, or no changes", run.clone())
-    .responds("201", "Applied as a new revision", run)
-    .fails(&["400", "401", "403", "404", "408", "409", "413", "415", "429", "500", "503"]);
-    (PATH.to_owned(), json!({"post": post.build()}))
 }

@@ -2,32 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::Body,
-    http::{Request, StatusCode},
-    response::Response,
-};
+use axum::{http::StatusCode, routing::on};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+use super::operation::ApiOperation;
 use crate::{
     model::{key_scope::KeyScope, kind::owner::Role},
     server::{
-        auth::permission::Intent,
-        http::{
-            query,
-            response::{ApiError, json_response},
-        },
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
-        state::AppState,
+        auth::{caller::Caller, permission::Intent},
+        http::response::{ApiResult, json_response},
     },
 };
 
-/// The tag of the operations for administration.
-pub(crate) const TAG: &str = "Administration";
 /// The path.
 pub(crate) const PATH: &str = "/whoami";
+
+pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Identify, |method| on(method, get))
+    .named("Administration", "getCaller", "Get the caller")
+    .described("Returns the API key of the request, its owner, its role and its scope. Every role can read it.")
+    .documented("400 401 429 500", |operation, schemas| operation.ok(schemas.response::<CallerIdentity>()));
 
 /// The caller of the API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,9 +38,7 @@ pub(crate) struct CallerIdentity {
 }
 
 /// Returns who the caller is. Every role can ask.
-pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Identify, request.headers())?;
-    query::check(request.uri().query(), &[])?;
+async fn get(caller: Caller) -> ApiResult {
     let identity = CallerIdentity {
         key_id: caller.key.to_string(),
         owner_id: caller.owner.to_string(),
@@ -54,17 +46,4 @@ pub(crate) async fn get(app: AppState, request: Request<Body>) -> Result<Respons
         scope: caller.scope,
     };
     Ok(json_response(StatusCode::OK, &identity)?)
-}
-
-/// The path with its operation.
-pub(crate) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let get = ExtensionOperation::new(
-        TAG,
-        "getCaller",
-        "Get the caller",
-        "Returns the API key of the request, its owner, its role and its scope. Every role can read it.",
-    )
-    .ok(schemas.response::<CallerIdentity>())
-    .fails(&["400", "401", "429", "500"]);
-    (PATH.to_owned(), json!({"get": get.build()}))
 }

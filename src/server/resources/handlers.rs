@@ -42,7 +42,7 @@ use crate::{
             body_fields, page,
             precondition::Precondition,
             query,
-            response::{self, ApiError},
+            response::{self, ApiError, ApiResult},
         },
         limits::{
             guards,
@@ -120,11 +120,7 @@ impl Served {
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
 /// wait for is boxed: every read would have to allocate room for it.
-pub(crate) async fn handle(
-    served: &Served,
-    parameters: Vec<String>,
-    request: Request<Body>,
-) -> Result<Response, ApiError> {
+pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Request<Body>) -> ApiResult {
     let Served { app, endpoint, known } = served;
     let (parts, body) = request.into_parts();
     let (mut snapshot, mut caller) = served.admit(&parts)?;
@@ -194,7 +190,7 @@ fn no_content() -> Response {
 }
 
 impl ApiRequest<'_> {
-    async fn create(&self, mut key: Key, content: Tape) -> Result<Response, ApiError> {
+    async fn create(&self, mut key: Key, content: Tape) -> ApiResult {
         let (kind, info) = (self.kind, self.kind.info());
         let (spec, faults) = with_body(self.size, move || body_fields::decode(kind, content.root(), None)).await?;
         let mut spec = body_fields::without_faults(spec, self.with_faults(faults))?;
@@ -246,7 +242,7 @@ impl ApiRequest<'_> {
         key
     }
 
-    async fn get(&self, key: &Key) -> Result<Response, ApiError> {
+    async fn get(&self, key: &Key) -> ApiResult {
         let entry = self.snapshot.get(key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
             return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
@@ -258,7 +254,7 @@ impl ApiRequest<'_> {
         Ok(self.conditional(&rendered))
     }
 
-    async fn patch(&self, key: Key, content: Tape) -> Result<Response, ApiError> {
+    async fn patch(&self, key: Key, content: Tape) -> ApiResult {
         let info = self.kind.info();
         let patch = body_fields::patch_fields(info, content.root(), self.app.writes.blanks_count);
         let (kind, named) = (self.kind, patch.changed.clone());
@@ -290,7 +286,7 @@ impl ApiRequest<'_> {
         Ok(response)
     }
 
-    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> Result<Response, ApiError> {
+    async fn put_module(&self, host: Key, slot: &'static Slot, content: Tape) -> ApiResult {
         check_id(&self.snapshot, Some(host.kind), &host.id)?;
         let (module, faults) = with_body(self.size, move || body_fields::decode_module(slot, content.root())).await?;
         let module = body_fields::without_faults(module, self.with_faults(faults))?;
@@ -302,7 +298,7 @@ impl ApiRequest<'_> {
         Ok(response::resource(StatusCode::OK, &rendered))
     }
 
-    fn get_module(&self, host: &Key, slot: &Slot) -> Result<Response, ApiError> {
+    fn get_module(&self, host: &Key, slot: &Slot) -> ApiResult {
         if self.snapshot.get(host).is_none() {
             return Err(ApiError::not_found(&host.to_string()));
         }

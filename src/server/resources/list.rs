@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{
-    http::{HeaderMap, StatusCode},
-    response::Response,
-};
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::json;
 
 use super::{
@@ -29,7 +26,7 @@ use crate::{
         auth::permission::Sight,
         http::{
             page::{self, AT, Page},
-            response::{self, ApiError},
+            response::{self, ApiError, ApiResult},
         },
         state::AppState,
     },
@@ -64,7 +61,7 @@ pub(super) async fn list(
     collection: Key,
     query: Option<&str>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let kind = collection.kind;
     if let Some(parent) = &collection.parent {
         check_id(&snapshot, kind.info().parent, parent)?;
@@ -105,7 +102,7 @@ struct Selected {
 
 impl Listing {
     /// Responds with a page of all resources.
-    async fn whole(self) -> Result<Response, ApiError> {
+    async fn whole(self) -> ApiResult {
         // What a scope shows is kept for nobody else.
         let masked = match self.sight {
             Sight::Nothing => Some(true),
@@ -126,7 +123,7 @@ impl Listing {
         place.render(move || self.respond(selected, key)).await
     }
 
-    fn filtered(&self, given: &[(&'static str, String)], cancel: &Cancel) -> Result<Response, ApiError> {
+    fn filtered(&self, given: &[(&'static str, String)], cancel: &Cancel) -> ApiResult {
         let filter = Filter::new(self.collection.kind, given).map_err(ApiError::from_faults)?;
         let started = Instant::now();
         let stop = || cancel.is_cancelled() || started.elapsed() > LONGEST;
@@ -149,7 +146,7 @@ impl Listing {
     }
 
     /// Responds with a page, and keeps it under a key.
-    fn respond(&self, selected: Selected, key: Option<PageKey>) -> Result<Response, ApiError> {
+    fn respond(&self, selected: Selected, key: Option<PageKey>) -> ApiResult {
         let Selected { entries, next } = selected;
         let items = entries.iter().map(|entry| render(&self.app.served.site, &self.sight, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     model::{
@@ -15,19 +15,13 @@ use crate::{
         secrets::secret::Secrets,
         snapshot::Snapshot,
     },
-    server::{
-        http::response::ApiError,
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
-    },
+    server::http::response::ApiError,
     store::{
         Store,
         commit::header::{CommitHeader, Outcome, Record, Touched},
         history::{blame::Blame, masking, records::CommitDetails},
     },
 };
-
-/// The tag of the operations.
-pub(crate) const TAG: &str = "History";
 
 /// Who made an attempt, and from which manifests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -352,52 +346,6 @@ const END: &[u8] = b"]}";
 
 /// The path of the list.
 pub(crate) const PATH: &str = "/history";
-
-/// The paths with their operations.
-pub(crate) fn paths(schemas: &mut Schemas) -> [(String, Value); 3] {
-    let item = schemas.response::<HistoryItem>();
-    let list = schemas.list("History", "history", item, true);
-    let (entry, blame) = (schemas.response::<HistoryEntry>(), schemas.response::<ResourceBlame>());
-    let text = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "string", "minLength": 1}});
-    let number = |name: &str, description: &str| json!({"name": name, "in": "query", "description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}});
-    let listed = ExtensionOperation::new(
-        TAG,
-        "listHistory",
-        "List the history",
-        "Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page. A page of a filter that selects few records can be shorter than its limit.",
-    )
-    .paged("record", "records")
-    .parameter(text("resource", "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`."))
-    .parameter(text("actor", "Only attempts of this API key, owner or commit author (email address), or `local` for the command line."))
-    .parameter(json!({"name": "source", "in": "query", "description": "Only attempts of this source; empty for those of no source.", "schema": {"type": "string"}}))
-    .parameter(number("from", "Only this revision and later ones."))
-    .parameter(number("to", "Only this revision and earlier ones."))
-    .parameter(json!({"name": "commit", "in": "query", "description": "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.", "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}}))
-    .ok(list)
-    .fails(&["400", "401", "429", "500", "503"]);
-    let got = ExtensionOperation::new(
-        TAG,
-        "getRevision",
-        "Get a revision",
-        "Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.",
-    )
-    .ok(entry)
-    .fails(&["400", "401", "404", "410", "429", "500", "503"]);
-    let blamed = ExtensionOperation::new(
-        TAG,
-        "getBlame",
-        "Get who set each field",
-        "Returns for each field of a resource the revision, time and author that set its present value.",
-    )
-    .parameter(json!({"name": "resource", "in": "query", "required": true, "description": "The path of the resource, such as `/edges/https/edghts_…`.", "schema": {"type": "string", "minLength": 1}}))
-    .ok(blame)
-    .fails(&["400", "401", "404", "429", "500", "503"]);
-    [
-        (PATH.to_owned(), json!({"get": listed.build()})),
-        (format!("{PATH}/{{revision}}"), json!({"get": got.build()})),
-        (format!("{PATH}/blame"), json!({"get": blamed.build()})),
-    ]
-}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

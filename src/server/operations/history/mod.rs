@@ -4,9 +4,14 @@ pub(crate) mod document;
 
 use std::ops::ControlFlow;
 
-use axum::{body::Body, http::Request as HttpRequest, response::Response};
+use axum::{
+    extract::{Path as PathParameter, RawQuery, State},
+    http::{HeaderMap, StatusCode},
+    routing::on,
+};
 use serde_json::json;
 
+use super::operation::{ApiOperation, QueryParameter};
 use crate::{
     model::{
         Kind,
@@ -20,12 +25,12 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::{
-            page::{self, DEFAULT_LIMIT, Page},
+            page::{DEFAULT_LIMIT, Page},
             query,
-            response::{self, ApiError, json_response},
+            response::{self, ApiError, ApiResult, json_response},
         },
         resources::at_revision,
-        state::AppState,
+        state::{Admissions, Part, ServedStore},
     },
     store::{
         commit::header::CommitHeader,
@@ -45,33 +50,91 @@ const MOST_RECORDS: u64 = 20_000;
 /// The parameter with a Git commit.
 const COMMIT: &str = "commit";
 /// The parameters that select records.
-const FILTERS: [&str; 6] = ["resource", "actor", "source", "from", "to", COMMIT];
+static FILTERS: [QueryParameter; 6] = [
+    QueryParameter("resource", || {
+        let description = "Only attempts that changed the resource with this path, such as `/edges/https/edghts_…`.";
+        json!({"description": description, "schema": {"type": "string", "minLength": 1}})
+    }),
+    QueryParameter("actor", || {
+        let description =
+            "Only attempts of this API key, owner or commit author (email address), or `local` for the command line.";
+        json!({"description": description, "schema": {"type": "string", "minLength": 1}})
+    }),
+    QueryParameter("source", || {
+        let description = "Only attempts of this source; empty for those of no source.";
+        json!({"description": description, "schema": {"type": "string"}})
+    }),
+    QueryParameter("from", || {
+        let description = "Only this revision and later ones.";
+        json!({"description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}})
+    }),
+    QueryParameter("to", || {
+        let description = "Only this revision and earlier ones.";
+        json!({"description": description, "schema": {"type": "integer", "minimum": 0, "maximum": u64::MAX}})
+    }),
+    QueryParameter(COMMIT, || {
+        let description = "Only attempts to apply the manifests of this Git commit: at least 7 digits of its id.";
+        json!({"description": description, "schema": {"type": "string", "pattern": "^[0-9A-Fa-f]{7,64}$"}})
+    }),
+];
+
+pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
+    .paged("record", "records")
+    .query(&FILTERS)
+    .named("History", "listHistory", "List the history")
+    .described("Returns the attempts to change the store, refused ones included, newest first, one page at a time. `next_page_uri` is the URI of the next page. A page of a filter that selects few records can be shorter than its limit.")
+    .documented("400 401 429 500 503", |operation, schemas| {
+        let item = schemas.response::<HistoryItem>();
+        let list = schemas.list("History", "history", item, true);
+        operation.ok(list)
+    });
+
+pub(super) static GET: ApiOperation = ApiOperation::get("/history/{revision}", Intent::Read, |method| on(method, get))
+    .named("History", "getRevision", "Get a revision")
+    .described("Returns who made the revision, from which commit, and every resource before and after it, with secrets hidden.")
+    .documented("400 401 404 410 429 500 503", |operation, schemas| operation.ok(schemas.response::<HistoryEntry>()));
+
+/// The query parameters.
+static PARAMETERS: [QueryParameter; 1] = [QueryParameter("resource", || {
+    json!({
+        "required": true,
+        "description": "The path of the resource, such as `/edges/https/edghts_…`.",
+        "schema": {"type": "string", "minLength": 1},
+    })
+})];
+
+pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Intent::Read, |method| on(method, blame))
+    .query(&PARAMETERS)
+    .named("History", "getBlame", "Get who set each field")
+    .described("Returns for each field of a resource the revision, time and author that set its present value.")
+    .documented("400 401 404 429 500 503", |operation, schemas| operation.ok(schemas.response::<ResourceBlame>()));
 
 /// The attempts to change the store, newest first.
-pub(crate) async fn list(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
-    let known: Vec<&str> = page::PARAMETERS.iter().chain(&FILTERS).copied().collect();
-    query::check(request.uri().query(), &known)?;
-    let page = Page::from_query(request.uri().query())?;
-    let filter = filter_from(request.uri().query())?;
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
-    place.run(move |cancel| listed(&app, &page, &filter, &cancel)).await
+async fn list(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    RawQuery(query): RawQuery,
+    caller: Caller,
+) -> ApiResult {
+    let page = Page::from_query(query.as_deref())?;
+    let filter = filter_from(query.as_deref())?;
+    let place = admissions.searches.of_owner(&caller.owner)?;
+    place.run(move |cancel| listed(&served, &page, &filter, &cancel)).await
 }
 
-fn listed(app: &AppState, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> Result<Response, ApiError> {
+fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Cancel) -> ApiResult {
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
     let before = match &page.before_id {
         None => u64::MAX,
         Some(id) => {
-            let position =
-                at_revision::number(id).filter(|position| *position <= app.served.store.statistics().position);
+            let position = at_revision::number(id).filter(|position| *position <= served.store.statistics().position);
             position.filter(|position| *position > 0).ok_or_else(Page::unknown)?
         }
     };
-    let (base_url, state) = (&app.served.site.base_url, app.served.store.snapshot());
+    let (base_url, state) = (&served.site.base_url, served.store.snapshot());
     let mut items: Vec<HistoryItem> = Vec::new();
     let search = HistorySearch { filter, before, batch: RECORDS, most: MOST_RECORDS };
-    let end = app.served.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
+    let end = served.store.search(&search, &|| cancel.is_cancelled(), &mut |record: CommitHeader| {
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
@@ -88,53 +151,56 @@ fn listed(app: &AppState, page: &Page, filter: &HistoryFilter, cancel: &Cancel) 
     };
     let next = last.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={last}{}", parameters_of(filter)));
     let body = json!({"history": items, "uri": format!("{base_url}{PATH}"), "next_page_uri": next});
-    Ok(json_response(axum::http::StatusCode::OK, &body)?)
+    Ok(json_response(StatusCode::OK, &body)?)
 }
 
 /// Returns one revision.
-pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
-    query::check(request.uri().query(), &[])?;
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
+async fn get(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    PathParameter(id): PathParameter<String>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> ApiResult {
+    let place = admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let state = app.served.store.snapshot();
+            let state = served.store.snapshot();
             let current = state.revision;
             let unknown = || {
                 let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
                 ApiError::of(Code::RevisionNotFound, message)
             };
             let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
-            let Some(found) = app.served.store.details(revision)? else {
+            let Some(found) = served.store.details(revision)? else {
                 if revision > current {
                     return Err(unknown());
                 }
-                let oldest = app.served.store.oldest_revision()?;
+                let oldest = served.store.oldest_revision()?;
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
                 return Err(ApiError::of(Code::RevisionGone, message));
             };
-            let rendered = response::rendered(HistoryEntry::body_of(
-                &found,
-                &app.served.site.base_url,
-                &app.served.store,
-                &state,
-            )?);
-            Ok(response::conditional(request.headers(), &rendered))
+            let rendered =
+                response::rendered(HistoryEntry::body_of(&found, &served.site.base_url, &served.store, &state)?);
+            Ok(response::conditional(&headers, &rendered))
         })
         .await
 }
 
 /// Returns who set each field of a resource.
-pub(crate) async fn blame(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
-    query::check(request.uri().query(), &["resource"])?;
-    let Some(path) = parameter(request.uri().query(), "resource") else {
+async fn blame(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    RawQuery(query): RawQuery,
+    caller: Caller,
+) -> ApiResult {
+    let Some(path) = parameter(query.as_deref(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.of_owner(&caller.owner)?;
     place
         .run(move |_| {
-            let snapshot = app.served.store.snapshot();
+            let snapshot = served.store.snapshot();
             let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
             let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
             let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
@@ -143,14 +209,10 @@ pub(crate) async fn blame(app: AppState, request: HttpRequest<Body>) -> Result<R
                 ApiError::new(fault.at(Path::root().join("resource")))
             };
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
-            let blame = app.served.store.blame(&key)?.ok_or_else(missing)?;
-            Ok(json_response(axum::http::StatusCode::OK, &ResourceBlame::of(&key, blame, &snapshot))?)
+            let blame = served.store.blame(&key)?.ok_or_else(missing)?;
+            Ok(json_response(StatusCode::OK, &ResourceBlame::of(&key, blame, &snapshot))?)
         })
         .await
-}
-
-fn admit(app: &AppState, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
-    app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())
 }
 
 fn parameter(query: Option<&str>, name: &str) -> Option<String> {
@@ -196,6 +258,6 @@ pub(crate) fn parameters_of(filter: &HistoryFilter) -> String {
     let number = |value: &Option<u64>| value.map(|value| value.to_string());
     let commit = commit.as_ref().map(CommitPrefix::to_string);
     let values = [resource.clone(), actor.clone(), source.clone(), number(from), number(to), commit];
-    let given = FILTERS.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)));
+    let given = FILTERS.iter().zip(values).filter_map(|(QueryParameter(name, _), value)| Some((*name, value?)));
     given.map(|(name, value)| format!("&{name}={}", segment(&value))).collect()
 }

@@ -1,6 +1,5 @@
 //! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
 
-pub(crate) mod document;
 mod expected;
 pub(crate) mod files;
 mod review;
@@ -11,16 +10,20 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Request as HttpRequest, StatusCode, header},
-    response::Response,
+    extract::{Path as PathParameter, RawQuery, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    routing::on,
 };
 use serde_json::json;
 
-use super::planned_change::{empty_expectation, note_attempt};
+use super::{
+    checks::ReceivedBody,
+    operation::ApiOperation,
+    planned_change::{empty_expectation, faultless, note_attempt},
+};
 use crate::{
     manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
     model::{
-        decode::decode,
         diagnostics::{
             code::Code,
             diagnostic::{Diagnostic, Name, Severity},
@@ -50,11 +53,10 @@ use crate::{
         },
         http::{
             body::{self, Limits},
-            page::{self, DEFAULT_LIMIT, Page},
-            query,
-            response::{self, ApiError, json_response},
+            page::{DEFAULT_LIMIT, Page},
+            response::{self, ApiError, ApiResult, json_response},
         },
-        state::AppState,
+        state::{Admissions, AppState, Part, ServedStore},
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Store, StoreError, engine::Query},
@@ -65,54 +67,82 @@ pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
 use upload::Upload;
 use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
 
+/// The path of the list.
+const PATH: &str = "/reconciliations";
+/// The manifest of the example.
+const MANIFEST: &str =
+    "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";
+
+pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propose, |method| on(method, create))
+    .named("Reconciliations", "createReconciliation", "Plan or apply manifests")
+    .described("Plans manifests and applies the plan as one revision, unless `dry_run` is set. A dry run responds with 200: its diagnostics and refusals are the errors that would prevent applying the plan. If the server lacks the text of a file with a `digest`, it responds with 409 and `ERR_EDGEWRIGHT_MISSING_FILES`, plans and changes nothing, and keeps the texts of the request for the next one. With `compare`, a dry run returns the changes from the files with `older` to the others; with `trace`, it also returns the way of a request before and after the plan.")
+    .documented("400 401 403 408 409 413 415 429 500 503", |operation, schemas| {
+        let example =
+            json!({"dry_run": true, "source": "example", "files": [{"name": "example.yaml", "text": MANIFEST}]});
+        let run = schemas.response::<Run>();
+        operation
+            .body(schemas.request::<Request>(), example)
+            .responds("200", "Planned, or no changes", run.clone())
+            .responds("201", "Applied as a new revision", run)
+            .header("201", "Location", "Its address.")
+    });
+
+pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
+    .paged("reconciliation", "reconciliations")
+    .named("Reconciliations", "listReconciliations", "List reconciliations")
+    .described("Returns the revisions that sources created, newest first, one page at a time. `next_page_uri` is the URI of the next page.")
+    .documented("400 401 429 500 503", |operation, schemas| {
+        let item = schemas.response::<ReconciliationItem>();
+        let list = schemas.list("Reconciliation", "reconciliations", item, true);
+        operation.ok(list)
+    });
+
+pub(super) static GET: ApiOperation =
+    ApiOperation::get("/reconciliations/{id}", Intent::Read, |method| on(method, get))
+        .named("Reconciliations", "getReconciliation", "Get a reconciliation")
+        .described("Returns the reconciliation with its calls, or 304 if the client's copy is current.")
+        .documented("400 401 404 429 500 503", |operation, schemas| {
+            operation.ok(schemas.response::<Reconciliation>()).conditional()
+        });
+
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
-pub(crate) async fn create(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
-    query::check(parts.uri.query(), &[])?;
-    let mut upload = Upload::receive(&app, &caller, &parts.headers, body).await?;
+async fn create(State(app): State<AppState>, caller: Caller, headers: HeaderMap, body: Body) -> ApiResult {
+    let mut upload = Upload::receive(&app, &caller, &headers, body).await?;
     let place = upload.place(&app, &caller).await?;
     let run = move |cancel: Cancel| {
         let bytes = upload.into_bytes();
-        let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &parts.headers)?;
-        let (content, mut faults) = body::parse(&bytes, Limits::MANIFESTS)?;
-        if content.root().is_null() {
-            return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-        }
-        let (request, found) = decode::<Request>(content.root(), None);
-        faults.extend(found);
-        drop(content);
-        match request {
-            Some(request) if faults.is_empty() => {
-                ReconciliationJob::new(&app, parts.headers, caller, request, cancel)?.run()
-            }
-            _ => Err(ApiError::from_faults(faults)),
-        }
+        let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
+        let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
+        let request = ReceivedBody::from_parts(content, faults).decode_required::<Request>()?;
+        ReconciliationJob::new(&app, headers, caller, request, cancel)?.run()
     };
     place.run(run).await
 }
 
 /// The reconciliations of every source, newest first.
-pub(crate) async fn list(app: AppState, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
-    query::check(request.uri().query(), page::PARAMETERS)?;
-    let page = Page::from_query(request.uri().query())?;
+async fn list(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    RawQuery(query): RawQuery,
+    caller: Caller,
+) -> ApiResult {
+    let page = Page::from_query(query.as_deref())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.of_owner(&caller.owner)?;
     let listed = move |_| {
         let before = match &page.before_id {
             None => u64::MAX,
-            Some(id) => position(&app, id)?.ok_or_else(Page::unknown)?,
+            Some(id) => position(&served.store, id)?.ok_or_else(Page::unknown)?,
         };
-        let base_url = &app.served.site.base_url;
-        let mut records = app.served.store.headers(&Query::Reconciliations, before, limit + 1)?;
+        let base_url = &served.site.base_url;
+        let mut records = served.store.headers(&Query::Reconciliations, before, limit + 1)?;
         let more = records.len() > limit;
         records.truncate(limit);
         let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
         let items: Vec<ReconciliationItem> = found.collect();
         let next = items.last().filter(|_| more);
-        let next = next.map(|last| format!("{base_url}/reconciliations?limit={limit}&before_id={}", last.id));
-        let uri = format!("{base_url}/reconciliations");
+        let next = next.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={}", last.id));
+        let uri = format!("{base_url}{PATH}");
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
         Ok(json_response(StatusCode::OK, &body)?)
     };
@@ -120,41 +150,35 @@ pub(crate) async fn list(app: AppState, request: HttpRequest<Body>) -> Result<Re
 }
 
 /// Returns one reconciliation.
-pub(crate) async fn get(app: AppState, id: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let caller = admit(&app, &request)?;
-    query::check(request.uri().query(), &[])?;
-    let place = app.admissions.searches.of_owner(&caller.owner)?;
+async fn get(
+    State(served): Part<ServedStore>,
+    State(admissions): Part<Admissions>,
+    PathParameter(id): PathParameter<String>,
+    caller: Caller,
+    headers: HeaderMap,
+) -> ApiResult {
+    let place = admissions.searches.of_owner(&caller.owner)?;
     let got = move |_| {
-        let found = find(&app, &id)?;
-        let found = found.ok_or_else(|| ApiError::of(Code::NotFound, format!("reconciliation {id} does not exist")))?;
+        let missing = || ApiError::not_found(&format!("reconciliation {id}"));
+        let revision = wire::revision_of(&id).ok_or_else(missing)?;
+        let found = of_revision(&served, revision)?.ok_or_else(missing)?;
         let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(response::conditional(request.headers(), &rendered))
+        Ok(response::conditional(&headers, &rendered))
     };
     place.run(got).await
 }
 
-fn admit(app: &AppState, request: &HttpRequest<Body>) -> Result<Caller, ApiError> {
-    app.access.admit(&app.served.store.snapshot(), &Intent::Read, request.headers())
-}
-
-fn find(app: &AppState, id: &str) -> Result<Option<Reconciliation>, ApiError> {
-    match wire::revision_of(id) {
-        Some(revision) => Ok(of_revision(app, revision)?),
-        None => Ok(None),
-    }
-}
-
 /// Returns the reconciliation that made a revision, if one did.
-fn of_revision(app: &AppState, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
-    let Some(found) = app.served.store.details(revision)? else { return Ok(None) };
+fn of_revision(served: &ServedStore, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
+    let Some(found) = served.store.details(revision)? else { return Ok(None) };
     let calls = found.calls()?;
-    Ok(ReconciliationItem::of(found.header, &app.served.site.base_url).map(|head| Reconciliation { head, calls }))
+    Ok(ReconciliationItem::of(found.header, &served.site.base_url).map(|head| Reconciliation { head, calls }))
 }
 
 /// The position of a reconciliation's record in the history.
-fn position(app: &AppState, id: &str) -> Result<Option<u64>, ApiError> {
+fn position(store: &Store, id: &str) -> Result<Option<u64>, ApiError> {
     let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = app.served.store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
+    let record = store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
     Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
@@ -232,9 +256,7 @@ impl<'a> ReconciliationJob<'a> {
             let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
             faults.push(fault.help("set `dry_run`, or send the values"));
         }
-        if !faults.is_empty() {
-            return Err(ApiError::from_faults(faults));
-        }
+        faultless(faults)?;
         let wanted = intent(&request.source, request.dry_run);
         permission::allows(&caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
         app.access.check_share(&caller, &wanted)?;
@@ -274,7 +296,7 @@ impl<'a> ReconciliationJob<'a> {
         Ok(Self { app, headers, caller, options, files, dry_run, expect, tokens, older, to_trace, traced: None })
     }
 
-    fn run(self) -> Result<Response, ApiError> {
+    fn run(self) -> ApiResult {
         let (began, dry_run) = (Instant::now(), self.dry_run);
         let (app, author) = (self.app, self.author());
         let source = self.options.source.clone();
@@ -288,7 +310,7 @@ impl<'a> ReconciliationJob<'a> {
         answer
     }
 
-    fn attempt(mut self) -> Result<Response, ApiError> {
+    fn attempt(mut self) -> ApiResult {
         let store = Arc::clone(&self.app.served.store);
         if let Some(older) = self.older.take() {
             return self.compared(older);
@@ -404,7 +426,7 @@ impl<'a> ReconciliationJob<'a> {
             .map_err(|fault| self.caller.refused(fault.at(Path::root())))
     }
 
-    fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> Result<Response, ApiError> {
+    fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
         let mut report = planned.report(if self.dry_run { "plan" } else { "reconcile" });
         report.applied = revision;
         let run = Run {
@@ -412,7 +434,7 @@ impl<'a> ReconciliationJob<'a> {
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
-            reconciliation: revision.and_then(|revision| of_revision(self.app, revision).ok().flatten()),
+            reconciliation: revision.and_then(|revision| of_revision(&self.app.served, revision).ok().flatten()),
             followed: is_followed(self.app, &self.options.source),
             traced: self.traced.clone(),
         };

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
-
 use super::{
     ReconciliationJob, intent,
     wire::{Request, TraceOfPlan},
@@ -20,7 +18,7 @@ use crate::{
     },
     reconcile::{Options, Planned, Prepared},
     routing::{TracedRequest, trace},
-    server::{http::response::ApiError, operations::trace::TraceReport},
+    server::{http::response::ApiResult, operations::trace::TraceReport},
     store::ids_and_clock,
 };
 
@@ -74,7 +72,7 @@ pub(super) fn tree(older: Vec<SharedFile>, unset: UnsetValues) -> Arc<dyn Tree> 
 impl ReconciliationJob<'_> {
     /// Plans the changes from older manifests. For a caller who does not see the secrets of the source, too: both sides have
     /// those that the caller has sent.
-    pub(super) fn compared(mut self, older: Arc<dyn Tree>) -> Result<Response, ApiError> {
+    pub(super) fn compared(mut self, older: Arc<dyn Tree>) -> ApiResult {
         let snapshot = self.app.served.store.snapshot();
         let older = Prepared::load_to_compare(Options { tree: older, ..self.options.clone() });
         let newer = Prepared::load_to_compare(self.options.clone()).masked();

@@ -3,15 +3,14 @@
 use std::time::Instant;
 
 use axum::{
-    body::Body,
-    http::{HeaderMap, Request as HttpRequest},
-    response::Response,
+    extract::{Path as PathParameter, State},
+    http::HeaderMap,
+    routing::on,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::document::TAG;
 use crate::{
     model::{
         diagnostics::{
@@ -30,10 +29,11 @@ use crate::{
             caller::Caller,
             permission::{self, Intent, Manner},
         },
-        http::response::ApiError,
-        openapi::{extension::ExtensionOperation, schemas::Schemas},
+        http::response::{ApiError, ApiResult},
         operations::{
-            planned_change::{self, ChangeRun, answer, expected, fault, note_attempt, unrefused},
+            checks::JsonBody,
+            operation::ApiOperation,
+            planned_change::{self, answer, expected, fault, faultless, note_attempt, unrefused},
             reconciliation::{is_followed, wire::followed_message},
         },
         state::AppState,
@@ -41,6 +41,14 @@ use crate::{
     },
     store::Store,
 };
+
+pub(in crate::server::operations) static CREATE: ApiOperation = ApiOperation::post("/sources/{name}/destroy", Intent::Propose, |method| on(method, create))
+    .named("Sources", "destroySource", "Plan or apply the deletion of a source")
+    .described("Plans the deletion of everything that a source owns, and applies it as one revision, unless `dry_run` is set. Refusals of a dry run are the errors that would prevent applying the plan: protected resources, resources that others use, the deletion limit, and a source that the server follows. Without `dry_run`, `expect` must be the `outcome` of a dry run.")
+    .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
+        let operation = operation.body(schemas.request::<DestroyRequest>(), json!({"dry_run": true}));
+        planned_change::document(operation, schemas, "Planned")
+    });
 
 /// How a source is destroyed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,8 +80,14 @@ impl DestroyRequest {
 }
 
 /// Plans the end of a source, and applies it unless it is a dry run.
-pub(crate) async fn create(app: AppState, name: String, request: HttpRequest<Body>) -> Result<Response, ApiError> {
-    let (headers, caller, request) = planned_change::read(&app, request, DestroyRequest::faults).await?;
+async fn create(
+    State(app): State<AppState>,
+    PathParameter(name): PathParameter<String>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<DestroyRequest>,
+) -> ApiResult {
+    faultless(request.faults())?;
     let place = planned_change::place(&app, &caller, &Intent::Apply(&name), request.dry_run)?;
     let destroy = Destroy { source: name, budget: request.max_deletes };
     place.run(move |_| DestroyJob { app: &app, headers: &headers, destroy, request }.run()).await
@@ -89,7 +103,7 @@ struct DestroyJob<'a> {
 }
 
 impl DestroyJob<'_> {
-    fn run(&self) -> Result<Response, ApiError> {
+    fn run(&self) -> ApiResult {
         let (began, dry_run) = (Instant::now(), self.request.dry_run);
         let store: &Store = &self.app.served.store;
         let caller = self.caller(&store.snapshot())?;
@@ -102,7 +116,7 @@ impl DestroyJob<'_> {
         answer
     }
 
-    fn attempt(&self, store: &Store, caller: &(Id, Id)) -> Result<Response, ApiError> {
+    fn attempt(&self, store: &Store, caller: &(Id, Id)) -> ApiResult {
         if self.request.dry_run {
             let current = store.snapshot();
             let mut planned = self.destroy.plan(&current);
@@ -179,20 +193,4 @@ impl DestroyJob<'_> {
 
 fn no_plan() -> ApiError {
     ApiError::internal()
-}
-
-/// The path with its operation.
-pub(super) fn path(schemas: &mut Schemas) -> (String, Value) {
-    let run = schemas.response::<ChangeRun>();
-    let post = ExtensionOperation::new(
-        TAG,
-        "destroySource",
-        "Plan or apply the deletion of a source",
-        "Plans the deletion of everything that a source owns, and applies it as one revision, unless `dry_run` is set. Refusals of a dry run are the errors that would prevent applying the plan: protected resources, resources that others use, the deletion limit, and a source that the server follows. Without `dry_run`, `expect` must be the `outcome` of a dry run.",
-    )
-    .body(schemas.request::<DestroyRequest>(), json!({"dry_run": true}))
-    .responds("200", "Planned", run.clone())
-    .responds("201", "Applied as a new revision", run)
-    .fails(&["400", "401", "403", "404", "408", "409", "413", "415", "429", "500", "503"]);
-    ("/sources/{name}/destroy".to_owned(), json!({"post": post.build()}))
 }

@@ -2,22 +2,25 @@
 
 pub(crate) mod client_revisions;
 pub(crate) mod destroy;
-pub(crate) mod document;
 pub(crate) mod view;
 
 use std::{collections::HashMap, sync::Arc};
 
 use axum::{
-    body::Body,
-    http::{Request, StatusCode},
-    response::Response,
+    extract::{FromRequestParts, Path as PathParameter, State},
+    http::{HeaderMap, StatusCode, request::Parts},
+    routing::on,
 };
 use jiff::Timestamp;
+use serde_json::json;
 
+use super::{
+    checks::{JsonBody, ReceivedBody},
+    operation::ApiOperation,
+};
 use crate::{
     manifest::tree::whole_commit,
     model::{
-        decode::decode,
         diagnostics::{
             code::Code,
             fault::{Fault, Path},
@@ -31,63 +34,104 @@ use crate::{
     },
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::{
-            body::{self, Limits},
-            query,
-            response::{self, ApiError},
-        },
-        state::AppState,
+        http::response::{self, ApiError, ApiResult},
+        state::{AppState, Part, ServedStore, SourceRuntime},
     },
     store::StoreError,
     syntax::text::printable,
 };
 use view::{SourceList, SourceResume, SourceSuspend, SourceView, SuspensionView};
 
+/// The path of the list.
+const PATH: &str = "/sources";
 /// The most sources that nobody follows and that are listed: clients choose their names.
 pub(crate) const MOST_UNFOLLOWED: usize = 100;
 
+pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
+    .named("Sources", "listSources", "List sources")
+    .described("Returns the sources that the server follows, with their status, in the order of the configuration. Then come the first hundred sources that own resources and that it does not follow, with the reason `NotFollowed`, and what a client applied last.")
+    .documented("400 401 429 500 503", |operation, schemas| {
+        let source = schemas.response::<SourceView>();
+        let list = schemas.list("Source", "sources", source, false);
+        operation.ok(list).conditional()
+    });
+
+pub(super) static GET: ApiOperation = ApiOperation::get("/sources/{name}", Intent::Read, |method| on(method, get))
+    .named("Sources", "getSource", "Get the status of a source")
+    .described("Returns the status of a source that the server follows or that owns resources: its conditions, the last sync and the last one that applied the manifests, the diagnostics with their places, and counts.")
+    .documented("400 401 404 429 500 503", |operation, schemas| {
+        operation.ok(schemas.response::<SourceView>()).conditional()
+    });
+
+pub(super) static SUSPEND: ApiOperation = ApiOperation::post("/sources/{name}/suspend", Intent::Apply("{name}"), |method| on(method, suspend))
+    .named("Sources", "suspendSource", "Suspend a source")
+    .described("Suspends a source until it is resumed or until a time: the server plans its manifests and reports what it would change, and applies nothing. A current run does not apply its plan any more.")
+    .documented("400 401 403 404 408 413 415 429 500 503", |operation, schemas| {
+        let example = json!({"reason": "Emergency fix of the checkout route", "until": ""});
+        let operation = operation.body(schemas.request::<SourceSuspend>(), example);
+        operation.ok(schemas.response::<SourceView>()).tagged()
+    });
+
+pub(super) static RESUME: ApiOperation = ApiOperation::post("/sources/{name}/resume", Intent::Apply("{name}"), |method| on(method, resume))
+    .named("Sources", "resumeSource", "Resume a source")
+    .described("Ends the suspension of a source, if it has one, and syncs it. With `accept_commit`, a source with `verify` goes on from a commit that it refuses because it does not descend from the one that was applied last.")
+    .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
+        let example = json!({"accept_commit": "4f2a9c51d0b7e38642f1a5c9e0d3b7864f2a9c51"});
+        let operation = operation.optional_body(schemas.request::<SourceResume>(), example);
+        operation.ok(schemas.response::<SourceView>()).tagged()
+    });
+
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
-pub(crate) async fn list(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request, &Intent::Read)?;
-    blocking(app, move |app| {
-        let list = SourceList { sources: views(app, None), uri: format!("{}/sources", app.served.site.base_url) };
+async fn list(State(served): Part<ServedStore>, State(sources): Part<SourceRuntime>, headers: HeaderMap) -> ApiResult {
+    blocking(move || {
+        let list =
+            SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.site.base_url) };
         let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
-        Ok(response::conditional(request.headers(), &rendered))
+        Ok(response::conditional(&headers, &rendered))
     })
     .await
 }
 
 /// Returns the status of a source, followed or not.
-pub(crate) async fn get(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request, &Intent::Read)?;
-    blocking(app, move |app| {
-        let found =
-            views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
-        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(response::conditional(request.headers(), &rendered))
+async fn get(
+    State(served): Part<ServedStore>,
+    State(sources): Part<SourceRuntime>,
+    PathParameter(name): PathParameter<String>,
+    headers: HeaderMap,
+) -> ApiResult {
+    blocking(move || {
+        let rendered = response::rendered(json::bytes(&view(&served, &sources, &name)?, Secrets::Masked)?);
+        Ok(response::conditional(&headers, &rendered))
     })
     .await
 }
 
+/// A source that the server follows, which the path names.
+struct FollowedSource(Arc<SourceHandle>);
+
+impl FromRequestParts<AppState> for FollowedSource {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let PathParameter(name) =
+            PathParameter::<String>::from_request_parts(parts, state).await.map_err(|_| ApiError::no_endpoint())?;
+        followed(&state.sources, &name).map(Self)
+    }
+}
+
+/// Finds a source that the server follows.
+fn followed(sources: &SourceRuntime, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
+    sources.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(name))
+}
+
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
-pub(crate) async fn suspend(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request, &Intent::Apply(&name))?;
-    if !app.sources.following.iter().any(|following| following.source == name) {
-        return Err(unknown(&name));
-    }
-    let (parts, body) = request.into_parts();
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    // The key may have been revoked meanwhile.
-    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
-    if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
-    }
-    let (wanted, found) = decode::<SourceSuspend>(content.root(), None);
-    faults.extend(found);
-    let wanted = match wanted {
-        Some(wanted) if faults.is_empty() => wanted,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
+async fn suspend(
+    State(served): Part<ServedStore>,
+    State(sources): Part<SourceRuntime>,
+    FollowedSource(following): FollowedSource,
+    caller: Caller,
+    JsonBody(wanted): JsonBody<SourceSuspend>,
+) -> ApiResult {
     let until = match wanted.until.trim() {
         "" => None,
         text => Some(text.parse::<Timestamp>().map_err(|_| {
@@ -96,30 +140,21 @@ pub(crate) async fn suspend(app: AppState, name: String, request: Request<Body>)
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
-    let author = caller.author();
-    change(app, name, move |following| following.set_suspension(Some(suspension), author)).await
+    let (name, author) = (following.source.clone(), caller.author());
+    change(served, sources, name, move |following| following.set_suspension(Some(suspension), author)).await
 }
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
-pub(crate) async fn resume(app: AppState, name: String, request: Request<Body>) -> Result<Response, ApiError> {
-    admit(&app, &request, &Intent::Apply(&name))?;
-    let following =
-        app.sources.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(&name))?;
-    let (parts, body) = request.into_parts();
-    let (content, mut faults, _) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
-    // The key may have been revoked meanwhile.
-    let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Apply(&name), &parts.headers)?;
-    let (wanted, found) = match content.root().is_null() {
-        true => (Some(SourceResume::default()), Vec::new()),
-        false => decode::<SourceResume>(content.root(), None),
-    };
-    faults.extend(found);
-    let accepted = match wanted {
-        Some(SourceResume { accept_commit }) if faults.is_empty() => accept_commit,
-        _ => return Err(ApiError::from_faults(faults)),
-    };
+async fn resume(
+    State(served): Part<ServedStore>,
+    State(sources): Part<SourceRuntime>,
+    FollowedSource(following): FollowedSource,
+    caller: Caller,
+    body: ReceivedBody,
+) -> ApiResult {
+    let SourceResume { accept_commit } = if body.is_null() { SourceResume::default() } else { body.decode()? };
     let field = || Path::root().join("accept_commit");
-    let accepted = accepted.map(|commit| whole_commit(&commit)).transpose();
+    let accepted = accept_commit.map(|commit| whole_commit(&commit)).transpose();
     let accepted = accepted.map_err(|_| {
         let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
         ApiError::new(Fault::new(Code::InvalidFormat, message).at(field()))
@@ -132,8 +167,8 @@ pub(crate) async fn resume(app: AppState, name: String, request: Request<Body>) 
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");
         return Err(ApiError::new(fault.help("remove `suspend` from the source in the file")));
     }
-    let author = caller.author();
-    change(app, name, move |following| {
+    let (name, author) = (following.source.clone(), caller.author());
+    change(served, sources, name, move |following| {
         if let Some(commit) = accepted {
             following.accept_commit(&commit, author.clone())?;
         }
@@ -145,26 +180,20 @@ pub(crate) async fn resume(app: AppState, name: String, request: Request<Body>) 
 /// Suspends or resumes a source, and responds with its status. Once it is suspended, a current run does not apply its plan
 /// any more.
 async fn change(
-    app: AppState,
+    served: Arc<ServedStore>,
+    sources: Arc<SourceRuntime>,
     name: String,
     change: impl FnOnce(&SourceHandle) -> Result<Option<Suspension>, StoreError> + Send + 'static,
-) -> Result<Response, ApiError> {
-    blocking(app, move |app| {
-        let following = app.sources.following.iter().find(|it| it.source == name).ok_or_else(|| unknown(&name))?;
+) -> ApiResult {
+    blocking(move || {
+        let following = followed(&sources, &name)?;
         let before = change(&following)?;
-        let mut found =
-            views(app, Some(&name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(&name))?;
+        let mut found = view(&served, &sources, &name)?;
         found.replaced_suspension = before.map(SuspensionView::of);
         let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(response::resource(StatusCode::OK, &rendered))
     })
     .await
-}
-
-fn admit(app: &AppState, request: &Request<Body>, intent: &Intent<'_>) -> Result<Caller, ApiError> {
-    let caller = app.access.admit(&app.served.store.snapshot(), intent, request.headers())?;
-    query::check(request.uri().query(), &[])?;
-    Ok(caller)
 }
 
 fn unknown(name: &str) -> ApiError {
@@ -173,27 +202,28 @@ fn unknown(name: &str) -> ApiError {
 }
 
 /// Counts the resources on a blocking thread, which takes long in a large store.
-async fn blocking(
-    app: AppState,
-    respond: impl FnOnce(&AppState) -> Result<Response, ApiError> + Send + 'static,
-) -> Result<Response, ApiError> {
-    let answer = tokio::task::spawn_blocking(move || respond(&app)).await;
-    answer.map_err(|_| ApiError::internal())?
+async fn blocking(respond: impl FnOnce() -> ApiResult + Send + 'static) -> ApiResult {
+    tokio::task::spawn_blocking(respond).await.map_err(|_| ApiError::internal())?
+}
+
+/// The status of a source.
+fn view(served: &ServedStore, sources: &SourceRuntime, name: &str) -> Result<SourceView, ApiError> {
+    views(served, sources, Some(name)).into_iter().find(|source| source.name == name).ok_or_else(|| unknown(name))
 }
 
 /// The status of each followed source, and of those that only own resources: of one of them, or of the first ones.
-fn views(app: &AppState, only: Option<&str>) -> Vec<SourceView> {
-    let snapshot = app.served.store.snapshot();
+fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> Vec<SourceView> {
+    let snapshot = served.store.snapshot();
     let mut owned: HashMap<&str, usize> = HashMap::new();
     for claim in snapshot.iter().filter_map(|entry| entry.claim.as_deref()) {
         *owned.entry(claim.source.as_str()).or_default() += 1;
     }
-    let followed = app.sources.following.now();
+    let followed = sources.following.now();
     let all: Vec<(&str, SourceStatus)> =
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
     let view = |following: &Arc<SourceHandle>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
-        SourceView::of(following, &all, count, &app.served.site.base_url)
+        SourceView::of(following, &all, count, &served.site.base_url)
     };
     let mut views: Vec<SourceView> = followed.iter().map(view).collect();
     for following in followed.iter() {
@@ -204,10 +234,10 @@ fn views(app: &AppState, only: Option<&str>) -> Vec<SourceView> {
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
     let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
-    let applied = app.sources.client_revisions.of(&app.served.store, &snapshot, &names);
+    let applied = sources.client_revisions.of(&served.store, &snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
-        let (last, sent) = (applied.get(source), app.sources.syncs.of(source));
-        SourceView::unfollowed(source, owned, &snapshot, last, sent, &app.served.site.base_url)
+        let (last, sent) = (applied.get(source), sources.syncs.of(source));
+        SourceView::unfollowed(source, owned, &snapshot, last, sent, &served.site.base_url)
     }));
     views
 }

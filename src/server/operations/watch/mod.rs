@@ -4,7 +4,6 @@
 //! a bounded buffer of its own. One that does not keep up is disconnected.
 
 mod body;
-pub(crate) mod document;
 mod events;
 mod request;
 #[cfg(test)]
@@ -17,11 +16,15 @@ use std::{
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, Request, header},
+    extract::{RawQuery, State},
+    http::{HeaderMap, HeaderValue, header},
     response::Response,
+    routing::on,
 };
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
+use super::operation::{ApiOperation, QueryParameter};
 use crate::{
     model::{diagnostics::code::Code, kind::owner::Role},
     server::{
@@ -29,9 +32,9 @@ use crate::{
             caller::Caller,
             permission::{Intent, Sight},
         },
-        http::response::ApiError,
+        http::response::{ApiError, ApiResult},
         limits::slots::{Lane, WorkPlace},
-        resources::change::ChangeFilter,
+        resources::change::{ChangeFilter, public_kinds},
         state::AppState,
     },
     store::{Revision, history::change_window::NextRevision},
@@ -45,6 +48,38 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// The chunks in the buffer of a client. Each has some events, or one that is larger than usual.
 const CHUNKS: usize = 4;
 
+/// The query parameters.
+static PARAMETERS: [QueryParameter; 3] = [
+    QueryParameter(
+        "since",
+        || json!({"description": "The last revision that the client knows.", "schema": {"type": "integer", "minimum": 0}}),
+    ),
+    QueryParameter("kind", || {
+        let kinds: Vec<&str> = public_kinds().map(|info| info.name).collect();
+        let description = format!("Kinds of resources, separated by commas: {}.", kinds.join(", "));
+        json!({"description": description, "schema": {"type": "string"}})
+    }),
+    QueryParameter("source", || {
+        let description = "Names of the sources that own the resources, separated by commas.";
+        json!({"description": description, "schema": {"type": "string"}})
+    }),
+];
+
+pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch, |method| on(method, get))
+    .query(&PARAMETERS)
+    .named("Changes", "watchChanges", "Watch changes")
+    .described("Streams changes of resources as server-sent events: `created`, `updated` or `deleted` for each resource, and `revision` after the last one of a revision. Only `revision` has an id. `error` is the last event of a stream that the server ends because of an error. Without `since`, the stream starts after the current revision.")
+    .documented("400 401 410 429 500 503", |operation, _| {
+        operation
+            .parameter(json!({
+                "name": "Last-Event-ID",
+                "in": "header",
+                "description": "The id of the last event, to resume a stream. It takes precedence over `since`.",
+                "schema": {"type": "string", "pattern": "^[0-9]*$"},
+            }))
+            .responds_with("200", "A stream of events", "text/event-stream", json!({"type": "string"}))
+    });
+
 /// Takes the place of a stream. The role `gateway` has no share: nobody but gateways can keep gateways out.
 fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
     match role {
@@ -54,11 +89,9 @@ fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlac
 }
 
 /// Responds with a stream of changes, which ends with the client, its key or the server.
-pub(crate) async fn watch(app: AppState, request: Request<Body>) -> Result<Response, ApiError> {
-    let (parts, _) = request.into_parts();
+async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Caller, headers: HeaderMap) -> ApiResult {
     let current = app.served.store.snapshot();
-    let caller = app.access.admit(&current, &Intent::Watch, &parts.headers)?;
-    let wanted = request::WatchRequest::new(parts.uri.query(), &parts.headers)?;
+    let wanted = request::WatchRequest::new(query.as_deref(), &headers)?;
     let known = wanted.known.unwrap_or(current.revision);
     if known > current.revision || matches!(app.served.store.next_revision(known), NextRevision::Gone) {
         return Err(ApiError::revision_gone(known, app.served.store.snapshot().revision));
@@ -68,7 +101,7 @@ pub(crate) async fn watch(app: AppState, request: Request<Body>) -> Result<Respo
     let last = Arc::new(Mutex::new(None));
     let body = EventBody::new(received, Arc::clone(&last));
     let stopping = app.stopping.clone();
-    let mut watcher = Watcher { app, headers: parts.headers, filter: wanted.filter, known, chunks };
+    let mut watcher = Watcher { app, headers, filter: wanted.filter, known, chunks };
     tokio::spawn(async move {
         let _held = place;
         let end = tokio::select! {

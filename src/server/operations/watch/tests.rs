@@ -40,8 +40,8 @@ fn restriction(app: &AppState) {
     commit(app, vec![create(key, Arc::new(spec), None)]);
 }
 
-/// The API of an empty store, and a request of its admin.
-fn app() -> (AppState, Request<Body>) {
+/// The API of an empty store, and the headers of its admin.
+fn app() -> (AppState, HeaderMap) {
     let url = String::from("http://localhost");
     let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
     let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
@@ -50,11 +50,15 @@ fn app() -> (AppState, Request<Body>) {
     let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
     let spec = ApiKey { owner_id: "usr_admin".into(), ..ApiKey::default() };
     commit(&app, vec![owner, create(key, Arc::new(spec), Some(hash))]);
-    let request = Request::builder()
-        .uri("/watch")
-        .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
-        .header(VERSION_HEADER, "2");
-    (app, request.body(Body::empty()).unwrap())
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, format!("Bearer {}", token.expose()).parse().unwrap());
+    headers.insert(VERSION_HEADER, HeaderValue::from_static("2"));
+    (app, headers)
+}
+
+async fn watch(app: &AppState, headers: HeaderMap) -> Body {
+    let caller = app.access.admit(&app.served.store.snapshot(), &Intent::Watch, &headers).ok().unwrap();
+    get(State(app.clone()), RawQuery(None), caller, headers).await.ok().unwrap().into_body()
 }
 
 fn on_a_paused_clock(test: impl Future<Output = ()>) {
@@ -70,8 +74,8 @@ async fn next(body: &mut Body) -> Option<String> {
 #[test]
 fn an_idle_client_gets_comments() {
     on_a_paused_clock(async {
-        let (app, request) = app();
-        let mut body = watch(app.clone(), request).await.ok().unwrap().into_body();
+        let (app, headers) = app();
+        let mut body = watch(&app, headers).await;
         assert_eq!(next(&mut body).await.unwrap(), ": changes after revision 1\nid: 1\n\n");
         for _ in 0..2 {
             let began = tokio::time::Instant::now();
@@ -87,8 +91,8 @@ fn an_idle_client_gets_comments() {
 #[test]
 fn a_client_that_does_not_read_is_disconnected_and_told() {
     on_a_paused_clock(async {
-        let (app, request) = app();
-        let mut body = watch(app.clone(), request).await.ok().unwrap().into_body();
+        let (app, headers) = app();
+        let mut body = watch(&app, headers).await;
         for _ in 0..2 * CHUNKS {
             restriction(&app);
         }

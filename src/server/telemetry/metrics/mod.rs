@@ -18,7 +18,7 @@ use std::{
 };
 
 use axum::{
-    extract::{MatchedPath, Request},
+    extract::{MatchedPath, Request, State},
     http::{Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -240,7 +240,7 @@ async fn answered(answering: impl Future<Output = Response>) -> Response {
 }
 
 /// Responds with the metrics page. It counts all resources, which takes long in a large store.
-pub(crate) async fn page(app: AppState) -> Response {
+pub(crate) async fn page(State(app): State<AppState>) -> Response {
     let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
     page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
 }

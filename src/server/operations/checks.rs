@@ -1,0 +1,147 @@
+//! What is checked of every request of an operation before its handler gets it, in the order of D3: path, API key, version,
+//! permission and query by [`admit`], and then the body by [`ReceivedBody`] and [`JsonBody`].
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request, State},
+    http::request::Parts,
+    middleware::Next,
+};
+use serde::de::DeserializeOwned;
+
+use super::operation::ApiOperation;
+use crate::{
+    model::{decode::decode, diagnostics::fault::Fault, node::Tape},
+    server::{
+        auth::authentication::AccessControl,
+        http::{
+            body::{self, Limits},
+            body_fields, query,
+            response::{ApiError, ApiResult},
+        },
+        net::peer::safe_peer,
+        state::AppState,
+    },
+};
+
+/// Checks the requests of an operation.
+#[derive(Clone)]
+pub(in crate::server) struct OperationGate {
+    operation: &'static ApiOperation,
+    /// The query parameters; none if any are ignored.
+    known: Option<Arc<[&'static str]>>,
+    access: Arc<AccessControl>,
+}
+
+impl OperationGate {
+    /// Prepares the checks of an operation.
+    pub(in crate::server) fn new(operation: &'static ApiOperation, access: Arc<AccessControl>) -> Self {
+        Self { operation, known: operation.parameters().map(Arc::from), access }
+    }
+}
+
+/// A request that was admitted.
+#[derive(Clone)]
+struct AdmittedRequest {
+    operation: &'static ApiOperation,
+    /// The parameter of the path; empty if it has none.
+    parameter: String,
+}
+
+/// The middleware of every operation. The handler can extract the [`Caller`](crate::server::auth::caller::Caller).
+pub(in crate::server) async fn admit(State(gate): State<OperationGate>, request: Request, next: Next) -> ApiResult {
+    let (mut parts, body) = request.into_parts();
+    let OperationGate { operation, known, access } = gate;
+    let parameter = path_parameter(operation, &mut parts).await?;
+    if let Some(intent) = operation.intent(&parameter) {
+        let caller = access.admit(&access.store.snapshot(), &intent, &parts.headers)?;
+        if let Some(secrets) = operation.secrets {
+            safe_peer(&parts.extensions, &caller, secrets)?;
+        }
+        parts.extensions.insert(caller);
+    }
+    if let Some(known) = known {
+        query::check(parts.uri.query(), &known)?;
+    }
+    parts.extensions.insert(AdmittedRequest { operation, parameter });
+    Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// The decoded parameter of a path. One that is not UTF-8 is not found.
+async fn path_parameter(operation: &ApiOperation, parts: &mut Parts) -> Result<String, ApiError> {
+    if !operation.path.contains('{') {
+        return Ok(String::new());
+    }
+    let parameters = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_endpoint())?;
+    Ok(parameters.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default())
+}
+
+/// A JSON body, which may be missing.
+pub(crate) struct ReceivedBody {
+    content: Tape,
+    /// The faults of keys and numbers.
+    faults: Vec<Fault>,
+    is_empty: bool,
+}
+
+impl FromRequest<AppState> for ReceivedBody {
+    type Rejection = ApiError;
+
+    /// Receives the body, and admits the request again: the key may have been revoked meanwhile.
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let (content, faults, size) = body::read(&parts.headers, body, Limits::RESOURCE).await?;
+        let AdmittedRequest { operation, parameter } =
+            parts.extensions.get::<AdmittedRequest>().ok_or_else(ApiError::internal)?;
+        if let Some(intent) = operation.intent(parameter) {
+            state.access.admit_again(&state.served.store.snapshot(), &intent, &parts.headers)?;
+        }
+        Ok(Self { content, faults, is_empty: size == 0 })
+    }
+}
+
+impl ReceivedBody {
+    /// A body that was parsed.
+    pub(super) fn from_parts(content: Tape, faults: Vec<Fault>) -> Self {
+        Self { content, faults, is_empty: false }
+    }
+
+    /// Whether the request has no body.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Whether the request has no body, or null.
+    pub(super) fn is_null(&self) -> bool {
+        self.content.root().is_null()
+    }
+
+    /// Decodes the body.
+    pub(super) fn decode<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+        let Self { content, mut faults, .. } = self;
+        let (value, found) = decode::<T>(content.root(), None);
+        faults.extend(found);
+        match value {
+            Some(value) if faults.is_empty() => Ok(value),
+            _ => Err(ApiError::from_faults(faults)),
+        }
+    }
+
+    /// Decodes a body that must not be null.
+    pub(super) fn decode_required<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+        let Self { content, faults, is_empty } = self;
+        Self { content: body_fields::body(content)?, faults, is_empty }.decode()
+    }
+}
+
+/// The decoded body of a request that must have one.
+pub(crate) struct JsonBody<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        ReceivedBody::from_request(request, state).await?.decode_required().map(Self)
+    }
+}

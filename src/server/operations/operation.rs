@@ -1,0 +1,152 @@
+//! The declaration of an operation: its route, its admission, its part of the OpenAPI document and the test of its permission
+//! follow from it.
+
+use axum::routing::{MethodFilter, MethodRouter};
+use serde_json::{Value, json};
+
+use crate::server::{
+    auth::permission::Intent,
+    http::page,
+    openapi::{extension::ExtensionOperation, schemas::Schemas},
+    state::AppState,
+};
+
+/// Routes a method to a handler.
+type OperationHandler = fn(MethodFilter) -> MethodRouter<AppState>;
+
+/// An operation that no kind of resource has.
+#[derive(Clone, Copy)]
+pub(crate) struct ApiOperation {
+    pub method: MethodFilter,
+    /// The path. It has at most one parameter, in braces.
+    pub path: &'static str,
+    pub handler: OperationHandler,
+    /// What callers must be allowed to do; none if everybody may use it, also without an API key.
+    intent: Option<Intent<'static>>,
+    /// The secrets in the response, which are sent only to safe peers.
+    pub secrets: Option<&'static str>,
+    /// What the items of a list in pages are called, in the singular and plural.
+    paged: Option<[&'static str; 2]>,
+    /// The query parameters besides those of pages (D56); none if any are ignored.
+    query: Option<&'static [QueryParameter]>,
+    names: [&'static str; 3],
+    description: &'static str,
+    document: Option<fn(ExtensionOperation, &mut Schemas) -> ExtensionOperation>,
+    failures: &'static str,
+}
+
+/// The name of a query parameter, and what the OpenAPI document says about it.
+pub(crate) struct QueryParameter(pub &'static str, pub fn() -> Value);
+
+impl ApiOperation {
+    const fn new(
+        method: MethodFilter,
+        path: &'static str,
+        intent: Option<Intent<'static>>,
+        handler: OperationHandler,
+    ) -> Self {
+        let (secrets, paged, names, description, document, failures) = (None, None, [""; 3], "", None, "");
+        Self { method, path, handler, intent, secrets, paged, query: Some(&[]), names, description, document, failures }
+    }
+
+    /// Declares a GET for callers with an API key.
+    pub(in crate::server) const fn get(path: &'static str, intent: Intent<'static>, handler: OperationHandler) -> Self {
+        Self::new(MethodFilter::GET, path, Some(intent), handler)
+    }
+
+    /// Declares a POST for callers with an API key. In the intent, `Apply` is about the source that the path names.
+    pub(super) const fn post(path: &'static str, intent: Intent<'static>, handler: OperationHandler) -> Self {
+        Self::new(MethodFilter::POST, path, Some(intent), handler)
+    }
+
+    /// Declares a PATCH for callers with an API key.
+    pub(super) const fn patch(path: &'static str, intent: Intent<'static>, handler: OperationHandler) -> Self {
+        Self::new(MethodFilter::PATCH, path, Some(intent), handler)
+    }
+
+    /// Declares an operation for everybody.
+    pub(super) const fn open(method: MethodFilter, path: &'static str, handler: OperationHandler) -> Self {
+        Self::new(method, path, None, handler)
+    }
+
+    /// Sends the response only to safe peers, because of the secrets in it.
+    pub(in crate::server) const fn with_secrets(self, secrets: &'static str) -> Self {
+        Self { secrets: Some(secrets), ..self }
+    }
+
+    /// Accepts query parameters.
+    pub(in crate::server) const fn query(self, query: &'static [QueryParameter]) -> Self {
+        Self { query: Some(query), ..self }
+    }
+
+    /// Accepts any query: it says nothing, or the handler checks it.
+    pub(super) const fn any_query(self) -> Self {
+        Self { query: None, ..self }
+    }
+
+    /// Accepts the query parameters of a list in pages. Its items are called so in the singular and plural.
+    pub(super) const fn paged(self, item: &'static str, items: &'static str) -> Self {
+        Self { paged: Some([item, items]), ..self }
+    }
+
+    /// Sets the tag, the id and the summary in the OpenAPI document.
+    pub(in crate::server) const fn named(self, tag: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Self { names: [tag, id, summary], ..self }
+    }
+
+    /// Sets the description in the OpenAPI document.
+    pub(in crate::server) const fn described(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Puts the operation into the OpenAPI document, with the statuses of its errors, its body and its responses.
+    pub(in crate::server) const fn documented(
+        self,
+        failures: &'static str,
+        document: fn(ExtensionOperation, &mut Schemas) -> ExtensionOperation,
+    ) -> Self {
+        Self { document: Some(document), failures, ..self }
+    }
+
+    /// What a caller is about to do; none if nobody needs to be known. `parameter` is that of the path.
+    pub(in crate::server) fn intent<'p>(&self, parameter: &'p str) -> Option<Intent<'p>> {
+        self.intent.map(|intent| match intent {
+            Intent::Apply(_) => Intent::Apply(parameter),
+            intent => intent,
+        })
+    }
+
+    /// The method in the OpenAPI document.
+    pub(in crate::server) fn method_name(&self) -> &'static str {
+        match self.method {
+            method if method == MethodFilter::POST => "post",
+            method if method == MethodFilter::PATCH => "patch",
+            _ => "get",
+        }
+    }
+
+    /// The names of the query parameters; none if any are ignored.
+    pub(super) fn parameters(&self) -> Option<Vec<&'static str>> {
+        let paging = if self.paged.is_some() { page::PARAMETERS } else { &[] };
+        self.query
+            .map(|query| paging.iter().copied().chain(query.iter().map(|QueryParameter(name, _)| *name)).collect())
+    }
+
+    /// The operation in the OpenAPI document, if it is there.
+    pub(in crate::server) fn document(&self, schemas: &mut Schemas) -> Option<Value> {
+        let [tag, id, summary] = self.names;
+        let mut operation = ExtensionOperation::new(tag, id, summary, self.description);
+        if let Some([item, items]) = self.paged {
+            operation = operation.paged(item, items);
+        }
+        for QueryParameter(name, describe) in self.query.into_iter().flatten() {
+            let mut parameter = json!({"name": name, "in": "query"});
+            if let (Some(parameter), Value::Object(described)) = (parameter.as_object_mut(), describe()) {
+                parameter.extend(described);
+            }
+            operation = operation.parameter(parameter);
+        }
+        let failures: Vec<&str> = self.failures.split(' ').collect();
+        self.document.map(|document| document(operation, schemas).fails(&failures).build())
+    }
+}
