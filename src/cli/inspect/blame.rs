@@ -50,7 +50,7 @@ fn find(resources: &ResourceReader, key: &Key) -> Result<ResourceBlame, Failure>
     match resources {
         ResourceReader::Server(client, _) => client.get(&format!("{PATH}/blame?resource={}", segment(&key.path()))),
         ResourceReader::Store(store, _) => match store.blame(key)? {
-            Some(blame) => Ok(ResourceBlame::of(key, blame, &store.snapshot())),
+            Some(blame) => Ok(ResourceBlame::new(key, blame, &store.snapshot())),
             // Unreachable: the resource was found in the same store.
             None => Err(Diagnostic::error(Code::NotFound, format!("{key} does not exist")).into()),
         },

@@ -225,7 +225,7 @@ fn show(place: &StoreOrServer, name: &RevisionName, format: Form) -> CommandResu
 fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Failure> {
     let revision = revision_in_store(store, name)?;
     if let Some(record) = store.record(revision)? {
-        return Ok(HistoryEntry::of(record, "", &store.snapshot()));
+        return Ok(HistoryEntry::from_record(record, "", &store.snapshot()));
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {

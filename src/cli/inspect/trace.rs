@@ -190,7 +190,7 @@ impl Args {
 
 /// Traces a request through a state.
 fn report(snapshot: &Snapshot, request: &TracedRequest) -> TraceReport {
-    TraceReport::of(request, &trace(snapshot, request))
+    TraceReport::new(request, &trace(snapshot, request))
 }
 
 fn write_trace(out: &mut String, request: &TracedRequest, trace: &TraceReport) {

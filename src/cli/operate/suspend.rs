@@ -61,7 +61,7 @@ impl Args {
                 if !is_known {
                     say(&format!("No resource belongs to source {}: check the name.", self.source));
                 }
-                (None, replaced.map(SuspensionView::of))
+                (None, replaced.map(SuspensionView::new))
             }
         };
         match named {

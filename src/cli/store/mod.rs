@@ -119,7 +119,7 @@ impl Args {
                 let opened = open(&place.store, new_master.as_ref())?;
                 let change = new_master.as_ref().map_or(MasterChange::Keep, MasterChange::To);
                 let rekeyed = during("Encrypting", || opened.rekey(change, forget_secrets));
-                RekeyReport::of(&rekeyed.map_err(|error| match new_master {
+                RekeyReport::new(&rekeyed.map_err(|error| match new_master {
                     // The help of this code is about the key that the store has.
                     Some(_) => Failure::from(error).with_help(Code::MasterKey, NEW_KEY),
                     None => error.into(),

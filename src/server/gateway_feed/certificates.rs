@@ -29,7 +29,7 @@ pub(super) struct Certificates<'s>(HashMap<String, Vec<Candidate<'s>>>);
 
 impl<'s> Certificates<'s> {
     /// Finds the certificates of a revision.
-    pub(super) fn of(snapshot: &'s Snapshot) -> Self {
+    pub(super) fn new(snapshot: &'s Snapshot) -> Self {
         let mut by_name: HashMap<String, Vec<Candidate<'s>>> = HashMap::new();
         for entry in snapshot.newest_first(Kind::TlsCertificate, None, u64::MAX) {
             let Some(certificate) = entry.spec_as::<TlsCertificate>() else { continue };

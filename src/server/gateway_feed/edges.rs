@@ -58,7 +58,7 @@ pub(super) struct EdgeResolver<'s> {
 impl<'s> EdgeResolver<'s> {
     /// Prepares to resolve the references of a revision.
     pub(super) fn new(store: &Store, site: &'s Site, snapshot: &'s Snapshot) -> Self {
-        let (certificates, signer) = (Certificates::of(snapshot), Signer::new(store.root_secret()));
+        let (certificates, signer) = (Certificates::new(snapshot), Signer::new(store.root_secret()));
         Self { site, snapshot, certificates, signer }
     }
 

@@ -82,7 +82,7 @@ fn exact_names_come_before_wildcards_and_newer_certificates_before_older_ones() 
     let operations = [("cert_1", ONE), ("cert_2", TWO), ("cert_3", THREE), ("cert_4", FOUR)].map(create);
     let applied = Snapshot::default().apply(&operations, now());
     let snapshot = applied.map(|(snapshot, _)| snapshot).unwrap_or_default();
-    let certificates = Certificates::of(&snapshot);
+    let certificates = Certificates::new(&snapshot);
     let of = |host: &str| -> Vec<String> {
         certificates.of_host(host, &HttpsEdge::default(), None).into_iter().map(|it| it.id).collect()
     };

@@ -67,11 +67,11 @@ pub(crate) fn take_parameters(content: &mut Tape, endpoint: &Endpoint, values: &
 /// The fields of a PATCH that are not null.
 #[derive(Default)]
 pub(crate) struct PatchFields {
-    /// Those that it changes.
+    /// The fields that it changes.
     pub changed: Vec<String>,
-    /// Those of `changed` that it clears beside other fields, which its client may not have meant.
+    /// The fields of `changed` that it clears beside other fields, which its client may not have meant.
     pub cleared: Vec<String>,
-    /// Those that are blank because their client writes a blank for a field that it was not given. They do not change.
+    /// The fields that are blank because their client writes a blank for a field that it was not given. They do not change.
     pub unchanged: Vec<String>,
 }
 

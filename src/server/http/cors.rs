@@ -41,7 +41,7 @@ pub(crate) enum Cors {
     Off,
     /// All.
     Any,
-    /// Those of some origins.
+    /// Pages of some origins.
     Named(Vec<HeaderValue>),
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Precondition(Vec<String>);
 
 impl Precondition {
     /// Reads the headers of a request.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or_default());
         Self(values.flat_map(|value| value.split(',')).map(|tag| tag.trim().to_owned()).collect())
     }

@@ -35,7 +35,7 @@ pub(crate) struct ClientAddress {
 impl ClientAddress {
     /// The address of the socket, or the last one in the headers of a trusted proxy that is not a trusted proxy itself.
     /// What stands before it may have been written by the client.
-    pub(crate) fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
+    pub(crate) fn resolve(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Self {
         let peer = peer.to_canonical();
         let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
         if !is_trusted(peer) {
@@ -78,7 +78,7 @@ mod tests {
             headers.append(FORWARDED_FOR, HeaderValue::from_static(line));
         }
         let trusted: Vec<Network> = trusted.iter().map(|network| network.parse().unwrap()).collect();
-        let found = ClientAddress::of(peer.parse().unwrap(), &headers, &trusted);
+        let found = ClientAddress::resolve(peer.parse().unwrap(), &headers, &trusted);
         (found.address().to_string(), found.proxy().is_some())
     }
 

@@ -48,8 +48,7 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
             true => None,
         }
     });
-    let faults: Vec<Fault> = faults.take(MOST_FAULTS).collect();
-    if faults.is_empty() { Ok(()) } else { Err(ApiError::from_faults(faults)) }
+    ApiError::check(faults.take(MOST_FAULTS).collect())
 }
 
 /// Creates the fault of a known parameter.

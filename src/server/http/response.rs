@@ -82,6 +82,11 @@ impl ApiError {
         Self::of(Code::Internal, INTERNAL)
     }
 
+    /// Fails if there are faults.
+    pub(crate) fn check(faults: Vec<Fault>) -> Result<(), Self> {
+        if faults.is_empty() { Ok(()) } else { Err(Self::from_faults(faults)) }
+    }
+
     /// Creates the error of several faults; the first determines the status.
     pub(crate) fn from_faults(mut faults: Vec<Fault>) -> Self {
         // Limits the response to a hostile body with very many faults.
@@ -138,20 +143,20 @@ impl ApiError {
         self.faults.first().map_or(Code::Internal, |fault| fault.code)
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
     pub(crate) fn header(self, name: header::HeaderName, value: &'static str) -> Self {
         self.with_header(name, HeaderValue::from_static(value))
     }
 
-    /// The same with a header whose value is computed.
+    /// Adds a header whose value is computed.
     #[must_use]
     pub(crate) fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same with a note for the security log.
+    /// Adds a note for the security log.
     #[must_use]
     pub(crate) fn noted(mut self, note: SecurityNote) -> Self {
         self.note = Some(Box::new(note));
@@ -327,6 +332,11 @@ pub(crate) fn warn(response: &mut Response, warnings: &[String]) {
 /// Responds to a GET, with 304 if the client's copy is current (D25).
 pub(crate) fn conditional(headers: &HeaderMap, rendered: &Rendered) -> Response {
     not_modified(headers, &rendered.etag).unwrap_or_else(|| resource(StatusCode::OK, rendered))
+}
+
+/// Responds to a GET with a JSON body, or with 304 if the client's copy is current (D25). Secrets are masked.
+pub(crate) fn conditional_json(headers: &HeaderMap, body: &impl Serialize) -> ApiResult {
+    Ok(conditional(headers, &rendered(json::bytes(body, Secrets::Masked)?)))
 }
 
 /// Responds with 304 if the client's copy is current (D25).

@@ -274,7 +274,7 @@ pub(crate) struct PeerCertificate {
 
 impl PeerCertificate {
     /// Reads the certificate that a client has shown in its handshake.
-    pub(super) fn of(connection: &ServerConnection) -> Option<Self> {
+    pub(super) fn from_connection(connection: &ServerConnection) -> Option<Self> {
         let leaf = connection.peer_certificates()?.first()?;
         Some(Self { names: x509::identities(leaf.as_ref()).into() })
     }

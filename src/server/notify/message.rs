@@ -41,7 +41,7 @@ pub(super) struct Notification {
     pub(super) id: Id,
     /// JSON on one line.
     pub(super) body: Vec<u8>,
-    /// The same on one line for people.
+    /// The notification on one line for people.
     pub(super) text: String,
     /// The cursor of the target after it was delivered.
     pub(super) after: Cursor,

@@ -105,7 +105,7 @@ impl<'f> SourceNow<'f> {
     fn state(&self) -> &'static str {
         match self.suspension {
             Some(_) => SourceState::Suspended.as_str(),
-            None => SourceState::of(&self.condition).as_str(),
+            None => SourceState::from_condition(&self.condition).as_str(),
         }
     }
 
@@ -172,7 +172,7 @@ impl<'f> SourceNow<'f> {
             errors_omitted,
             drifted,
             drifted_omitted: if has_drifted { findings.drifted.saturating_sub(drifted.len()) } else { 0 },
-            suspension: self.suspension.clone().map(SuspensionView::of),
+            suspension: self.suspension.clone().map(SuspensionView::new),
         };
         let text = line(&format!("Source `{source}` {}", self.text(r#type, told)));
         let data = json::value(&data, Secrets::Masked)?;

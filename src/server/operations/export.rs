@@ -88,7 +88,7 @@ pub(crate) struct ExportedVariable {
 
 impl ExportedManifests {
     /// Describes an export.
-    pub(crate) fn of(exported: Exported, revision: u64) -> Self {
+    pub(crate) fn new(exported: Exported, revision: u64) -> Self {
         let files = exported.files.into_iter().map(|(name, text)| ExportedFile { name, text });
         let variables = exported.variables.into_iter();
         let variables = variables.map(|Variable { name, field, ends_with_line_break }| ExportedVariable {
@@ -113,7 +113,7 @@ async fn get(
         .run(move |_| {
             let snapshot = served.store.snapshot();
             let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
-            Ok(json_response(StatusCode::OK, &ExportedManifests::of(exported, snapshot.revision))?)
+            Ok(json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))?)
         })
         .await
 }

@@ -31,8 +31,8 @@ use operation::ApiOperation;
 /// All operations.
 pub(in crate::server) static OPERATIONS: [&ApiOperation; 30] = [
     &reconciliation::CREATE,
-    &reconciliation::LIST,
-    &reconciliation::GET,
+    &reconciliation::records::LIST,
+    &reconciliation::records::GET,
     &rollback::CREATE,
     &history::LIST,
     &history::GET,

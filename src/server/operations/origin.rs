@@ -16,10 +16,8 @@ use crate::{
         Kind,
         diagnostics::code::Code,
         id::Id,
-        json,
         key::Key,
         operation::Author,
-        secrets::secret::Secrets,
         snapshot::{Entry, Snapshot},
     },
     server::{
@@ -71,7 +69,7 @@ pub(crate) struct ResourceOrigin {
 
 impl ResourceOrigin {
     /// Finds the origin of a resource in the history.
-    pub(crate) fn of(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
+    pub(crate) fn find(store: &Store, entry: &Entry, base_url: &str) -> Result<Self, StoreError> {
         let state = store.snapshot();
         let (key, claim) = (&entry.key, entry.claim.as_deref());
         let Provenance { changed, applied } = store.provenance(key, claim.map(|claim| claim.source.as_str()))?;
@@ -96,7 +94,7 @@ impl ResourceOrigin {
             applied_at: set.map(|set| set.at.to_string()).unwrap_or_default(),
             changed_revision: changed.as_ref().map(|set| set.revision),
             changed_at: changed.as_ref().map(|set| set.at.to_string()).unwrap_or_default(),
-            changed_by: changed.map(|set| HistoryAuthor::of(&set.author, &state)).unwrap_or_default(),
+            changed_by: changed.map(|set| HistoryAuthor::new(&set.author, &state)).unwrap_or_default(),
         })
     }
 }
@@ -130,9 +128,8 @@ async fn get(
             let snapshot = served.store.snapshot();
             let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
-            let origin = ResourceOrigin::of(&served.store, entry, &served.site.base_url)?;
-            let rendered = response::rendered(json::bytes(&origin, Secrets::Masked)?);
-            Ok(response::conditional(&headers, &rendered))
+            let origin = ResourceOrigin::find(&served.store, entry, &served.site.base_url)?;
+            response::conditional_json(&headers, &origin)
         })
         .await
 }

@@ -85,7 +85,7 @@ pub(crate) struct OwnerView {
 }
 
 impl OwnerView {
-    fn of(entry: &Entry, site: &Site) -> Self {
+    fn new(entry: &Entry, site: &Site) -> Self {
         Self {
             id: entry.key.id.to_string(),
             uri: site.uri(&entry.key),
@@ -126,12 +126,11 @@ async fn list(State(served): Part<ServedStore>, RawQuery(query): RawQuery, heade
     let collection = Key::new(Kind::Owner, Id::new(""));
     let (entries, next_page_uri) = page.select(&snapshot, site, &collection, Some(DEFAULT_LIMIT), &[], |_| Ok(true))?;
     let list = OwnerPage {
-        owners: entries.iter().map(|entry| OwnerView::of(entry, site)).collect(),
+        owners: entries.iter().map(|entry| OwnerView::new(entry, site)).collect(),
         uri: format!("{}{PATH}", site.base_url),
         next_page_uri,
     };
-    let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
-    Ok(response::conditional(&headers, &rendered))
+    response::conditional_json(&headers, &list)
 }
 
 /// Returns an owner.
@@ -151,7 +150,7 @@ async fn patch(
     headers: HeaderMap,
     JsonBody(update): JsonBody<OwnerUpdate>,
 ) -> ApiResult {
-    let precondition = Precondition::of(&headers);
+    let precondition = Precondition::from_headers(&headers);
     let key = Key::new(Kind::Owner, Id::new(&id));
     let operations = vec![set_role(key.id.clone(), update.role)];
     let note = SecurityNote::changes(caller.key.clone(), caller.owner.clone(), people_changes(&operations));
@@ -178,5 +177,5 @@ async fn patch(
 }
 
 fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {
-    Ok(response::rendered(json::bytes(&OwnerView::of(entry, site), Secrets::Masked)?))
+    Ok(response::rendered(json::bytes(&OwnerView::new(entry, site), Secrets::Masked)?))
 }

@@ -51,14 +51,6 @@ pub(super) fn document(operation: ExtensionOperation, schemas: &mut Schemas, pla
     operation.responds("200", planned, run.clone()).responds("201", "Applied as a new revision", run)
 }
 
-/// Refuses a request with faults that decoding does not find.
-pub(super) fn faultless(faults: Vec<Fault>) -> Result<(), ApiError> {
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(ApiError::from_faults(faults)),
-    }
-}
-
 /// The fault of an `expect` that is empty: a script whose dry run has failed would apply any plan. Earlier versions of the
 /// command line send it with each dry run, which applies nothing.
 pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<Fault> {
@@ -105,7 +97,7 @@ pub(super) fn expected(is_expected: bool) -> Result<(), ApiError> {
 
 /// Refuses a plan with refusals.
 pub(super) fn unrefused<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
-    faultless(refusals.into_iter().take(MOST_FAULTS).map(fault).collect())
+    ApiError::check(refusals.into_iter().take(MOST_FAULTS).map(fault).collect())
 }
 
 /// The refusal of a plan as the fault of a request.

@@ -74,7 +74,7 @@ pub(crate) struct FormerKeyView {
 
 impl RekeyReport {
     /// Describes the keys of a store.
-    pub(crate) fn of(done: &Rekeyed) -> Self {
+    pub(crate) fn new(done: &Rekeyed) -> Self {
         let former = done.former.iter();
         let former = former.map(|key| FormerKeyView { id: key.id.to_string(), until: key.until.to_string() });
         Self {
@@ -138,7 +138,7 @@ impl RekeyJob {
         if self.forgets {
             self.state.caches.pages.forget_before(store.snapshot().revision);
         }
-        let report = RekeyReport::of(&done);
+        let report = RekeyReport::new(&done);
         tracing::info!(
             data_key = report.data_key_id,
             resources = report.encrypted_resources,

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     checks::JsonBody,
     operation::ApiOperation,
-    planned_change::{self, answer, empty_expectation, expected, faultless, note_attempt, unrefused},
+    planned_change::{self, answer, empty_expectation, expected, note_attempt, unrefused},
     reconciliation::{differs_in_secrets_only, tell_unreviewed},
 };
 use crate::{
@@ -87,7 +87,7 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RollbackRequest>,
 ) -> ApiResult {
-    faultless(request.faults())?;
+    ApiError::check(request.faults())?;
     let source = Some(request.source.as_str()).filter(|source| !source.is_empty());
     let intent = source.map_or(Intent::Change, Intent::Apply);
     // A client that is slow to send keeps nobody from a place.
@@ -128,7 +128,7 @@ impl RollbackJob<'_> {
         if self.request.dry_run {
             let current = store.snapshot();
             let caller = self.admit(&current)?;
-            let is_blind = Sight::of(&caller).of_the_past() != Sight::Everything;
+            let is_blind = Sight::from_caller(&caller).of_the_past() != Sight::Everything;
             let planned = match is_blind {
                 true => rollback.masked_plan(&current, &target)?,
                 false => rollback.plan(&current, &target),
@@ -198,13 +198,8 @@ impl RollbackJob<'_> {
             refused.extend(source.iter().flat_map(|source| not_admitted(keys.iter().copied(), after, source)));
             refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
         }
-        match refused.is_empty() {
-            true => Ok(()),
-            false => {
-                let faults = refused.into_iter().take(MOST_FAULTS).map(|(_, fault)| fault.at(Path::root().join("to")));
-                Err(ApiError::from_faults(faults.collect()))
-            }
-        }
+        let faults = refused.into_iter().take(MOST_FAULTS).map(|(_, fault)| fault.at(Path::root().join("to")));
+        ApiError::check(faults.collect())
     }
 
     /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     checks::JsonBody,
     operation::ApiOperation,
-    planned_change::{self, answer, empty_expectation, expected, faultless, note_attempt, unrefused},
+    planned_change::{self, answer, empty_expectation, expected, note_attempt, unrefused},
 };
 use crate::{
     model::{
@@ -110,7 +110,7 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<TransferRequest>,
 ) -> ApiResult {
-    faultless(request.faults())?;
+    ApiError::check(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
     place.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await

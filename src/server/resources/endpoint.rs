@@ -31,7 +31,7 @@ pub struct Endpoint {
     pub kind: Kind,
     /// The action.
     pub action: Action,
-    /// Whether it is an extension of the API specification (D24).
+    /// Whether the API specification lacks it (D24).
     pub extension: bool,
 }
 

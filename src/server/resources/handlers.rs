@@ -76,7 +76,7 @@ struct ApiRequest<'a> {
     owned: &'a OnceLock<Vec<String>>,
 }
 
-/// An endpoint of an [`App`].
+/// An endpoint that is ready for requests.
 pub(crate) struct Served {
     app: AppState,
     endpoint: Endpoint,
@@ -110,7 +110,7 @@ impl Served {
         Ok((snapshot, caller))
     }
 
-    /// The same once the body is there.
+    /// The current state, and the caller if it still has the permission once the body is there.
     fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
         let snapshot = self.app.served.store.snapshot();
         let caller = self.app.access.admit_again(&snapshot, &self.intent(parts), &parts.headers)?;
@@ -131,13 +131,11 @@ pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Re
         drop((snapshot, caller));
         let faults;
         (content, faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
-        if !faults.is_empty() {
-            return Err(ApiError::from_faults(faults));
-        }
+        ApiError::check(faults)?;
         (snapshot, caller) = served.admit_again(&parts)?;
     }
     // Who may read is decided now, also for an earlier state.
-    let (current, sight) = (snapshot.revision, Sight::of(&caller));
+    let (current, sight) = (snapshot.revision, Sight::from_caller(&caller));
     // The place of an earlier state is held until the response is made.
     let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&page::AT)) {
         Some(query) => Box::pin(at_revision::state(app, &caller.owner, snapshot, query)).await?,
@@ -317,7 +315,7 @@ impl ApiRequest<'_> {
     ) -> Result<Arc<Snapshot>, ApiError> {
         // A resource that does not exist yet has no ETag.
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
-        let precondition = if conditional { Precondition::of(&self.headers) } else { Precondition::none() };
+        let precondition = if conditional { Precondition::from_headers(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.sight);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };

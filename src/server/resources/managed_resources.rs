@@ -38,7 +38,7 @@ struct OwnedWrite {
 }
 
 impl OwnedWrite {
-    fn of(current: &Snapshot, entry: &Entry, claim: &Claim) -> Self {
+    fn new(current: &Snapshot, entry: &Entry, claim: &Claim) -> Self {
         let name = match entry.key.parent_key() {
             None => claim.name.clone(),
             Some(parent) => {
@@ -91,7 +91,7 @@ fn owned_writes(current: &Snapshot, operations: &[Operation]) -> Vec<OwnedWrite>
     for (operation, entry) in operations.iter().flat_map(each) {
         let Some(claim) = &entry.claim else { continue };
         let only_inside = operation.key().parent_key().as_ref() == Some(&entry.key);
-        let write = || OwnedWrite { only_inside, ..OwnedWrite::of(current, entry, claim) };
+        let write = || OwnedWrite { only_inside, ..OwnedWrite::new(current, entry, claim) };
         match found.iter_mut().find(|known| known.source == claim.source) {
             None => found.push(write()),
             Some(known) if known.only_inside && !only_inside => *known = write(),
@@ -209,7 +209,7 @@ impl WriteCheck {
             // Without an owner, nobody could lift the requirement.
             let Some(claim) = &edge.claim else { continue };
             if !self.is_suspended(&claim.source) {
-                let (edge, source) = (OwnedWrite::of(current, edge, claim).subject(), printable(&claim.source));
+                let (edge, source) = (OwnedWrite::new(current, edge, claim).subject(), printable(&claim.source));
                 let message = format!("{edge} of source `{source}` requires its `{module}` module of every route");
                 let help = "leave the module out of the request, or change `required_modules` in the edge's manifest";
                 return Err(Fault::new(Code::RequiredModule, message).help(help));
@@ -217,7 +217,7 @@ impl WriteCheck {
         }
         let mut warnings = Vec::new();
         for write in &writes {
-            let policy = self.app.writes.rest_writes.of(&write.source);
+            let policy = self.app.writes.rest_writes.policy(&write.source);
             let is_allowed = match policy {
                 WritePolicy::Drift => true,
                 WritePolicy::Header if self.overrides.iter().any(|name| is_of(write, name)) => true,

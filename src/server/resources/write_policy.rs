@@ -68,7 +68,7 @@ impl RestWrites {
     }
 
     /// The policy of a source.
-    pub(super) fn of(&self, source: &str) -> WritePolicy {
+    pub(super) fn policy(&self, source: &str) -> WritePolicy {
         let policies = self.0.load();
         policies.get(source).or_else(|| policies.get(ALL_OTHERS)).copied().unwrap_or_default()
     }
@@ -83,9 +83,9 @@ mod tests {
     fn a_policy_is_for_one_source_or_for_all_others() {
         let parse = |text: &str| WritePolicy::parse(&serde_json::from_str(text).unwrap());
         let writes = RestWrites::default();
-        assert_eq!(writes.of("shop"), WritePolicy::Drift);
+        assert_eq!(writes.policy("shop"), WritePolicy::Drift);
         writes.set(parse(r#"{"shop": "refuse", "*": "header"}"#).unwrap());
-        assert_eq!((writes.of("shop"), writes.of("docs")), (WritePolicy::Refuse, WritePolicy::Header));
+        assert_eq!((writes.policy("shop"), writes.policy("docs")), (WritePolicy::Refuse, WritePolicy::Header));
         let fault = parse(r#"{"shop": "never"}"#).unwrap_err();
         assert_eq!((fault.code, fault.path.to_string().as_str()), (Code::UnknownValue, "/shop"));
     }

@@ -23,7 +23,7 @@ struct Refusals {
     ends: Option<Instant>,
     /// The number of requests of each address.
     known: BTreeMap<Option<IpAddr>, u64>,
-    /// That of all other addresses.
+    /// The number of requests of all other addresses.
     others: u64,
 }
 
@@ -31,7 +31,7 @@ struct Refusals {
 #[derive(Debug, PartialEq, Eq)]
 struct RefusalLine {
     has_line: bool,
-    /// Whether it is the first of an interval.
+    /// Whether the request is the first of an interval.
     begins: bool,
 }
 

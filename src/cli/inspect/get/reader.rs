@@ -231,7 +231,7 @@ impl ResourceReader {
                     Some(client.get::<ResourceOrigin>(&format!("/resources/{}", segment(&id)))?)
                 }
                 ResourceReader::Store(store, snapshot) => {
-                    snapshot.get(&key).map(|entry| ResourceOrigin::of(store, entry, "")).transpose()?
+                    snapshot.get(&key).map(|entry| ResourceOrigin::find(store, entry, "")).transpose()?
                 }
                 ResourceReader::Server(..) => None,
             };

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) enum Sight {
     /// None.
     Nothing,
-    /// Those of the sources that a scope may apply.
+    /// The resources of the sources that a scope may apply.
     OfSources(Arc<KeyScope>),
     /// All.
     Everything,
@@ -27,7 +27,7 @@ pub(crate) enum Sight {
 
 impl Sight {
     /// What a caller sees.
-    pub(in crate::server) fn of(caller: &Caller) -> Self {
+    pub(in crate::server) fn from_caller(caller: &Caller) -> Self {
         match &caller.scope {
             _ if !caller.role.sees_secrets() => Sight::Nothing,
             None => Sight::Everything,
@@ -37,7 +37,7 @@ impl Sight {
         }
     }
 
-    /// The same for earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
+    /// What the caller sees of earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
     /// does not see everything sees nothing.
     pub(in crate::server) fn of_the_past(self) -> Self {
         match self {
@@ -46,7 +46,7 @@ impl Sight {
         }
     }
 
-    /// The same for the state of a revision, if the store is at another one.
+    /// What the caller sees of the state of a revision, if the store is at another one.
     pub(in crate::server) fn of_revision(self, revision: u64, current: u64) -> Self {
         if revision == current { self } else { self.of_the_past() }
     }

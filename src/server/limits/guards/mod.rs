@@ -145,7 +145,7 @@ impl Guards {
     /// Notes in a request where it comes from, whatever it says itself.
     pub(crate) fn note_client(&self, request: &mut Request) {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-        let client = peer.map(|peer| ClientAddress::of(peer, request.headers(), &self.trusted).address());
+        let client = peer.map(|peer| ClientAddress::resolve(peer, request.headers(), &self.trusted).address());
         let noted = client.and_then(|client| HeaderValue::from_str(&client.to_string()).ok());
         request.headers_mut().remove(CLIENT);
         if let Some(noted) = noted {
@@ -156,7 +156,7 @@ impl Guards {
     /// Where a request comes from.
     pub(crate) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let client = peer.map(|ConnectInfo(peer)| ClientAddress::of(peer.ip(), request.headers(), &self.trusted));
+        let client = peer.map(|ConnectInfo(peer)| ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted));
         RequestOrigin { client, method }
     }
 

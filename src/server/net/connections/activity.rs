@@ -71,7 +71,7 @@ pub(super) struct Activity {
 struct Doing {
     /// Whether a request's head has arrived.
     had_request: bool,
-    /// Whether it has several requests at a time.
+    /// Whether the connection has several requests at a time.
     is_http2: bool,
     /// The requests whose responses are not complete.
     in_flight: usize,

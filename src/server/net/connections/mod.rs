@@ -248,7 +248,7 @@ async fn talk(
     };
     let Ok(secured) = secured else { return counts::handshake_failed() };
     activity.note_secured(Instant::now());
-    let certificate = PeerCertificate::of(secured.get_ref().1);
+    let certificate = PeerCertificate::from_connection(secured.get_ref().1);
     let authorities = certificate.is_some().then_some(authorities);
     client = Peer { is_secured: true, certificate, authorities, ..client };
     converse(shared, secured, client, activity, stopped).await;

@@ -54,7 +54,7 @@ pub(crate) struct HistoryAuthor {
 
 impl HistoryAuthor {
     /// Describes an author. `state` has the present description of the API key.
-    pub(crate) fn of(author: &Author, state: &Snapshot) -> Self {
+    pub(crate) fn new(author: &Author, state: &Snapshot) -> Self {
         let description = author.key().map(|key| state.key_description(key));
         Self::with_key(author, description.unwrap_or_default())
     }
@@ -234,7 +234,7 @@ impl FieldBlame {
 
 impl HistoryItem {
     /// Describes a record.
-    pub(crate) fn of(record: &CommitHeader, base_url: &str, state: &Snapshot) -> Self {
+    pub(crate) fn from_header(record: &CommitHeader, base_url: &str, state: &Snapshot) -> Self {
         let outcome = match record.outcome {
             Outcome::Applied => "applied",
             Outcome::Refused => "refused",
@@ -243,7 +243,7 @@ impl HistoryItem {
             Outcome::Resumed => "resumed",
             Outcome::Scrubbed => "scrubbed",
         };
-        let mut author = HistoryAuthor::of(&record.author, state);
+        let mut author = HistoryAuthor::new(&record.author, state);
         if let Some(source) = &record.source {
             author.source.clone_from(source);
         }
@@ -264,9 +264,9 @@ impl HistoryItem {
 
 impl HistoryEntry {
     /// Describes a record with what it changed.
-    pub(crate) fn of(record: Record, base_url: &str, state: &Snapshot) -> Self {
-        let head = HistoryItem::of(&record, base_url, state);
-        let resources = record.resources.into_iter().map(HistoryResource::of).collect();
+    pub(crate) fn from_record(record: Record, base_url: &str, state: &Snapshot) -> Self {
+        let head = HistoryItem::from_header(&record, base_url, state);
+        let resources = record.resources.into_iter().map(HistoryResource::new).collect();
         Self { head, resources, calls: record.calls }
     }
 
@@ -277,7 +277,7 @@ impl HistoryEntry {
         store: &Store,
         state: &Snapshot,
     ) -> Result<Vec<u8>, ApiError> {
-        let head = HistoryItem::of(&revision.header, base_url, state);
+        let head = HistoryItem::from_header(&revision.header, base_url, state);
         let calls = revision.calls()?;
         let without_resources = Self { head, calls, resources: Vec::new() };
         let mut body = json::bytes(&without_resources, Secrets::Masked)?;
@@ -289,7 +289,7 @@ impl HistoryEntry {
             if !std::mem::take(&mut is_first) {
                 body.push(b',');
             }
-            match json::bytes(&HistoryResource::of(touched), Secrets::Masked) {
+            match json::bytes(&HistoryResource::new(touched), Secrets::Masked) {
                 Ok(resource) => body.extend_from_slice(&resource),
                 Err(error) => failed = Some(error),
             }
@@ -303,7 +303,7 @@ impl HistoryEntry {
 }
 
 impl HistoryResource {
-    fn of(mut touched: Touched) -> Self {
+    fn new(mut touched: Touched) -> Self {
         masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),
@@ -320,11 +320,11 @@ impl HistoryResource {
 
 impl ResourceBlame {
     /// Describes who set the fields of a resource.
-    pub(crate) fn of(key: &Key, blame: Blame, state: &Snapshot) -> Self {
+    pub(crate) fn new(key: &Key, blame: Blame, state: &Snapshot) -> Self {
         let Blame { name, fields, oldest } = blame;
         let fields = fields.into_iter().map(|field| {
             let set = field.set.as_ref();
-            let author = set.map(|set| HistoryAuthor::of(&set.author, state)).unwrap_or_default();
+            let author = set.map(|set| HistoryAuthor::new(&set.author, state)).unwrap_or_default();
             FieldBlame {
                 field: field.pointer,
                 value: field.value,
@@ -372,7 +372,7 @@ mod tests {
             let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
             let revision = store.commit(commit).unwrap().snapshot.revision;
             let state = store.snapshot();
-            let whole = HistoryEntry::of(store.record(revision).unwrap().unwrap(), base, &state);
+            let whole = HistoryEntry::from_record(store.record(revision).unwrap().unwrap(), base, &state);
             let details = store.details(revision).unwrap().unwrap();
             let body = HistoryEntry::body_of(&details, base, &store, &state).unwrap();
             assert_eq!(body, json::bytes(&whole, Secrets::Masked).unwrap());

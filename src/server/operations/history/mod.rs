@@ -138,7 +138,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
         if items.len() >= limit {
             return ControlFlow::Break(());
         }
-        items.push(HistoryItem::of(&record, base_url, &state));
+        items.push(HistoryItem::from_header(&record, base_url, &state));
         ControlFlow::Continue(())
     })?;
     if cancel.is_cancelled() {
@@ -210,7 +210,7 @@ async fn blame(
             };
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
             let blame = served.store.blame(&key)?.ok_or_else(missing)?;
-            Ok(json_response(StatusCode::OK, &ResourceBlame::of(&key, blame, &snapshot))?)
+            Ok(json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))?)
         })
         .await
 }

@@ -1,7 +1,8 @@
-//! `/reconciliations`: plans and applies sent manifests as one revision (D24, D45), and lists past reconciliations.
+//! POST `/reconciliations`: plans and applies sent manifests as one revision (D24, D45). [`records`] has those of the history.
 
 mod expected;
 pub(crate) mod files;
+pub(super) mod records;
 mod review;
 mod upload;
 pub(crate) mod wire;
@@ -10,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
-    extract::{Path as PathParameter, RawQuery, State},
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     routing::on,
 };
@@ -19,7 +20,7 @@ use serde_json::json;
 use super::{
     checks::ReceivedBody,
     operation::ApiOperation,
-    planned_change::{empty_expectation, faultless, note_attempt},
+    planned_change::{empty_expectation, note_attempt},
 };
 use crate::{
     manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
@@ -30,9 +31,7 @@ use crate::{
             fault::{Fault, MOST_FAULTS, Path},
         },
         id::Id,
-        json,
         operation::{Author, CommitAuthor},
-        secrets::secret::Secrets,
         snapshot::{Entry, Snapshot},
     },
     plan::{
@@ -53,22 +52,20 @@ use crate::{
         },
         http::{
             body::{self, Limits},
-            page::{DEFAULT_LIMIT, Page},
-            response::{self, ApiError, ApiResult, json_response},
+            response::{ApiError, ApiResult, json_response},
         },
-        state::{Admissions, AppState, Part, ServedStore},
+        state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
-    store::{Store, StoreError, engine::Query},
+    store::Store,
     syntax::text::without_tokens,
 };
 use expected::outcome;
 pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
+use records::find;
 use upload::Upload;
-use wire::{Reconciliation, ReconciliationItem, Request, Run, TraceOfPlan};
+use wire::{PATH, Request, Run, TraceOfPlan};
 
-/// The path of the list.
-const PATH: &str = "/reconciliations";
 /// The manifest of the example.
 const MANIFEST: &str =
     "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: example}\nspec: {description: An example}\n";
@@ -87,24 +84,6 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Propos
             .header("201", "Location", "Its address.")
     });
 
-pub(super) static LIST: ApiOperation = ApiOperation::get(PATH, Intent::Read, |method| on(method, list))
-    .paged("reconciliation", "reconciliations")
-    .named("Reconciliations", "listReconciliations", "List reconciliations")
-    .described("Returns the revisions that sources created, newest first, one page at a time. `next_page_uri` is the URI of the next page.")
-    .documented("400 401 429 500 503", |operation, schemas| {
-        let item = schemas.response::<ReconciliationItem>();
-        let list = schemas.list("Reconciliation", "reconciliations", item, true);
-        operation.ok(list)
-    });
-
-pub(super) static GET: ApiOperation =
-    ApiOperation::get("/reconciliations/{id}", Intent::Read, |method| on(method, get))
-        .named("Reconciliations", "getReconciliation", "Get a reconciliation")
-        .described("Returns the reconciliation with its calls, or 304 if the client's copy is current.")
-        .documented("400 401 404 429 500 503", |operation, schemas| {
-            operation.ok(schemas.response::<Reconciliation>()).conditional()
-        });
-
 /// Plans what the manifests in the body ask for, and applies it unless it is a dry run.
 async fn create(State(app): State<AppState>, caller: Caller, headers: HeaderMap, body: Body) -> ApiResult {
     let mut upload = Upload::receive(&app, &caller, &headers, body).await?;
@@ -117,69 +96,6 @@ async fn create(State(app): State<AppState>, caller: Caller, headers: HeaderMap,
         ReconciliationJob::new(&app, headers, caller, request, cancel)?.run()
     };
     place.run(run).await
-}
-
-/// The reconciliations of every source, newest first.
-async fn list(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
-    RawQuery(query): RawQuery,
-    caller: Caller,
-) -> ApiResult {
-    let page = Page::from_query(query.as_deref())?;
-    let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = admissions.searches.of_owner(&caller.owner)?;
-    let listed = move |_| {
-        let before = match &page.before_id {
-            None => u64::MAX,
-            Some(id) => position(&served.store, id)?.ok_or_else(Page::unknown)?,
-        };
-        let base_url = &served.site.base_url;
-        let mut records = served.store.headers(&Query::Reconciliations, before, limit + 1)?;
-        let more = records.len() > limit;
-        records.truncate(limit);
-        let found = records.into_iter().filter_map(|record| ReconciliationItem::of(record, base_url));
-        let items: Vec<ReconciliationItem> = found.collect();
-        let next = items.last().filter(|_| more);
-        let next = next.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={}", last.id));
-        let uri = format!("{base_url}{PATH}");
-        let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
-        Ok(json_response(StatusCode::OK, &body)?)
-    };
-    place.run(listed).await
-}
-
-/// Returns one reconciliation.
-async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
-    PathParameter(id): PathParameter<String>,
-    caller: Caller,
-    headers: HeaderMap,
-) -> ApiResult {
-    let place = admissions.searches.of_owner(&caller.owner)?;
-    let got = move |_| {
-        let missing = || ApiError::not_found(&format!("reconciliation {id}"));
-        let revision = wire::revision_of(&id).ok_or_else(missing)?;
-        let found = of_revision(&served, revision)?.ok_or_else(missing)?;
-        let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
-        Ok(response::conditional(&headers, &rendered))
-    };
-    place.run(got).await
-}
-
-/// Returns the reconciliation that made a revision, if one did.
-fn of_revision(served: &ServedStore, revision: u64) -> Result<Option<Reconciliation>, StoreError> {
-    let Some(found) = served.store.details(revision)? else { return Ok(None) };
-    let calls = found.calls()?;
-    Ok(ReconciliationItem::of(found.header, &served.site.base_url).map(|head| Reconciliation { head, calls }))
-}
-
-/// The position of a reconciliation's record in the history.
-fn position(store: &Store, id: &str) -> Result<Option<u64>, ApiError> {
-    let Some(revision) = wire::revision_of(id) else { return Ok(None) };
-    let record = store.headers(&Query::Revision(revision), u64::MAX, 1)?.pop();
-    Ok(record.filter(|record| matches!(record.author, Author::Source { .. })).map(|record| record.position))
 }
 
 /// A valid request.
@@ -256,7 +172,7 @@ impl<'a> ReconciliationJob<'a> {
             let fault = Fault::new(Code::NotAllowed, "assumed values cannot be applied").at(field("assume_values"));
             faults.push(fault.help("set `dry_run`, or send the values"));
         }
-        faultless(faults)?;
+        ApiError::check(faults)?;
         let wanted = intent(&request.source, request.dry_run);
         permission::allows(&caller, &wanted, &app.served.store.snapshot()).map_err(|fault| caller.refused(fault))?;
         app.access.check_share(&caller, &wanted)?;
@@ -317,7 +233,7 @@ impl<'a> ReconciliationJob<'a> {
         }
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
-            let (snapshot, sight) = (store.snapshot(), Sight::of(&self.caller));
+            let (snapshot, sight) = (store.snapshot(), Sight::from_caller(&self.caller));
             let is_blind = !sight.sees_source(&self.options.source);
             let prepared = match sight {
                 // One form for all who do not see the secrets of the source, so that others can expect it.
@@ -333,7 +249,7 @@ impl<'a> ReconciliationJob<'a> {
             let mut planned = prepared.plan(&snapshot);
             tell_drift(&store, &prepared, &snapshot, &mut planned);
             self.admit(&snapshot, &planned)?;
-            if Sight::of(&self.caller) != sight {
+            if Sight::from_caller(&self.caller) != sight {
                 return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
             }
             self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
@@ -434,7 +350,7 @@ impl<'a> ReconciliationJob<'a> {
             left_out: planned.left_out_names(),
             outcome: outcome(saved.as_ref())?,
             saved_plan: saved,
-            reconciliation: revision.and_then(|revision| of_revision(&self.app.served, revision).ok().flatten()),
+            reconciliation: revision.and_then(|revision| find(&self.app.served, revision).ok().flatten()),
             followed: is_followed(self.app, &self.options.source),
             traced: self.traced.clone(),
         };

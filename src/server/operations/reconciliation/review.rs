@@ -85,7 +85,7 @@ impl ReconciliationJob<'_> {
 
 /// The ways of a request at a revision and once a plan is applied to it.
 pub(super) fn trace_of_plan(request: &TracedRequest, snapshot: &Snapshot, planned: &Planned) -> TraceOfPlan {
-    let way = |state: &Snapshot| TraceReport::of(request, &trace(state, request));
+    let way = |state: &Snapshot| TraceReport::new(request, &trace(state, request));
     let plan = planned.plan.as_ref().filter(|plan| plan.refusals.is_empty());
     // The plan was tried, so that nothing refuses it.
     let after = plan.and_then(|plan| snapshot.apply(&plan.each_operation(), ids_and_clock::now()).ok());

@@ -76,7 +76,7 @@ impl Upload {
     /// Takes the place in which it runs.
     pub(super) async fn place(&mut self, app: &AppState, caller: &Caller) -> Result<WorkPlace, ApiError> {
         let bytes = self.bytes.clone();
-        let head = with_body(bytes.len(), move || UploadHead::of(&bytes)).await?;
+        let head = with_body(bytes.len(), move || UploadHead::parse(&bytes)).await?;
         let source = head.source.as_deref().unwrap_or(DEFAULT_SOURCE);
         let lane = planned_change::lane(app, caller, &Intent::Apply(source), head.dry_run);
         // What does not apply, whatever it said first, leaves the reserved places to what does.
@@ -112,7 +112,7 @@ struct UploadHead {
 
 impl UploadHead {
     /// Reads the fields. An invalid body applies nothing.
-    fn of(bytes: &[u8]) -> Self {
+    fn parse(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or(Self { dry_run: true, source: None })
     }
 }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn only_a_valid_body_without_dry_run_applies() {
-        let head = |text: &str| UploadHead::of(text.as_bytes());
+        let head = |text: &str| UploadHead::parse(text.as_bytes());
         let applies = head(r#"{"files": [{"name": "a", "text": "\"dry_run\": true"}], "source": "shop"}"#);
         assert_eq!(applies, UploadHead { dry_run: false, source: Some("shop".into()) });
         for plans in ["", "{", r#"{"dry_run": 1}"#, r#"{"dry_run": true, "files": [[[]]]}"#, "nothing"] {

@@ -19,6 +19,8 @@ use crate::{
     syntax::text::printable,
 };
 
+/// The path of the list.
+pub(super) const PATH: &str = "/reconciliations";
 /// The prefix of reconciliation ids.
 const PREFIX: &str = "rec_";
 
@@ -216,7 +218,7 @@ pub(crate) struct ReconciliationItem {
 
 impl ReconciliationItem {
     /// Converts a record of the store, if it was created by a source.
-    pub(crate) fn of(record: CommitHeader, base_url: &str) -> Option<Self> {
+    pub(crate) fn from_header(record: CommitHeader, base_url: &str) -> Option<Self> {
         let Author::Source { source, commit, through, destroyed, .. } = record.author else { return None };
         let (key, owner) = through.map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
         let revision = record.revision?;

@@ -40,7 +40,12 @@ struct ReadHistory {
 
 impl ClientRevisions {
     /// Returns the last revision of each of these sources that has one; after a rollback, the one that it brought back.
-    pub(super) fn of(&self, store: &Store, current: &Snapshot, sources: &[&str]) -> BTreeMap<String, AppliedManifests> {
+    pub(super) fn latest(
+        &self,
+        store: &Store,
+        current: &Snapshot,
+        sources: &[&str],
+    ) -> BTreeMap<String, AppliedManifests> {
         if sources.is_empty() {
             return BTreeMap::new();
         }
@@ -151,7 +156,7 @@ mod tests {
         };
         let revisions = ClientRevisions::default();
         let last = |source: &str| {
-            let found = revisions.of(&store, &store.snapshot(), &[source]).remove(source)?;
+            let found = revisions.latest(&store, &store.snapshot(), &[source]).remove(source)?;
             assert_eq!(found.commit, Some(format!("commit{}", found.revision)));
             Some(found.revision)
         };

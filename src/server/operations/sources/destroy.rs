@@ -33,7 +33,7 @@ use crate::{
         operations::{
             checks::JsonBody,
             operation::ApiOperation,
-            planned_change::{self, answer, expected, fault, faultless, note_attempt, unrefused},
+            planned_change::{self, answer, expected, fault, note_attempt, unrefused},
             reconciliation::{is_followed, wire::followed_message},
         },
         state::AppState,
@@ -87,7 +87,7 @@ async fn create(
     headers: HeaderMap,
     JsonBody(request): JsonBody<DestroyRequest>,
 ) -> ApiResult {
-    faultless(request.faults())?;
+    ApiError::check(request.faults())?;
     let place = planned_change::place(&app, &caller, &Intent::Apply(&name), request.dry_run)?;
     let destroy = Destroy { source: name, budget: request.max_deletes };
     place.run(move |_| DestroyJob { app: &app, headers: &headers, destroy, request }.run()).await

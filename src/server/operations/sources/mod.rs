@@ -86,8 +86,7 @@ async fn list(State(served): Part<ServedStore>, State(sources): Part<SourceRunti
     blocking(move || {
         let list =
             SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.site.base_url) };
-        let rendered = response::rendered(json::bytes(&list, Secrets::Masked)?);
-        Ok(response::conditional(&headers, &rendered))
+        response::conditional_json(&headers, &list)
     })
     .await
 }
@@ -99,11 +98,7 @@ async fn get(
     PathParameter(name): PathParameter<String>,
     headers: HeaderMap,
 ) -> ApiResult {
-    blocking(move || {
-        let rendered = response::rendered(json::bytes(&view(&served, &sources, &name)?, Secrets::Masked)?);
-        Ok(response::conditional(&headers, &rendered))
-    })
-    .await
+    blocking(move || response::conditional_json(&headers, &view(&served, &sources, &name)?)).await
 }
 
 /// A source that the server follows, which the path names.
@@ -189,7 +184,7 @@ async fn change(
         let following = followed(&sources, &name)?;
         let before = change(&following)?;
         let mut found = view(&served, &sources, &name)?;
-        found.replaced_suspension = before.map(SuspensionView::of);
+        found.replaced_suspension = before.map(SuspensionView::new);
         let rendered = response::rendered(json::bytes(&found, Secrets::Masked)?);
         Ok(response::resource(StatusCode::OK, &rendered))
     })
@@ -223,7 +218,7 @@ fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> V
         followed.iter().map(|following| (following.source.as_str(), following.status.current())).collect();
     let view = |following: &Arc<SourceHandle>| {
         let count = owned.get(following.source.as_str()).copied().unwrap_or_default();
-        SourceView::of(following, &all, count, &served.site.base_url)
+        SourceView::followed(following, &all, count, &served.site.base_url)
     };
     let mut views: Vec<SourceView> = followed.iter().map(view).collect();
     for following in followed.iter() {
@@ -234,9 +229,9 @@ fn views(served: &ServedStore, sources: &SourceRuntime, only: Option<&str>) -> V
     left.sort_unstable();
     left.truncate(MOST_UNFOLLOWED);
     let names: Vec<&str> = left.iter().map(|(source, _)| *source).collect();
-    let applied = sources.client_revisions.of(&served.store, &snapshot, &names);
+    let applied = sources.client_revisions.latest(&served.store, &snapshot, &names);
     views.extend(left.into_iter().map(|(source, owned)| {
-        let (last, sent) = (applied.get(source), sources.syncs.of(source));
+        let (last, sent) = (applied.get(source), sources.syncs.last(source));
         SourceView::unfollowed(source, owned, &snapshot, last, sent, &served.site.base_url)
     }));
     views

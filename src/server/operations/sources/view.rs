@@ -97,7 +97,7 @@ pub(crate) struct AppliedBy {
 }
 
 impl AppliedBy {
-    fn of((key, owner): &(Id, Id), snapshot: &Snapshot) -> Self {
+    fn new((key, owner): &(Id, Id), snapshot: &Snapshot) -> Self {
         let entry = snapshot.get(&Key::new(Kind::ApiKey, key.clone()));
         let spec = entry.and_then(|entry| entry.spec_as::<ApiKey>());
         Self {
@@ -119,7 +119,7 @@ pub(crate) struct SourceValueView {
 }
 
 impl SourceValueView {
-    fn of((name, changed): (String, SystemTime)) -> Self {
+    fn new((name, changed): (String, SystemTime)) -> Self {
         let changed = Timestamp::try_from(changed).and_then(|changed| Timestamp::from_second(changed.as_second()));
         Self { name, changed_at: changed.map(|changed| changed.to_string()).unwrap_or_default() }
     }
@@ -249,7 +249,12 @@ pub(crate) struct SourceList {
 
 impl SourceView {
     /// The status of a source that owns so many resources. `others` are all sources of the server.
-    pub(super) fn of(following: &SourceHandle, others: &[(&str, SourceStatus)], owned: usize, base_url: &str) -> Self {
+    pub(super) fn followed(
+        following: &SourceHandle,
+        others: &[(&str, SourceStatus)],
+        owned: usize,
+        base_url: &str,
+    ) -> Self {
         let condition = following.health.condition();
         let status = following.status.current();
         let findings = &status.findings;
@@ -283,7 +288,7 @@ impl SourceView {
         Self {
             name: following.source.clone(),
             uri: format!("{base_url}/sources/{}", segment(&following.source)),
-            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::of(&condition) },
+            state: if suspension.is_some() { SourceState::Suspended } else { SourceState::from_condition(&condition) },
             since: suspension.as_ref().map_or(condition.last_transition_time, |it| it.since).to_string(),
             paths: location.paths.iter().map(|path| shown(path)).collect(),
             repository: location.repository.clone(),
@@ -294,15 +299,15 @@ impl SourceView {
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
             applied_by: None,
-            suspension: suspension.map(SuspensionView::of),
+            suspension: suspension.map(SuspensionView::new),
             replaced_suspension: None,
             next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             counts,
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
             drifted: findings.drift.clone(),
-            values: following.settings.values.names().into_iter().map(SourceValueView::of).collect(),
-            conditions: vec![ConditionView::of(condition)],
+            values: following.settings.values.names().into_iter().map(SourceValueView::new).collect(),
+            conditions: vec![ConditionView::new(condition)],
         }
     }
 
@@ -353,7 +358,7 @@ impl SourceView {
             interval_seconds: 0,
             last_attempt: None,
             last_applied,
-            applied_by: through.map(|through| AppliedBy::of(through, snapshot)),
+            applied_by: through.map(|through| AppliedBy::new(through, snapshot)),
             suspension: None,
             replaced_suspension: None,
             next_look_at: String::new(),
@@ -376,7 +381,7 @@ impl SourceView {
 
 impl SourceState {
     /// The state of a source that is not suspended.
-    pub(crate) fn of(condition: &Condition) -> Self {
+    pub(crate) fn from_condition(condition: &Condition) -> Self {
         match (condition.status, condition.reason) {
             (Status::Unknown, _) => SourceState::Unknown,
             (Status::Synced, _) => SourceState::Synced,
@@ -405,7 +410,7 @@ impl SourceState {
 
 impl SuspensionView {
     /// Describes a suspension.
-    pub(crate) fn of(suspension: Suspension) -> Self {
+    pub(crate) fn new(suspension: Suspension) -> Self {
         Self {
             reason: suspension.reason,
             by: suspension.by,
@@ -416,7 +421,7 @@ impl SuspensionView {
 }
 
 impl ConditionView {
-    fn of(condition: Condition) -> Self {
+    fn new(condition: Condition) -> Self {
         Self {
             kind: condition.kind.to_owned(),
             status: condition.status.to_string(),

@@ -41,6 +41,6 @@ async fn create(
     let place = admissions.renderings.of_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
     place
-        .render(move || Ok(json_response(StatusCode::OK, &TraceReport::of(&request, &trace(&snapshot, &request)))?))
+        .render(move || Ok(json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))?))
         .await
 }

@@ -126,7 +126,7 @@ impl RequestToTrace {
 
 impl TraceReport {
     /// Describes a trace.
-    pub(crate) fn of(request: &TracedRequest, trace: &Trace) -> Self {
+    pub(crate) fn new(request: &TracedRequest, trace: &Trace) -> Self {
         let id_and_name = |named: &Named| (named.key.id.to_string(), named.name.clone());
         let edge = trace.edge.as_ref().map(|choice| {
             let (id, name) = id_and_name(&choice.edge);

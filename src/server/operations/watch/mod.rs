@@ -194,7 +194,7 @@ impl Watcher {
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
         let number = revision.snapshot.revision;
         // A client that resumes gets earlier states.
-        let sight = Sight::of(caller).of_revision(number, self.app.served.store.snapshot().revision);
+        let sight = Sight::from_caller(caller).of_revision(number, self.app.served.store.snapshot().revision);
         let mut from = Some(0);
         while let Some(start) = from {
             let (served, revision, filter) = (Arc::clone(&self.app.served), revision.clone(), self.filter.clone());

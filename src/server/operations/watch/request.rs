@@ -56,7 +56,8 @@ impl WatchRequest {
                 None => faults.push(Fault::new(Code::Parameter, "`Last-Event-ID` must be the id of an event")),
             }
         }
-        if faults.is_empty() { Ok(wanted) } else { Err(ApiError::from_faults(faults)) }
+        ApiError::check(faults)?;
+        Ok(wanted)
     }
 }
 

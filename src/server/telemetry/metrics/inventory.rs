@@ -39,7 +39,7 @@ pub(in crate::server) struct Expiry {
 }
 
 impl Inventory {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn count(snapshot: &Snapshot) -> Self {
         let mut kinds: BTreeMap<Kind, usize> = Kind::all().map(|info| (info.kind, 0)).collect();
         let mut owned: BTreeMap<&str, BTreeMap<Kind, usize>> = BTreeMap::new();
         let mut expiries: Vec<Expiry> = Vec::new();
@@ -85,8 +85,8 @@ impl Default for Inventories {
 
 impl Inventories {
     /// Returns the inventory of a snapshot.
-    pub(super) fn of(&self, snapshot: &Snapshot) -> Arc<Inventory> {
-        let count = || Ok::<_, Infallible>(Arc::new(Inventory::of(snapshot)));
+    pub(super) fn count(&self, snapshot: &Snapshot) -> Arc<Inventory> {
+        let count = || Ok::<_, Infallible>(Arc::new(Inventory::count(snapshot)));
         let Ok(inventory) = self.0.get_or_insert_with(&snapshot.revision, count);
         inventory
     }

@@ -60,7 +60,7 @@ fn admissions(app: &AppState, page: &mut Exposition) {
 fn resources(app: &AppState, page: &mut Exposition) {
     let snapshot = app.served.store.snapshot();
     page.value("edgewright_revision", "The current revision of the store.", snapshot.revision as f64);
-    let inventory = app.telemetry.inventories.of(&snapshot);
+    let inventory = app.telemetry.inventories.count(&snapshot);
     drop(snapshot);
     let kinds = inventory.kinds.iter().map(|(kind, count)| (vec![("kind", kind.info().name)], *count as f64));
     page.gauge("edgewright_resources", "Resources of each kind.", kinds);
@@ -123,12 +123,12 @@ fn followed(all: &[Arc<SourceHandle>], page: &mut Exposition) {
         ),
     ];
     for (name, help, value) in gauges {
-        page.gauge(name, help, all.iter().map(|it| (of(&it.source), value(it))));
+        page.gauge(name, help, all.iter().map(|it| (label(&it.source), value(it))));
     }
     page.counter(
         "edgewright_drift_repairs_total",
         "Resources that others have changed, and a source's reconcile loop has reverted.",
-        all.iter().map(|it| (of(&it.source), it.repairs() as f64)),
+        all.iter().map(|it| (label(&it.source), it.repairs() as f64)),
     );
 }
 
@@ -142,11 +142,11 @@ fn successes(app: &AppState, page: &mut Exposition) {
     page.gauge(
         "edgewright_reconcile_last_success_timestamp_seconds",
         "Last time that the store matched a source's manifests, in Unix time; 0 for never.",
-        all.iter().map(|(source, second)| (of(source), *second)),
+        all.iter().map(|(source, second)| (label(source), *second)),
     );
 }
 
-fn of(source: &str) -> Labels<'_> {
+fn label(source: &str) -> Labels<'_> {
     vec![("source", source)]
 }
 

@@ -32,7 +32,7 @@ impl SyncTimes {
     }
 
     /// Returns the Unix time of a source's last successful sync.
-    pub(in crate::server) fn of(&self, source: &str) -> Option<i64> {
+    pub(in crate::server) fn last(&self, source: &str) -> Option<i64> {
         self.times().get(source).copied()
     }
 
