@@ -24,7 +24,7 @@ use super::{
 use crate::{model::base_urls::Site, reconcile::sources::registry::SourceRegistry, store::Store};
 
 /// The extractor of a part.
-pub(crate) type Part<T> = State<Arc<T>>;
+pub(crate) type StatePart<T> = State<Arc<T>>;
 
 /// All parts.
 #[derive(Clone)]

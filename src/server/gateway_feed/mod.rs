@@ -25,7 +25,7 @@ use super::{
     },
     operations::operation::{ApiOperation, QueryParameter},
     resources::at_revision,
-    state::{Admissions, Caches, Part, ServedStore},
+    state::{Admissions, Caches, ServedStore, StatePart},
     telemetry::security::{event::SecurityEvent, note::SecurityNote},
 };
 use crate::model::{
@@ -73,9 +73,9 @@ struct FeedReader {
 
 /// Returns the configuration, or what has changed since the revision that the gateway has.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
-    State(caches): Part<Caches>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
+    State(caches): StatePart<Caches>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
     caller: Caller,

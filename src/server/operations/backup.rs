@@ -25,7 +25,7 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::response::{ApiError, ApiResult},
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
     store::maintenance::backup::Backup,
@@ -52,8 +52,8 @@ pub(super) static GET: ApiOperation = ApiOperation::get(PATH, Intent::Backup, |m
 
 /// Sends a backup of the current revision.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
 ) -> ApiResult {

@@ -1,5 +1,5 @@
 //! What is checked of every request of an operation before its handler gets it, in the order of D3: path, API key, version,
-//! permission and query by [`admit`], and then the body by [`ReceivedBody`] and [`JsonBody`].
+//! permission and query by [`admit`], and then the body by [`RequestBody`] and [`JsonBody`].
 
 use std::sync::Arc;
 
@@ -78,14 +78,14 @@ async fn path_parameter(operation: &ApiOperation, parts: &mut Parts) -> Result<S
 }
 
 /// A JSON body, which may be missing.
-pub(crate) struct ReceivedBody {
+pub(crate) struct RequestBody {
     content: Tape,
     /// The faults of keys and numbers.
     faults: Vec<Fault>,
     is_empty: bool,
 }
 
-impl FromRequest<AppState> for ReceivedBody {
+impl FromRequest<AppState> for RequestBody {
     type Rejection = ApiError;
 
     /// Receives the body, and admits the request again: the key may have been revoked meanwhile.
@@ -101,7 +101,7 @@ impl FromRequest<AppState> for ReceivedBody {
     }
 }
 
-impl ReceivedBody {
+impl RequestBody {
     /// A body that was parsed.
     pub(super) fn from_parts(content: Tape, faults: Vec<Fault>) -> Self {
         Self { content, faults, is_empty: false }
@@ -142,6 +142,6 @@ impl<T: DeserializeOwned + Send> FromRequest<AppState> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        ReceivedBody::from_request(request, state).await?.decode_required().map(Self)
+        RequestBody::from_request(request, state).await?.decode_required().map(Self)
     }
 }

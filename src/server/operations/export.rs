@@ -19,7 +19,7 @@ use crate::{
             query,
             response::{ApiError, ApiResult, json_response},
         },
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
     },
     store::ids_and_clock,
 };
@@ -102,8 +102,8 @@ impl ExportedManifests {
 
 /// Exports a source.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

@@ -25,7 +25,7 @@ use crate::{
             query,
             response::{ApiError, ApiResult, json_response},
         },
-        state::{Admissions, Part, SourceRuntime},
+        state::{Admissions, SourceRuntime, StatePart},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
 };
@@ -101,8 +101,8 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
 
 /// Looks at the sources whose repository a webhook is about.
 async fn create(
-    State(sources): Part<SourceRuntime>,
-    State(admissions): Part<Admissions>,
+    State(sources): StatePart<SourceRuntime>,
+    State(admissions): StatePart<Admissions>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,

@@ -23,7 +23,7 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::response::{self, ApiError, ApiResult},
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
     },
     store::{Provenance, Store, StoreError},
     syntax::text::printable,
@@ -116,8 +116,8 @@ fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Option<&'s Arc<Entry>> {
 
 /// Returns where a resource comes from.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

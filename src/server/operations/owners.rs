@@ -31,7 +31,7 @@ use crate::{
             precondition::Precondition,
             response::{self, ApiError, ApiResult},
         },
-        state::{Part, ServedStore},
+        state::{ServedStore, StatePart},
         telemetry::security::note::{SecurityNote, people_changes},
     },
     store::{Attempt, Declined},
@@ -120,7 +120,7 @@ pub(crate) fn set_role(owner: Id, role: Role) -> Operation {
 }
 
 /// Lists the owners.
-async fn list(State(served): Part<ServedStore>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
+async fn list(State(served): StatePart<ServedStore>, RawQuery(query): RawQuery, headers: HeaderMap) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let (snapshot, site) = (served.store.snapshot(), &served.site);
     let collection = Key::new(Kind::Owner, Id::new(""));
@@ -134,7 +134,7 @@ async fn list(State(served): Part<ServedStore>, RawQuery(query): RawQuery, heade
 }
 
 /// Returns an owner.
-async fn get(State(served): Part<ServedStore>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
+async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>, headers: HeaderMap) -> ApiResult {
     let key = Key::new(Kind::Owner, Id::new(&id));
     let snapshot = served.store.snapshot();
     let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
@@ -143,8 +143,8 @@ async fn get(State(served): Part<ServedStore>, Path(id): Path<String>, headers: 
 
 /// Sets the role of an owner.
 async fn patch(
-    State(access): Part<AccessControl>,
-    State(served): Part<ServedStore>,
+    State(access): StatePart<AccessControl>,
+    State(served): StatePart<ServedStore>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

@@ -11,7 +11,7 @@ use axum::{
 
 use super::operation::ApiOperation;
 use crate::server::{
-    state::{ApiDocument, Part},
+    state::{ApiDocument, StatePart},
     telemetry::metrics,
 };
 
@@ -35,6 +35,6 @@ pub(super) static DOCUMENT: ApiOperation =
         .described("Returns the OpenAPI document of this server.")
         .documented("400 431", |operation, _| operation.open("application/json"));
 
-async fn document(State(document): Part<ApiDocument>) -> impl IntoResponse {
+async fn document(State(document): StatePart<ApiDocument>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&document))
 }

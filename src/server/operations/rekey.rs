@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{checks::ReceivedBody, operation::ApiOperation};
+use super::{checks::RequestBody, operation::ApiOperation};
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
     server::{
@@ -91,7 +91,7 @@ impl RekeyReport {
 /// Makes a new data key, and takes over a new master key.
 async fn create(State(state): State<AppState>, caller: Caller, request: Request) -> ApiResult {
     let origin = state.access.guards.origin(&request, "POST");
-    let body = ReceivedBody::from_request(request, &state).await?;
+    let body = RequestBody::from_request(request, &state).await?;
     let RekeyRequest { forget_secrets } = if body.is_empty() { RekeyRequest::default() } else { body.decode()? };
     let turn = state.admissions.rekeys.anonymous().map_err(|_| busy())?;
     let job = RekeyJob { state, caller, origin, forgets: forget_secrets };

@@ -14,7 +14,7 @@ use crate::{
     model::{Kind, diagnostics::code::Code, id::Id, kind::https_edge_route::HttpsEdgeRoute, module::Module},
     server::{
         http::response::{ApiError, ApiResult},
-        state::{Part, ServedStore},
+        state::{ServedStore, StatePart},
     },
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/saml/{id}", |method| on(method, get));
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
-async fn get(State(served): Part<ServedStore>, Path(id): Path<String>) -> ApiResult {
+async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>) -> ApiResult {
     let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
     let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;

@@ -1,6 +1,10 @@
 //! What holds for the code as a whole: layers, purity, sizes, and words that explain what they cite.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use edgewright::report::CODES;
 
@@ -380,9 +384,9 @@ fn the_changelog_has_what_is_not_released_yet() {
     assert!(text.starts_with("# Changelog\n") && text.contains("\n## Unreleased\n"), "{text:.200}");
 }
 
-/// How many files of the model may use each other in a circle, at most: `apply` with the rules that it checks, and the
-/// two files of the decoder.
-const LARGEST_CIRCLE: usize = 2;
+/// How many files of a folder may use each other in a circle, at most: in the model, `apply` with the rules that it checks, and
+/// the two files of the decoder; in the server, a folder's `mod.rs` with files that only it uses.
+const LARGEST_CIRCLES: [(&str, usize); 2] = [("src/model", 2), ("src/server", 3)];
 /// The methods of `Kind` in `kind/table.rs`: a call uses that file without naming it.
 const CALLS_OF_THE_TABLE: [&str; 4] = ["kind.info()", "kind().info()", "Kind::all()", "Kind::constraints()"];
 
@@ -405,10 +409,10 @@ fn from_root(module: &str, path: &str) -> String {
     format!("{base}::{rest}")
 }
 
-#[test]
-fn files_of_the_model_do_not_use_each_other_in_circles() {
+/// The files of a folder that each of its files uses, by their modules.
+fn uses(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let files: Vec<Source> =
-        sources("src/model", "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
+        sources(folder, "rs").into_iter().filter(|file| !file.name.ends_with("/tests.rs")).collect();
     let modules: BTreeSet<String> = files.iter().map(|file| module_path(&file.name)).collect();
     let owner = |path: &str| {
         let mut path = path;
@@ -417,35 +421,56 @@ fn files_of_the_model_do_not_use_each_other_in_circles() {
         }
         Some(path.to_owned())
     };
-    let mut uses = std::collections::BTreeMap::new();
+    let mut uses = BTreeMap::new();
     for file in files {
         let module = module_path(&file.name);
-        let text = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+        // A visibility uses nothing.
+        let text = file.text.split("\nmod tests {").next().unwrap_or_default().replace("pub(in crate::", "pub(in ");
         let file = Source { name: file.name, text };
+        let paths = file.paths();
+        // The beginning of a tree is no path of its own.
+        let is_whole = |path: &&String| !paths.iter().any(|other| other.starts_with(&format!("{path}::")));
         let mut used: BTreeSet<String> =
-            file.paths().iter().filter_map(|path| owner(&from_root(&module, path))).collect();
-        if CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
+            paths.iter().filter(is_whole).filter_map(|path| owner(&from_root(&module, path))).collect();
+        if folder == "src/model" && CALLS_OF_THE_TABLE.iter().any(|call| file.code().contains(call)) {
             used.insert("model::kind::table".to_owned());
         }
         used.remove(&module);
         uses.insert(module, used);
     }
-    // What a key is made of depends on nothing else, so that everything can depend on keys.
-    assert_eq!(uses["model::kind"], BTreeSet::new());
-    assert_eq!(uses["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
+    uses
+}
 
-    let reachable = |from: &String| {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
-        while let Some(module) = open.pop() {
-            open.extend(uses[&module].iter().filter(|used| seen.insert((*used).clone())).cloned());
+/// The files that a file uses, directly or through others.
+fn reachable<'u>(uses: &'u BTreeMap<String, BTreeSet<String>>, from: &'u str) -> BTreeSet<&'u str> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = open.pop() {
+        for used in &uses[module] {
+            if seen.insert(used.as_str()) {
+                open.push(used);
+            }
         }
-        seen
-    };
-    let circle = |module: &String| {
-        reachable(module).into_iter().filter(|other| reachable(other).contains(module)).collect::<Vec<_>>()
-    };
-    let largest = modules.iter().map(circle).max_by_key(Vec::len).unwrap_or_default();
-    assert!(largest.len() <= LARGEST_CIRCLE, "a circle of {} files: {largest:?}", largest.len());
+    }
+    seen
+}
+
+#[test]
+fn files_do_not_use_each_other_in_circles() {
+    // What a key is made of depends on nothing else, so that everything can depend on keys.
+    let model = uses("src/model");
+    assert_eq!(model["model::kind"], BTreeSet::new());
+    assert_eq!(model["model::key"], BTreeSet::from(["model::id".to_owned(), "model::kind".to_owned()]));
+
+    for (folder, most) in LARGEST_CIRCLES {
+        let uses = uses(folder);
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            uses.keys().map(|module| (module.as_str(), reachable(&uses, module))).collect();
+        let circle = |module: &&str| -> Vec<&str> {
+            reached[module].iter().filter(|other| reached[*other].contains(module)).copied().collect()
+        };
+        let largest = reached.keys().map(circle).max_by_key(Vec::len).unwrap_or_default();
+        assert!(largest.len() <= most, "a circle of {} files in {folder}: {largest:?}", largest.len());
+    }
 }
 
 /// Names that mean one thing in each place: the arguments of a command, its subcommands, and a visitor inside a function.
@@ -453,7 +478,7 @@ const REPEATED_NAMES: [&str; 3] = ["Args", "Command", "Visitor"];
 
 #[test]
 fn one_name_means_one_type() {
-    let mut declared = std::collections::BTreeMap::<String, Vec<String>>::new();
+    let mut declared = BTreeMap::<String, Vec<String>>::new();
     for file in sources("src", "rs") {
         for line in file.code().lines() {
             let item = line.trim_start();

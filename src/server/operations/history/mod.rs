@@ -30,7 +30,7 @@ use crate::{
             response::{self, ApiError, ApiResult, json_response},
         },
         resources::at_revision,
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
     },
     store::{
         commit::header::CommitHeader,
@@ -111,8 +111,8 @@ pub(super) static BLAME: ApiOperation = ApiOperation::get("/history/blame", Inte
 
 /// The attempts to change the store, newest first.
 async fn list(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {
@@ -156,8 +156,8 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
 
 /// Returns one revision.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     PathParameter(id): PathParameter<String>,
     caller: Caller,
     headers: HeaderMap,
@@ -189,8 +189,8 @@ async fn get(
 
 /// Returns who set each field of a resource.
 async fn blame(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {

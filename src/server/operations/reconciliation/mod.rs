@@ -18,7 +18,7 @@ use axum::{
 use serde_json::json;
 
 use super::{
-    checks::ReceivedBody,
+    checks::RequestBody,
     operation::ApiOperation,
     planned_change::{empty_expectation, note_attempt},
 };
@@ -92,7 +92,7 @@ async fn create(State(app): State<AppState>, caller: Caller, headers: HeaderMap,
         let bytes = upload.into_bytes();
         let caller = app.access.admit_again(&app.served.store.snapshot(), &Intent::Propose, &headers)?;
         let (content, faults) = body::parse(&bytes, Limits::MANIFESTS)?;
-        let request = ReceivedBody::from_parts(content, faults).decode_required::<Request>()?;
+        let request = RequestBody::from_parts(content, faults).decode_required::<Request>()?;
         ReconciliationJob::new(&app, headers, caller, request, cancel)?.run()
     };
     place.run(run).await

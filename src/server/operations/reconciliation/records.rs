@@ -17,7 +17,7 @@ use crate::{
             response::{self, ApiError, ApiResult, json_response},
         },
         operations::operation::ApiOperation,
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
     },
     store::{Store, StoreError, engine::Query},
 };
@@ -42,8 +42,8 @@ pub(in crate::server::operations) static GET: ApiOperation =
 
 /// The reconciliations of every source, newest first.
 async fn list(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {
@@ -72,8 +72,8 @@ async fn list(
 
 /// Returns one reconciliation.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     Path(id): Path<String>,
     caller: Caller,
     headers: HeaderMap,

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
-    checks::{JsonBody, ReceivedBody},
+    checks::{JsonBody, RequestBody},
     operation::ApiOperation,
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::response::{self, ApiError, ApiResult},
-        state::{AppState, Part, ServedStore, SourceRuntime},
+        state::{AppState, ServedStore, SourceRuntime, StatePart},
     },
     store::StoreError,
     syntax::text::printable,
@@ -82,7 +82,11 @@ pub(super) static RESUME: ApiOperation = ApiOperation::post("/sources/{name}/res
     });
 
 /// Lists the sources in the order of the configuration, and then those that own resources and that nobody follows.
-async fn list(State(served): Part<ServedStore>, State(sources): Part<SourceRuntime>, headers: HeaderMap) -> ApiResult {
+async fn list(
+    State(served): StatePart<ServedStore>,
+    State(sources): StatePart<SourceRuntime>,
+    headers: HeaderMap,
+) -> ApiResult {
     blocking(move || {
         let list =
             SourceList { sources: views(&served, &sources, None), uri: format!("{}{PATH}", served.site.base_url) };
@@ -93,8 +97,8 @@ async fn list(State(served): Part<ServedStore>, State(sources): Part<SourceRunti
 
 /// Returns the status of a source, followed or not.
 async fn get(
-    State(served): Part<ServedStore>,
-    State(sources): Part<SourceRuntime>,
+    State(served): StatePart<ServedStore>,
+    State(sources): StatePart<SourceRuntime>,
     PathParameter(name): PathParameter<String>,
     headers: HeaderMap,
 ) -> ApiResult {
@@ -102,9 +106,9 @@ async fn get(
 }
 
 /// A source that the server follows, which the path names.
-struct FollowedSource(Arc<SourceHandle>);
+struct SourceInPath(Arc<SourceHandle>);
 
-impl FromRequestParts<AppState> for FollowedSource {
+impl FromRequestParts<AppState> for SourceInPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
@@ -121,9 +125,9 @@ fn followed(sources: &SourceRuntime, name: &str) -> Result<Arc<SourceHandle>, Ap
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.
 async fn suspend(
-    State(served): Part<ServedStore>,
-    State(sources): Part<SourceRuntime>,
-    FollowedSource(following): FollowedSource,
+    State(served): StatePart<ServedStore>,
+    State(sources): StatePart<SourceRuntime>,
+    SourceInPath(following): SourceInPath,
     caller: Caller,
     JsonBody(wanted): JsonBody<SourceSuspend>,
 ) -> ApiResult {
@@ -141,11 +145,11 @@ async fn suspend(
 
 /// Ends the suspension of a source, and accepts a commit that the source refuses because it was rewound.
 async fn resume(
-    State(served): Part<ServedStore>,
-    State(sources): Part<SourceRuntime>,
-    FollowedSource(following): FollowedSource,
+    State(served): StatePart<ServedStore>,
+    State(sources): StatePart<SourceRuntime>,
+    SourceInPath(following): SourceInPath,
     caller: Caller,
-    body: ReceivedBody,
+    body: RequestBody,
 ) -> ApiResult {
     let SourceResume { accept_commit } = if body.is_null() { SourceResume::default() } else { body.decode()? };
     let field = || Path::root().join("accept_commit");

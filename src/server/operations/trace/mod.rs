@@ -12,7 +12,7 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::response::{ApiError, ApiResult, json_response},
-        state::{Admissions, Part, ServedStore},
+        state::{Admissions, ServedStore, StatePart},
     },
 };
 
@@ -32,8 +32,8 @@ pub(super) static CREATE: ApiOperation = ApiOperation::post(PATH, Intent::Read, 
 
 /// Traces a request.
 async fn create(
-    State(served): Part<ServedStore>,
-    State(admissions): Part<Admissions>,
+    State(served): StatePart<ServedStore>,
+    State(admissions): StatePart<Admissions>,
     caller: Caller,
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {
