@@ -26,6 +26,7 @@ use crate::{
 
 /// The header that names the source whose manifests a request overrides.
 const OVERRIDE: &str = "edgewright-override";
+
 /// A resource of a source that a request writes to.
 #[derive(Debug)]
 struct OwnedWrite {
