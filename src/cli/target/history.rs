@@ -177,7 +177,8 @@ mod tests {
                 scrubbed: Vec::new(),
             };
             let record = Record { header, calls: vec!["POST /edges/https".into()], resources };
-            let shown = serde_json::to_value(HistoryEntry::from_record(record.clone(), "", &Snapshot::default())).unwrap();
+            let shown =
+                serde_json::to_value(HistoryEntry::from_record(record.clone(), "", &Snapshot::default())).unwrap();
             let found = parse_record(serde_json::from_value(shown).unwrap()).unwrap();
             assert_eq!(serde_json::to_value(found).unwrap(), serde_json::to_value(record).unwrap());
         }
