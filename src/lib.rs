@@ -129,8 +129,9 @@
 //! ## Layers
 //!
 //! `cli → server → reconcile → {manifest, plan, store} → {filter, lint, tenancy} → routing → model → syntax →
-//! {background, cache, files, subprocess}`. A layer uses only the layers below it, and the modules of one layer do not import each other. A test
-//! enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs` re-export the API above.
+//! {background, cache, files, subprocess}`. A layer uses only the layers below it, and the modules of one layer do not
+//! import each other. A test enforces this. All modules but [`server`] are private; `src/lib.rs` and `src/facade.rs`
+//! re-export the API above.
 //!
 //! | Module | Purpose | Never |
 //! | --- | --- | --- |
@@ -149,20 +150,21 @@
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
 //! | `reconcile` | A single run, a rollback, a transfer, the end of a source, and the loop of each followed source with its status, drift and suspension | prints |
 //! | `server` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
-//! | `cli` | One file per command | has logic that another command needs |
+//! | `cli` | One file per command, in folders by what people do with them | has logic that another command needs |
 //!
 //! ## Core types
 //!
 //! - [`Kind`](resources::Kind): a resource kind; kinds are in dependency order. One file each in `model::kind`.
 //! - `Resource`: a kind's Spec (API body, manifest `spec`, stored record and schema in one type) and its View (the
 //!   response form). [`AnyResource`](resources::AnyResource) is a Spec of any kind.
-//! - `Module` in a [`Slot`](resources::Slot): a traffic module, in a typed optional field of its host. Router, OpenAPI,
-//!   schemas, diff, store, lints and traces visit the slots, so a new module is one file and one line.
+//! - `Module` in a [`Slot`](resources::Slot): a traffic module, in a typed optional field of its host. Router,
+//!   OpenAPI, schemas, diff, store, lints and traces visit the slots, so a new module is one file and one line.
 //! - [`Snapshot`]: all resources at one revision, immutable and cheap to clone. A Spec that was read from the store is
 //!   decoded on first use. [`Snapshot::apply`] is the only place where an operation takes effect.
-//! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler makes
-//!   one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through [`Store::commit_with`],
-//!   which applies them to the current Snapshot, or takes the Snapshot on which the same operations were tried.
+//! - [`Operation`](resources::Operation): create, patch, put module, delete module, delete, claim. A REST handler
+//!   makes one or two, the planner (`plan::diff`) and a rollback (`plan::revert`) many. All go through
+//!   [`Store::commit_with`], which applies them to the current Snapshot, or takes the Snapshot on which the same
+//!   operations were tried.
 //! - [`Plan`]: operations and the revision they were computed from. Its [`Outline`](report::Outline) is the plan
 //!   without secrets; every output format and the server's response are made from it, so what is shown is what runs.
 //! - [`Fault`](resources::Fault): an error at a field, with a [`Code`] from the registry. With a position in a file it
@@ -178,8 +180,8 @@
 //!
 //! 1. The same input gives the same plan everywhere: ids of resources in manifests are derived, not random.
 //! 2. Only a commit changes state, and only `store` knows the storage engine.
-//! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot; only history is read
-//!    from disk.
+//! 3. A reader never waits for a writer and never sees a partial commit: requests read a Snapshot; only history is
+//!    read from disk.
 //! 4. Every acknowledged commit is on disk, and the disk only ever has whole revisions.
 //! 5. A reference to a resource of this service resolves in every revision that was ever visible.
 //! 6. A failed or empty read of the manifests is an error, never "delete everything".
@@ -192,31 +194,41 @@
 //!
 //! - **`reconcile --dry-run manifests/`**: files → documents → typed Specs and diagnostics → names to ids
 //!   (`manifest::resolve`) → lints → `plan::diff` against the Snapshot → the plan is tried on the Snapshot →
-//!   `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one revision
-//!   with one history record. With `--server` the files go to `server::operations::reconciliation`, which does the same on its own
-//!   store, and also answers reviews of a folder among what it has (`validate`, `diff`, `trace`, D111). Documents in plain
-//!   YAML are read directly, and all others by serde_yaml (`model::node`, D76).
-//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) → `server::http::endpoint_paths` →
-//!   the handler of the action → typed body (`model::decode`) → one operation → the queue of the store, by one of two threads that small writes share
-//!   (`server::resources::commit_executor`) → the log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource
-//!   are cached with its entry until it or a child changes.
+//!   `plan::render` or a format (`plan::format`) → exit code. Without `--dry-run` the plan is committed as one
+//!   revision with one history record. With `--server` the files go to `server::operations::reconciliation`, which
+//!   does the same on its own store, and also answers reviews of a folder among what it has (`validate`, `diff`,
+//!   `trace`, D111). Documents in plain YAML are read directly, and all others by serde_yaml (`model::node`, D76).
+//! - **`PUT /edges/https/{edge_id}/routes/{id}/saml`**: what every request passes (`server::http::service`) →
+//!   `server::http::endpoint_paths` → the handler of the action → typed body (`model::decode`) → one operation → the
+//!   queue of the store, by one of two threads that small writes share (`server::resources::commit_executor`) → the
+//!   log, with one sync for all that wait (`store::group`) → View → bytes. The bytes of a whole resource are cached
+//!   with its entry until it or a child changes.
 //! - **the log has grown**: a checkpoint begins its next segment (`store::checkpoint`) → the state at the start of the
 //!   segment in a sled database of its own, while commits go on → the head names it (`store::database`, D58).
 //! - **a file or a ref changes**: the event only triggers a sync → debounce, and files still being written (D92) → all
-//!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has changed
-//!   (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change nothing
-//!   (`reconcile::sync_loop`). A remote repository is fetched into a mirror before the sync (`reconcile::sources::fetch_schedule`, D88).
-//! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others wrote
-//!   (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides (`reconcile::sync_loop::drift`, D85).
-//! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the index says
-//!   that they are (`store::history::{records, stories}`); what people see is made from the entries (`store::history::change_description`, D58).
-//! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot is
-//!   walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one (`plan::revert`, D78).
-//! - **a request changes something**: `server::auth::authentication` finds the caller → `server::auth::permission` decides with its role and scope (D101),
-//!   and `tenancy::rights` what of others that includes (D112) → inside the commit, `server::resources::managed_resources` asks the sources that own what changes (D103).
-//! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges
-//!   consent to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
-//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
+//!   files are read, and those with another text are parsed (`manifest::load_again`) → the first flow for what has
+//!   changed (`manifest::resolve::memo`, `lint::memo`, D74) → commit. Invalid manifests are reported and change
+//!   nothing (`reconcile::sync_loop`). A remote repository is fetched into a mirror before the sync
+//!   (`reconcile::sources::fetch_schedule`, D88).
+//! - **somebody changes a declared resource**: the next sync plans to change it back. The history tells what others
+//!   wrote (`store::history::external_writes`) from what the manifests changed, and the policy of the source decides
+//!   (`reconcile::sync_loop::drift`, D85).
+//! - **the history is read**: lists read the headers of commits, and the story of a resource its entries where the
+//!   index says that they are (`store::history::{records, stories}`); what people see is made from the entries
+//!   (`store::history::change_description`, D58).
+//! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot
+//!   is walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one
+//!   (`plan::revert`, D78).
+//! - **a request changes something**: `server::auth::authentication` finds the caller → `server::auth::permission`
+//!   decides with its role and scope (D101), and `tenancy::rights` what of others that includes (D112) → inside the
+//!   commit, `server::resources::managed_resources` asks the sources that own what changes (D103).
+//! - **an operation that no kind has** (`GET /history`, `POST /trace`): its declaration is in its file, and the table
+//!   `server::operations` lists it. Route, checks before the handler (`server::operations::checks`) and OpenAPI
+//!   follow.
+//! - **a source meets another one**: what a source can change for others is a table (`tenancy`, D112): edges consent
+//!   to routes and certificates, and require modules (D103); the rights of a key or a followed source are judged on
+//!   the operations of its plan, request, rollback or transfer (`tenancy::rights`); resources change hands
+//!   (`manifest::resolve::transfer`, `plan::transfer`, D104); names and module sets of a context resolve and are not
 //!   owned (`manifest::resolve::context`, D107).
 //! - **the same dry run again**: files → digests → the answer of the last run (`reconcile::run::plan_cache`, D73).
 

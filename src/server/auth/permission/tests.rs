@@ -26,9 +26,7 @@ use crate::{
         operation::{Author, Claim, Operation},
     },
     server::{
-        App, Settings, VERSION_HEADER,
-        auth::permission::Intent,
-        openapi,
+        App, Settings, VERSION_HEADER, openapi,
         operations::{OPERATIONS, operation::ApiOperation},
         resources::endpoint::{Action, Endpoint, endpoints},
         router,
@@ -70,18 +68,26 @@ enum EndpointRule {
     Backup,
 }
 
-/// The rule of an operation that no kind has.
+/// The rule of an operation that no kind has. It is stated here once more: a declaration with a wrong intent must not pass.
 fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
-    match operation.intent("shop") {
-        None => EndpointRule::Open,
-        Some(Intent::Read) => EndpointRule::Read,
-        Some(Intent::Watch | Intent::Identify) => EndpointRule::Watch,
-        Some(Intent::ReadFeed) => EndpointRule::Feed,
-        Some(Intent::Propose | Intent::Plan(_) | Intent::PlanRollback(_)) => EndpointRule::Reconcile,
-        Some(Intent::Apply(_)) => EndpointRule::Change,
-        Some(Intent::Change) => EndpointRule::Create,
-        Some(Intent::Owners | Intent::Rekey) => EndpointRule::Administer,
-        Some(Intent::Backup) => EndpointRule::Backup,
+    match (operation.method_name(), operation.path) {
+        ("get", "/healthz" | "/readyz" | "/metrics" | "/openapi.json" | "/saml/{id}") | ("post", "/hooks/git") => {
+            EndpointRule::Open
+        }
+        ("get", "/watch" | "/whoami") => EndpointRule::Watch,
+        ("get", "/gateway/configuration") => EndpointRule::Feed,
+        ("get", "/backup") => EndpointRule::Backup,
+        ("get", "/owners" | "/owners/{id}") | ("patch", "/owners/{id}") | ("post", "/store/rekey") => {
+            EndpointRule::Administer
+        }
+        ("post", "/reconciliations" | "/rollbacks" | "/transfers" | "/sources/{name}/destroy") => {
+            EndpointRule::Reconcile
+        }
+        ("post", "/sources/{name}/suspend" | "/sources/{name}/resume") => EndpointRule::Change,
+        ("get", "/history" | "/history/blame" | "/history/{revision}" | "/resources/{id}" | "/export")
+        | ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}")
+        | ("post", "/trace") => EndpointRule::Read,
+        (method, path) => panic!("{method} {path} has no rule"),
     }
 }
 

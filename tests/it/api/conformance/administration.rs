@@ -67,6 +67,8 @@ fn export_row() -> Row {
         .says("did you mean `adopt`?")
         .call("GET /export?adopt=yes")
         .fails(400, "PARAMETER", "/adopt")
+        .call("GET /export?adopt=true&adopt=true")
+        .fails(400, "PARAMETER", "/adopt")
         .call("GET /export")
         .without("Authorization")
         .fails(401, "UNAUTHENTICATED", "")

@@ -66,6 +66,8 @@ pub(super) fn rows() -> Vec<Row> {
             .call("GET /watch?sinc=1")
             .fails(400, "PARAMETER", "/sinc")
             .says("did you mean `since`?")
+            .call("GET /watch?since=1&since=1")
+            .fails(400, "PARAMETER", "/since")
             .call("GET /watch?kind=HttpsEdges")
             .fails(400, "PARAMETER", "/kind")
             .says("did you mean `HttpsEdge`?"),
