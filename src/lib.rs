@@ -142,7 +142,7 @@
 //! | `subprocess` | Running `git` and shell commands, which end with this process | knows what they are for |
 //! | `syntax` | Notations of others: CEL, certificates and keys, XML, quoted text | knows resources |
 //! | `filter` | The selection of resources in lists | sees a secret |
-//! | `lint` | Legal configuration that is probably a mistake, one file per lint | rejects what the API accepts |
+//! | `lint` | Legal configuration that is probably a mistake; `rules` has one file per lint | rejects what the API accepts |
 //! | `tenancy` | What keeps sources apart: the table of all ways between them, and the decisions (D112) | depends on who asks |
 //! | `routing` | Route selection, and the effect of each module on a request | handles traffic |
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |

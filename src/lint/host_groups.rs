@@ -7,7 +7,7 @@ use std::{
 
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::{duplicate_hostport::host_port, partition::entries_of_kind, unserved_host::matched_host};
+use super::{partition::entries_of_kind, rules::unserved_host::matched_host};
 use crate::model::{
     Kind,
     desired::Desired,
@@ -16,6 +16,7 @@ use crate::model::{
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     resource::AnyResource,
     snapshot::Entry,
+    traffic::host_port,
 };
 
 /// The edge of a route, or the edge itself.

@@ -50,88 +50,16 @@ use crate::{
 pub(crate) use memo::LintMemo;
 use memo::{Numbered, SharedInputs};
 use partition::LintPart;
+pub use rules::LINTS;
 use view::{EdgeView, EstateView, HostView, ManifestsView};
 
-pub(crate) mod bypassed_protection;
-pub(crate) mod certificate_does_not_cover_hostport;
-pub(crate) mod circuit_breaker_threshold;
-pub(crate) mod circuit_breaker_zero;
 mod clean_modules;
-pub(crate) mod common_name_only;
-pub(crate) mod conflicting_authentication;
-pub(crate) mod cors_credentials;
-pub(crate) mod delegation_to_itself;
-pub(crate) mod disabled_module;
-pub(crate) mod disabled_termination;
-pub(crate) mod duplicate_certificate;
-pub(crate) mod duplicate_entry;
-pub(crate) mod duplicate_header;
-pub(crate) mod duplicate_hostport;
-pub(crate) mod duplicate_match;
-pub(crate) mod duplicate_restriction;
-pub(crate) mod edge_without_hostports;
-pub(crate) mod email_format;
-pub(crate) mod email_not_lowercase;
-pub(crate) mod empty_ip_restriction;
-pub(crate) mod empty_mutual_tls;
-pub(crate) mod empty_policy;
-pub(crate) mod expired_certificate;
-pub(crate) mod expired_saml_metadata;
-pub(crate) mod expiring_certificate;
-pub(crate) mod group_format;
-pub(crate) mod hop_by_hop_header;
 mod host_groups;
-pub(crate) mod incomplete_chain;
-pub(crate) mod invalid_user_agent_pattern;
-pub(crate) mod jwt_algorithm;
-pub(crate) mod jwt_incomplete;
-pub(crate) mod jwt_list_entry;
-pub(crate) mod leaf_is_authority;
-pub(crate) mod malformed_provider_url;
 mod memo;
-pub(crate) mod not_a_certificate_authority;
-pub(crate) mod not_yet_valid_certificate;
-pub(crate) mod oidc_incomplete;
-pub(crate) mod old_tls_version;
-pub(crate) mod open_login;
-pub(crate) mod open_user_agent_filter;
-pub(crate) mod partial_segment_prefix;
 mod partition;
-pub(crate) mod plain_http_hostport;
-pub(crate) mod plain_http_jwks;
-pub(crate) mod plain_http_saml;
-pub(crate) mod policy_action_config;
-pub(crate) mod policy_condition;
-pub(crate) mod policy_direction;
-pub(crate) mod policy_expression;
-pub(crate) mod policy_header_name;
-mod prelude;
-pub(crate) mod public_email_domain;
-pub(crate) mod route_without_backend;
-pub(crate) mod saml_metadata;
-pub(crate) mod scope_format;
-pub(crate) mod secret_in_manifest;
-pub(crate) mod secret_with_white_space;
-pub(crate) mod session_too_long;
-pub(crate) mod shadowed_route;
-pub(crate) mod team_format;
-pub(crate) mod unknown_label;
-pub(crate) mod unprotected_route;
-pub(crate) mod unreachable_action;
-pub(crate) mod unreachable_path;
-pub(crate) mod unreadable_policy;
-pub(crate) mod unserved_host;
-pub(crate) mod unusable_certificate_name;
-pub(crate) mod unused_certificate_authority;
-pub(crate) mod unused_client_secret;
-pub(crate) mod unused_module_set;
+pub(crate) mod rules;
 pub(crate) mod validity;
 mod view;
-pub(crate) mod weak_key;
-pub(crate) mod webhook_secret;
-pub(crate) mod wildcard_hostport;
-pub(crate) mod wrong_certificate_purpose;
-pub(crate) mod wrong_id_prefix;
 
 /// A lint level: the effect of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -450,25 +378,3 @@ fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> N
 pub(crate) fn find(name: &str) -> Option<&'static Lint> {
     LINTS.iter().copied().find(|lint| lint.name == name)
 }
-
-/// The lints of some modules.
-macro_rules! lints {
-    ($($module:ident)*) => { &[$(&$module::LINT),*] };
-}
-
-/// Every lint.
-pub static LINTS: &[&Lint] = lints![
-    conflicting_authentication duplicate_match shadowed_route partial_segment_prefix unreachable_path unserved_host
-    edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
-    bypassed_protection plain_http_hostport disabled_termination old_tls_version disabled_module expired_certificate
-    expiring_certificate not_yet_valid_certificate certificate_does_not_cover_hostport incomplete_chain weak_key
-    not_a_certificate_authority leaf_is_authority common_name_only duplicate_certificate unusable_certificate_name
-    wrong_certificate_purpose empty_ip_restriction duplicate_restriction empty_mutual_tls empty_policy oidc_incomplete
-    saml_metadata expired_saml_metadata plain_http_saml jwt_incomplete unused_client_secret open_login
-    public_email_domain circuit_breaker_zero circuit_breaker_threshold session_too_long email_not_lowercase
-    email_format team_format group_format scope_format duplicate_entry duplicate_header hop_by_hop_header
-    cors_credentials invalid_user_agent_pattern open_user_agent_filter jwt_algorithm jwt_list_entry plain_http_jwks
-    malformed_provider_url policy_expression policy_condition policy_direction unreadable_policy policy_action_config
-    policy_header_name unreachable_action secret_in_manifest secret_with_white_space webhook_secret wrong_id_prefix
-    unused_module_set unused_certificate_authority unknown_label delegation_to_itself
-];

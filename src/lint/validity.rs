@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
-use super::{EdgeView, ManifestFacts, World, expired_certificate::chains, saml_metadata::declared};
+use super::{
+    EdgeView, ManifestFacts, World,
+    rules::{expired_certificate::chains, saml_metadata::declared},
+};
 use crate::model::{desired::Desired, key::Key};
 
 /// The time from which a lint may report something else about the same resources, or none.

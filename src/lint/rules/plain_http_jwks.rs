@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{
-    clean_modules::CleanModules, malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url, prelude::*,
-};
-use crate::model::module::jwt_validation::JwtValidation;
+use super::{malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url, prelude::*};
+use crate::{lint::clean_modules::CleanModules, model::module::jwt_validation::JwtValidation};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -1,6 +1,6 @@
 //! What nearly every lint uses: the parts of a finding, the views, and the kinds that lints look at.
 
-pub(super) use super::{
+pub(super) use crate::lint::{
     Findings, Level, Lint, LintCheck, Subject,
     view::{EdgeView, EstateView, HostView, ManifestsView},
 };

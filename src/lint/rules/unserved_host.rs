@@ -69,7 +69,7 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the host of a match as it is written, in its normal form, and with its port.
-pub(super) fn matched_host(text: &str) -> Option<(&str, String, Option<u16>)> {
+pub(in crate::lint) fn matched_host(text: &str) -> Option<(&str, String, Option<u16>)> {
     let host = text.split('/').next().filter(|host| !host.is_empty())?;
     let (name, port) = match host_port(host) {
         Some((name, port)) => (name, Some(port)),

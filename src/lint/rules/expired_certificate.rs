@@ -21,11 +21,11 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 /// The certificates of a resource.
-pub(super) struct CertificateChain<'w> {
+pub(in crate::lint) struct CertificateChain<'w> {
     pub(super) key: &'w Key,
     /// The field with the certificates.
     pub(super) field: &'static str,
-    pub(super) links: &'w [Link],
+    pub(in crate::lint) links: &'w [Link],
 }
 
 impl CertificateChain<'_> {
@@ -49,7 +49,7 @@ impl CertificateChain<'_> {
 }
 
 /// All texts with certificates; an unreadable one has none and is reported elsewhere.
-pub(super) fn chains<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = CertificateChain<'w>> {
+pub(in crate::lint) fn chains<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = CertificateChain<'w>> {
     let certificates = view.all::<TlsCertificate>();
     let certificates = certificates.map(|(key, it)| (key, "certificate_pem", it.certificate_pem.read().links()));
     let authorities = view.all::<CertificateAuthority>().map(|(key, it)| (key, "ca_pem", it.ca_pem.read().links()));

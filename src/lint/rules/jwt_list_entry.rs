@@ -4,10 +4,13 @@
 
 use std::collections::HashMap;
 
-use super::{clean_modules::CleanModules, prelude::*};
-use crate::model::{
-    diagnostics::check::is_token,
-    module::jwt_validation::{JwtValidation, Token, TokenMethod},
+use super::prelude::*;
+use crate::{
+    lint::clean_modules::CleanModules,
+    model::{
+        diagnostics::check::is_token,
+        module::jwt_validation::{JwtValidation, Token, TokenMethod},
+    },
 };
 
 /// The lint.

@@ -8,11 +8,11 @@ use foldhash::{HashMap, HashMapExt as _};
 use schemars::SchemaGenerator;
 use serde_json::Value;
 
-use super::{
-    clean_modules::CleanModules, duplicate_hostport::host_port, empty_policy::placed_policies,
-    expired_certificate::chains, prelude::*,
+use super::{duplicate_hostport::host_port, empty_policy::placed_policies, expired_certificate::chains, prelude::*};
+use crate::{
+    lint::clean_modules::CleanModules,
+    model::{module::Slot, secrets::secret::Secrets},
 };
-use crate::model::{module::Slot, secrets::secret::Secrets};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::{clean_modules::CleanModules, prelude::*};
-use crate::model::module::jwt_validation::JwtValidation;
+use super::prelude::*;
+use crate::{lint::clean_modules::CleanModules, model::module::jwt_validation::JwtValidation};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -31,7 +31,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 pub(super) const METADATA: [&str; 2] = ["saml", "idp_metadata"];
 
 /// Returns the facts of all metadata that could be read, with its routes.
-pub(super) fn declared<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {
+pub(in crate::lint) fn declared<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {
     view.all::<HttpsEdgeRoute>()
         .filter_map(|(key, route)| Some((key, route.saml.as_ref()?.idp_metadata.read().facts()?)))
 }

@@ -1,0 +1,103 @@
+//! The lints: one file for each, and the table of all of them.
+//!
+//! A file has what its lint looks for, why that is probably a mistake, an example, and the words for whoever made it. What
+//! lints look at ([`view`](super::view)) and when they are asked again ([`memo`](super::memo)) is the engine's.
+
+mod bypassed_protection;
+mod certificate_does_not_cover_hostport;
+mod circuit_breaker_threshold;
+mod circuit_breaker_zero;
+mod common_name_only;
+mod conflicting_authentication;
+mod cors_credentials;
+mod delegation_to_itself;
+mod disabled_module;
+mod disabled_termination;
+mod duplicate_certificate;
+mod duplicate_entry;
+mod duplicate_header;
+pub(super) mod duplicate_hostport;
+mod duplicate_match;
+mod duplicate_restriction;
+mod edge_without_hostports;
+mod email_format;
+mod email_not_lowercase;
+mod empty_ip_restriction;
+mod empty_mutual_tls;
+mod empty_policy;
+pub(super) mod expired_certificate;
+mod expired_saml_metadata;
+pub(crate) mod expiring_certificate;
+mod group_format;
+mod hop_by_hop_header;
+mod incomplete_chain;
+mod invalid_user_agent_pattern;
+mod jwt_algorithm;
+mod jwt_incomplete;
+mod jwt_list_entry;
+mod leaf_is_authority;
+mod malformed_provider_url;
+mod not_a_certificate_authority;
+mod not_yet_valid_certificate;
+mod oidc_incomplete;
+mod old_tls_version;
+mod open_login;
+mod open_user_agent_filter;
+mod partial_segment_prefix;
+mod plain_http_hostport;
+mod plain_http_jwks;
+mod plain_http_saml;
+mod policy_action_config;
+mod policy_condition;
+mod policy_direction;
+mod policy_expression;
+mod policy_header_name;
+mod prelude;
+mod public_email_domain;
+mod route_without_backend;
+pub(super) mod saml_metadata;
+mod scope_format;
+mod secret_in_manifest;
+mod secret_with_white_space;
+mod session_too_long;
+mod shadowed_route;
+mod team_format;
+mod unknown_label;
+mod unprotected_route;
+mod unreachable_action;
+mod unreachable_path;
+mod unreadable_policy;
+pub(super) mod unserved_host;
+mod unusable_certificate_name;
+mod unused_certificate_authority;
+mod unused_client_secret;
+mod unused_module_set;
+mod weak_key;
+mod webhook_secret;
+mod wildcard_hostport;
+mod wrong_certificate_purpose;
+mod wrong_id_prefix;
+
+use super::Lint;
+
+/// The lints of some modules.
+macro_rules! lints {
+    ($($module:ident)*) => { &[$(&$module::LINT),*] };
+}
+
+/// Every lint.
+pub static LINTS: &[&Lint] = lints![
+    conflicting_authentication duplicate_match shadowed_route partial_segment_prefix unreachable_path unserved_host
+    edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
+    bypassed_protection plain_http_hostport disabled_termination old_tls_version disabled_module expired_certificate
+    expiring_certificate not_yet_valid_certificate certificate_does_not_cover_hostport incomplete_chain weak_key
+    not_a_certificate_authority leaf_is_authority common_name_only duplicate_certificate unusable_certificate_name
+    wrong_certificate_purpose empty_ip_restriction duplicate_restriction empty_mutual_tls empty_policy oidc_incomplete
+    saml_metadata expired_saml_metadata plain_http_saml jwt_incomplete unused_client_secret open_login
+    public_email_domain circuit_breaker_zero circuit_breaker_threshold session_too_long email_not_lowercase
+    email_format team_format group_format scope_format duplicate_entry duplicate_header hop_by_hop_header
+    cors_credentials invalid_user_agent_pattern open_user_agent_filter jwt_algorithm jwt_list_entry plain_http_jwks
+    malformed_provider_url policy_expression policy_condition policy_direction unreadable_policy policy_action_config
+    policy_header_name unreachable_action secret_in_manifest secret_with_white_space webhook_secret wrong_id_prefix
+    unused_module_set unused_certificate_authority unknown_label delegation_to_itself
+];
