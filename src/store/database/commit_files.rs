@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::rows::{Location, ResourceRecord};
+use super::index::{IndexRow, Location};
 use crate::store::{
     StoreError,
     commit::{entries::decode_entry, header::CommitHeader},
@@ -88,22 +88,22 @@ impl CommitFiles {
             .ok_or_else(|| self.unreadable(position, location, "its checksum does not match"))
     }
 
-    /// Reads one entry of a commit for a visitor of stories.
+    /// Reads the entry of a commit that a row leads to, for a visitor of stories.
     pub(super) fn visit(
         &mut self,
         number: usize,
-        location: Location,
-        record: &ResourceRecord,
+        row: &IndexRow,
         visit: &mut StoryVisit<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let found = self.header(record.position, location)?;
-        let at = location.offset + found.lengths.entries_at() + record.offset;
+        let (position, location) = (row.position, row.location);
+        let found = self.header(position, location)?;
+        let at = location.offset + found.lengths.entries_at() + row.entry_offset();
         let bytes = entry_at(self.file(location.generation)?, at);
-        let bytes = bytes.map_err(|error| self.unreadable(record.position, location, &error.to_string()))?;
+        let bytes = bytes.map_err(|error| self.unreadable(position, location, &error.to_string()))?;
         let bytes = bytes.unwrap_or_default();
         match decode_entry(&bytes) {
             Ok(entry) => visit(number, &found.header, &entry),
-            Err(_) => Err(self.unreadable(record.position, location, "the checksum of an entry does not match")),
+            Err(_) => Err(self.unreadable(position, location, "the checksum of an entry does not match")),
         }
     }
 }

@@ -4,10 +4,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Sender, channel},
-    },
+    sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
@@ -15,12 +12,9 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    catch_up,
     commit_files::CommitFiles,
     index::Index,
-    indexing::{Job, Progress, Shared, fail, work},
-    memtable::Unwritten,
-    rows::Location,
+    indexing::{Progress, Shared, follow},
 };
 use crate::{
     background::lower_priority,
@@ -30,7 +24,6 @@ use crate::{
         commit::header::{CommitHeader, Retention},
         disk::files::{self, Part},
         engine::{Batch, Query, Stories, StoryVisit, Tip},
-        fault,
         log::{parts, reader::LogReader},
         seal::StoreId,
         trusted_time::{TrustedMoment, most_at_once},
@@ -46,9 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct HistoryReader {
     folder: PathBuf,
     shared: Arc<Shared>,
-    /// Lets the thread begin.
-    begin: Sender<()>,
-    jobs: Sender<Job>,
     thread: Option<JoinHandle<()>>,
     /// The ends of parts of the log by generation. Each checkpoint asks for that of the oldest, which can be a large file.
     ends: Mutex<BTreeMap<u64, PartEnd>>,
@@ -84,40 +74,30 @@ impl PartEnd {
 }
 
 impl HistoryReader {
-    /// Opens the index in the background and updates it up to `tip`, unless the process ends soon: the next one that
+    /// Opens the index in the background and follows the log after `tip`, unless the process ends soon: the next one that
     /// stays adds what is missing. Begins when the state is loaded, which needs all cores, or when somebody needs the
     /// index. Syncs `head` when no commit arrives.
     pub(crate) fn start(folder: &Path, tip: Tip, head: File, stay: Stay) -> Self {
-        let ((jobs, received), (begin, begins)) = (channel(), channel());
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::new(tip.position));
         let (own, path) = (Arc::clone(&shared), folder.to_owned());
         let thread = std::thread::Builder::new().name("history".into()).spawn(move || {
             lower_priority();
-            let _ = begins.recv();
-            drop(begins);
-            let index = match stay {
-                Stay::Long => catch_up::open(&path, tip).inspect_err(|error| {
-                    tracing::warn!(code = %error.code, "the history cannot be read: {error}");
-                }),
-                Stay::Brief => Err(StoreError::new(Code::StoreFailed, "the history index is not open")),
-            };
-            work(index, tip, &own, &received, &head)
+            follow(&path, tip, &head, stay, &own);
         });
         if let Err(error) = &thread {
-            shared.set(|progress| progress.failed = Some(StoreError::io("start the history thread of", folder, error)));
+            shared.give_up(StoreError::io("start the history thread of", folder, error));
         }
-        Self { folder: folder.to_owned(), shared, begin, jobs, thread: thread.ok(), ends: Mutex::default() }
+        Self { folder: folder.to_owned(), shared, thread: thread.ok(), ends: Mutex::default() }
     }
 
     /// Begins, unless that is done.
     pub(crate) fn begin(&self) {
-        let _ = self.begin.send(());
+        self.shared.begin();
     }
 
-    /// Queues durable records for the index.
-    pub(crate) fn add(&self, records: Vec<(Location, Batch)>) {
-        self.begin();
-        let _ = self.jobs.send(Job::Add(records));
+    /// Notes that the log is durable up to a commit.
+    pub(crate) fn note(&self, position: u64) {
+        self.shared.note(position);
     }
 
     /// Whether there is no index until the next start.
@@ -140,8 +120,8 @@ impl HistoryReader {
         loop {
             attempts += 1;
             let mut files = CommitFiles::new(&self.folder);
-            let located = self.locate(&index, query, before, limit)?;
-            let found = located.into_iter().map(|(position, location)| files.header(position, location));
+            let rows = self.checked(index.find(query, before, limit))?;
+            let found = rows.into_iter().map(|row| files.header(row.position, row.location));
             match found.collect::<Result<Vec<_>, StoreError>>() {
                 Err(_) if attempts < ATTEMPTS => {}
                 found => return found.map(|found| found.into_iter().map(|found| found.header.clone()).collect()),
@@ -152,8 +132,7 @@ impl HistoryReader {
     /// Reads the commit at a position, or returns none if there is none. Waits as [`HistoryReader::headers`] does.
     pub(crate) fn commit(&self, position: u64, upto: u64) -> Result<Option<Batch>, StoreError> {
         let index = self.index(upto)?;
-        let found = self.locate(&index, &Query::All, position.saturating_add(1), 1)?;
-        let Some((_, location)) = found.into_iter().find(|(found, _)| *found == position) else { return Ok(None) };
+        let Some(location) = self.checked(index.locate(position))? else { return Ok(None) };
         CommitFiles::new(&self.folder).commit(position, location).map(Some)
     }
 
@@ -162,83 +141,31 @@ impl HistoryReader {
         let index = self.index(upto)?;
         let mut files = CommitFiles::new(&self.folder);
         for (number, path) in wanted.paths.iter().enumerate() {
-            let (known, oldest) =
-                self.in_memory(|unwritten| (unwritten.story(path, wanted.before, wanted.source), unwritten.oldest()))?;
-            let mut is_over = false;
-            for (location, record) in known {
-                if files.visit(number, location, &record, visit)?.is_break() {
-                    is_over = true;
+            for row in index.find_changes(path, wanted.before, wanted.source) {
+                if files.visit(number, &self.checked(row)?, visit)?.is_break() {
                     break;
                 }
             }
-            if is_over {
-                continue;
-            }
-            // The records in memory can get into the index meanwhile.
-            let before = oldest.map_or(wanted.before, |oldest| wanted.before.min(oldest));
-            let mut failed = None;
-            self.read(&index, |index| {
-                index.story(path, before, &mut |record| {
-                    if wanted.source.is_some() && wanted.source != record.source.as_deref() {
-                        return Ok(true);
-                    }
-                    let (_, location) = index.locate(record.position)?;
-                    let visited = files.visit(number, location, record, visit);
-                    // An error here is no failure of the index.
-                    Ok(visited.map_err(|error| failed = Some(error)).is_ok_and(|goes_on| goes_on.is_continue()))
-                })
-            })?;
-            failed.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
-    /// Finds records in memory, and then in the index.
-    fn locate(
-        &self,
-        index: &Index,
-        query: &Query,
-        before: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, Location)>, StoreError> {
-        let (mut found, oldest) =
-            self.in_memory(|unwritten| (unwritten.find(query, before, limit), unwritten.oldest()))?;
-        let is_unique = matches!(query, Query::Revision(_));
-        if found.len() < limit && (!is_unique || found.is_empty()) {
-            // The records in memory can get into the index meanwhile.
-            let before = oldest.map_or(before, |oldest| before.min(oldest));
-            found.extend(self.read(index, |index| index.find(query, before, limit - found.len()))?);
-        }
-        Ok(found)
+    /// Passes what was read in the index. If that failed, it is given up: the next start makes the index good.
+    fn checked<R>(&self, read: Result<R, StoreError>) -> Result<R, StoreError> {
+        read.inspect_err(|error| self.shared.give_up(error.clone()))
     }
 
-    /// Reads the index. If that fails, it is given up: the log has everything, and the next start makes the index good.
-    fn read<R>(&self, index: &Index, read: impl FnOnce(&Index) -> Result<R, StoreError>) -> Result<R, StoreError> {
-        let reachable = fault::point("index.read").map_err(|error| StoreError::io("read", index.path(), &error));
-        reachable.and_then(|()| read(index)).inspect_err(|error| {
-            fail(&self.shared, error.clone());
-            let _ = self.jobs.send(Job::GiveUp);
-        })
-    }
-
-    /// Reads the records in memory. Fails if they were given up with the index.
-    fn in_memory<R>(&self, read: impl FnOnce(&Unwritten) -> R) -> Result<R, StoreError> {
-        let progress = self.shared.progress();
-        match &progress.failed {
-            None => Ok(read(&progress.unwritten)),
-            Some(error) => Err(error.clone()),
-        }
-    }
-
-    /// Waits until everything up to a position can be found.
+    /// Waits until the index is open and has everything up to a position.
     fn index(&self, upto: u64) -> Result<Arc<Index>, StoreError> {
         self.begin();
-        self.wait(|progress| progress.index.is_none() || progress.applied < upto)
-    }
-
-    fn wait(&self, is_behind: impl Fn(&Progress) -> bool) -> Result<Arc<Index>, StoreError> {
-        let behind = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
-        let waited = self.shared.moved.wait_timeout_while(self.shared.progress(), PATIENCE, behind);
+        let mut progress = self.shared.progress();
+        if progress.failed.is_none() && progress.wanted < upto {
+            progress.wanted = upto;
+            self.shared.moved.notify_all();
+        }
+        let is_behind = |progress: &Progress| progress.index.is_none() || progress.indexed < upto;
+        let waits = |progress: &mut Progress| progress.failed.is_none() && is_behind(progress);
+        let waited = self.shared.moved.wait_timeout_while(progress, PATIENCE, waits);
         let (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &progress.failed {
             return Err(error.clone());
@@ -286,8 +213,8 @@ impl HistoryReader {
         }
         let (Some(first), Some(PartEnd { store, tip: last, .. })) = (first, last) else { return Ok(false) };
         parts::keep_from(&self.folder, store, last)?;
-        // The index goes first, so that it never refers to a missing file.
-        if let Ok(index) = self.index(0) {
+        // The index goes first, so that it never refers to a missing file, and has read what goes.
+        if let Ok(index) = self.index(last.position) {
             index.forget(last.position + 1)?;
         }
         dropped.iter().try_for_each(|path| files::remove(path))?;
@@ -326,8 +253,7 @@ impl HistoryReader {
 
 impl Drop for HistoryReader {
     fn drop(&mut self) {
-        self.begin();
-        let _ = self.jobs.send(Job::Stop);
+        self.shared.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

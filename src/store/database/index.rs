@@ -1,39 +1,42 @@
-//! The index of the history in sled: the location of each commit by position, revision and source, and of each entry by resource.
+//! The index of the history in sled: where in the log each commit is, by position, revision and source, and each resource's entry in it.
 //!
-//! It is derived from the log and can be rebuilt, so a damaged index costs time but no data, and no commit waits for
-//! sled.
+//! Without it, a question about the history would be a walk over the log. A row is one answer: its key is what is asked for
+//! and then the position of a commit, so the rows of a question are in the order of the log; its value begins with the
+//! location of the commit, so no row needs another one. The rows of a commit depend on nothing but the log. To write one
+//! again changes nothing, so they are written one by one, and the end of the index after them: what a crash leaves behind the
+//! end is written once more.
+//!
+//! The index has nothing that the log does not have. It can always be removed and made again, and no commit waits for it.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
-use sled::{Batch as Rows, Db, IVec};
+use sled::{Db, IVec};
 
-use super::{
-    open,
-    rows::{
-        IndexedRecord, Location, Locations, POSITIONS, RESOURCES, REVISIONS, ResourceRecord, SOURCES, key_of,
-        last_number, position_at, resource_prefix,
-    },
-};
+use super::open;
 use crate::{
+    background::give_way,
     model::diagnostics::code::Code,
     store::{
         StoreError,
+        commit::{
+            codec::{RECORD, decode_key},
+            header::CommitHeader,
+        },
         disk::files::make_private,
-        engine::{Hash, Query},
+        engine::{Batch, Hash, Query, Tip},
+        fault,
         log::frame::{hash_at, number},
     },
 };
 
+const POSITIONS: &[u8] = b"p/";
+const REVISIONS: &[u8] = b"v/";
+const SOURCES: &[u8] = b"s/";
+const RESOURCES: &[u8] = b"k/";
 /// The end of the index. An index with other rows, of an earlier version, has another key, and is made anew.
-const APPLIED: &[u8] = b"m/upto-3";
+const END: &[u8] = b"m/end-4";
 /// How often sled writes what it has only in memory, in milliseconds.
 const FLUSH_EVERY: u64 = 500;
-/// The most rows of resources that are added in one step. sled keeps in memory what a step replaces, and has no order in it:
-/// those of a first commit would touch every page again and again.
-const MOST_TOGETHER: usize = 10_000;
 
 /// The open index.
 pub(crate) struct Index {
@@ -41,13 +44,77 @@ pub(crate) struct Index {
     path: PathBuf,
 }
 
-/// Runs a sled operation.
-fn guarded<R>(path: &Path, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
-    open::guarded(path, run).map_err(failed)
+/// Where a commit is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// The generation of its part of the log.
+    pub generation: u64,
+    /// The offset of its frame.
+    pub offset: u64,
+    /// The length of its frame.
+    pub length: u64,
 }
 
-fn failed(error: StoreError) -> StoreError {
-    StoreError::new(Code::StoreFailed, format!("the history index failed: {error}"))
+impl Location {
+    const BYTES: usize = 24;
+
+    fn to_bytes(self) -> Vec<u8> {
+        [self.generation, self.offset, self.length].map(u64::to_le_bytes).concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (generation, offset) = (number::<8>(bytes, 0)?, number::<8>(bytes, 8)?);
+        Some(Self { generation, offset, length: number::<8>(bytes, 16)? })
+    }
+}
+
+/// The key and the value of a row.
+pub(super) type RowBytes = (Vec<u8>, Vec<u8>);
+
+/// Makes the rows of a commit. If its header cannot be read, it is found by its position only.
+pub(super) fn rows_of(location: Location, batch: &Batch) -> Vec<RowBytes> {
+    let (position, value) = (batch.position, location.to_bytes());
+    let mut rows = vec![(key_of(POSITIONS, position), value.clone())];
+    let Ok(header) = CommitHeader::from_bytes(&batch.header) else { return rows };
+    if let Some(revision) = header.revision {
+        rows.push((key_of(&key_of(REVISIONS, revision), position), value.clone()));
+    }
+    let source = header.applied_by().unwrap_or_default();
+    if !source.is_empty() {
+        rows.push((key_of(SOURCES, position), value.clone()));
+    }
+    for (offset, entry) in batch.entries.located().filter(|(_, entry)| entry.key.starts_with(RECORD)) {
+        if let Ok(key) = decode_key(RECORD, entry.key.as_bytes()) {
+            let value = [value.as_slice(), &offset.to_le_bytes(), source.as_bytes()].concat();
+            rows.push((key_of(&resource_prefix(&key.path()), position), value));
+        }
+    }
+    rows
+}
+
+/// A row that was found.
+pub(super) struct IndexRow {
+    /// The position of the commit.
+    pub position: u64,
+    /// Where it is.
+    pub location: Location,
+    value: IVec,
+}
+
+impl IndexRow {
+    fn decode(key: &[u8], value: IVec) -> Option<Self> {
+        Some(Self { position: last_number(key)?, location: Location::from_bytes(&value)?, value })
+    }
+
+    /// Where the entry of a resource begins among the entries of the commit.
+    pub(super) fn entry_offset(&self) -> u64 {
+        number::<8>(&self.value, Location::BYTES).unwrap_or_default()
+    }
+
+    /// Whether a source applied the commit that changed a resource.
+    fn is_by(&self, source: &str) -> bool {
+        self.value.get(Location::BYTES + 8..) == Some(source.as_bytes())
+    }
 }
 
 impl Index {
@@ -57,278 +124,223 @@ impl Index {
         Ok(Self { db, path: path.to_owned() })
     }
 
-    /// Returns the folder of the index.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the last record in the index and its hash.
-    pub(crate) fn applied(&self) -> Result<Option<(u64, Hash)>, StoreError> {
-        let found = guarded(&self.path, || self.db.get(APPLIED))?;
+    /// Returns the position and the hash of the last commit in the index.
+    pub(crate) fn end(&self) -> Result<Option<(u64, Hash)>, StoreError> {
+        let found = self.guarded(|| self.db.get(END))?;
         Ok(found.and_then(|bytes| Some((number::<8>(&bytes, 0)?, hash_at(&bytes, 8)?))))
     }
 
-    /// Adds the records after the last one, in order.
-    pub(super) fn add(&self, records: &[Arc<IndexedRecord>]) -> Result<(), StoreError> {
-        let Some(last) = records.last() else { return Ok(()) };
-        let mut rows = Rows::default();
-        for row in Locations::rows(records) {
-            insert(&mut rows, &row);
-        }
-        for record in records.iter().filter(|record| record.source.is_some()) {
-            rows.insert(key_of(SOURCES, record.tip.position), &[]);
-        }
-        let resources = ResourceRecord::by_path(records);
-        let together = resources.len() <= MOST_TOGETHER;
-        if !together {
-            // An index without its end is made anew, so that a crash on the way leaves no row of a record that is not there.
-            guarded(&self.path, || self.db.remove(APPLIED))?;
-        }
-        for (path, changes) in resources {
-            let first = changes.first().map_or(last.tip.position, |change| change.position);
-            let (key, value) = (key_of(&resource_prefix(path), first), ResourceRecord::write(&changes));
-            if together {
-                rows.insert(key, value);
-            } else {
-                guarded(&self.path, || self.db.insert(key, value))?;
+    /// Adds the rows of the commits after the last one, up to `end`.
+    pub(super) fn add(&self, mut rows: Vec<RowBytes>, end: Tip) -> Result<(), StoreError> {
+        fault::point("index.write").map_err(|error| StoreError::io("write", &self.path, &error))?;
+        // In another order, sled would touch each of its pages again and again.
+        rows.sort_unstable();
+        self.guarded(|| {
+            for (key, value) in rows {
+                give_way();
+                self.db.insert(key, value)?;
             }
-        }
-        rows.insert(APPLIED, [last.tip.position.to_le_bytes().as_slice(), &last.tip.hash].concat());
-        guarded(&self.path, || self.db.apply_batch(rows))
+            self.db.insert(END, [end.position.to_le_bytes().as_slice(), &end.hash].concat()).map(|_| ())
+        })
     }
 
-    /// Finds at most `limit` records before a position, newest first.
-    pub(super) fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
-        match query {
-            Query::All => self.newest(before, limit),
-            Query::Reconciliations => {
-                let end = key_of(SOURCES, before);
-                let keys = guarded(&self.path, || {
-                    self.db.range(SOURCES.to_vec()..end).keys().rev().take(limit).collect::<Result<Vec<_>, _>>()
-                })?;
-                let positions = keys.iter().map(|key| position_at(key, SOURCES.len()).ok_or_else(|| self.damaged()));
-                positions.map(|position| self.locate(position?)).collect()
-            }
-            Query::Revision(revision) => {
-                let (first, end) = (REVISIONS.to_vec(), key_of(REVISIONS, *revision));
-                let row = guarded(&self.path, || self.db.range(first..=end).next_back().transpose())?;
-                let Some((_, position)) = row else { return Ok(Vec::new()) };
-                let position = position_at(&position, 0).ok_or_else(|| self.damaged())?;
-                let row = self.row_with(position)?.ok_or_else(|| self.damaged())?;
-                Ok(row.of_revision(*revision).filter(|(position, _)| *position < before).into_iter().collect())
-            }
-        }
+    /// Finds at most `limit` commits before a position, newest first.
+    pub(super) fn find(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<IndexRow>, StoreError> {
+        let prefix = match query {
+            Query::All => POSITIONS.to_vec(),
+            Query::Reconciliations => SOURCES.to_vec(),
+            Query::Revision(revision) => key_of(REVISIONS, *revision),
+        };
+        self.newest_first(&prefix, before).take(limit).collect()
     }
 
-    /// Finds the newest records before a position.
-    fn newest(&self, before: u64, limit: usize) -> Result<Vec<(u64, Location)>, StoreError> {
-        let mut found = Vec::new();
-        let rows = self.db.range(POSITIONS.to_vec()..key_of(POSITIONS, before)).rev();
-        guarded(&self.path, || {
-            for row in rows {
-                let (key, value) = row?;
-                let Some(row) = Locations::read(&key, &value) else { return Ok(false) };
-                let positions = (row.first..row.end().min(before)).rev();
-                let located = positions.filter_map(|position| Some((position, row.get(position)?)));
-                found.extend(located.take(limit - found.len()));
-                if found.len() == limit {
-                    break;
-                }
-            }
-            Ok(true)
-        })?
-        .then_some(found)
-        .ok_or_else(|| self.damaged())
-    }
-
-    /// Visits what the index has of a resource before a position, newest first, while the visitor returns true.
-    pub(super) fn story(
-        &self,
+    /// Finds the commits before a position that changed a resource, newest first: of all, or those that a source applied.
+    pub(super) fn find_changes<'i>(
+        &'i self,
         path: &str,
         before: u64,
-        visit: &mut dyn FnMut(&ResourceRecord) -> Result<bool, StoreError>,
-    ) -> Result<(), StoreError> {
-        let prefix = resource_prefix(path);
-        let end = key_of(&prefix, before);
-        let mut rows = self.db.range(prefix..end).rev();
-        while let Some((_, value)) = guarded(&self.path, || rows.next().transpose())? {
-            let records = ResourceRecord::read(&value).ok_or_else(|| self.damaged())?;
-            for record in records.iter().rev().filter(|record| record.position < before) {
-                if !visit(record)? {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
+        source: Option<&'i str>,
+    ) -> impl Iterator<Item = Result<IndexRow, StoreError>> + use<'i> {
+        let is_wanted = move |row: &IndexRow| source.is_none_or(|source| row.is_by(source));
+        self.newest_first(&resource_prefix(path), before).filter(move |row| row.as_ref().map_or(true, is_wanted))
     }
 
-    /// Returns the position of the oldest record in the index.
+    /// Reads the rows of a prefix that are of commits before a position, newest first.
+    fn newest_first<'i>(
+        &'i self,
+        prefix: &[u8],
+        before: u64,
+    ) -> impl Iterator<Item = Result<IndexRow, StoreError>> + use<'i> {
+        let mut rows = self.db.range(prefix.to_vec()..key_of(prefix, before)).rev();
+        std::iter::from_fn(move || {
+            let row = fault::point("index.read")
+                .map_err(|error| StoreError::io("read", &self.path, &error))
+                .and_then(|()| self.guarded(|| rows.next().transpose()));
+            let decoded = |(key, value): (IVec, IVec)| IndexRow::decode(&key, value).ok_or_else(|| self.damaged());
+            row.transpose().map(|row| row.and_then(decoded))
+        })
+    }
+
+    /// Finds the commit at a position.
+    pub(crate) fn locate(&self, position: u64) -> Result<Option<Location>, StoreError> {
+        let found = self.guarded(|| self.db.get(key_of(POSITIONS, position)))?;
+        found.map(|value| Location::from_bytes(&value).ok_or_else(|| self.damaged())).transpose()
+    }
+
+    /// Returns the position of the oldest commit in the index.
     pub(super) fn oldest(&self) -> Result<Option<u64>, StoreError> {
-        let first = guarded(&self.path, || self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
-        Ok(first.and_then(|key| position_at(&key, POSITIONS.len())))
+        let first = self.guarded(|| self.db.scan_prefix(POSITIONS).keys().next().transpose())?;
+        Ok(first.and_then(|key| last_number(&key)))
     }
 
-    /// Finds the record at a position.
-    pub(crate) fn locate(&self, position: u64) -> Result<(u64, Location), StoreError> {
-        let location = self.row_with(position)?.and_then(|row| row.get(position)).ok_or_else(|| self.damaged())?;
-        Ok((position, location))
-    }
-
-    /// The row with the location of a record.
-    fn row_with(&self, position: u64) -> Result<Option<Locations>, StoreError> {
-        let (first, end) = (POSITIONS.to_vec(), key_of(POSITIONS, position));
-        let Some((key, value)) = guarded(&self.path, || self.db.range(first..=end).next_back().transpose())? else {
-            return Ok(None);
-        };
-        let row = Locations::read(&key, &value).ok_or_else(|| self.damaged())?;
-        Ok(Some(row).filter(|row| row.get(position).is_some()))
-    }
-
-    /// Removes the records before a position.
+    /// Removes the commits before a position.
     pub(super) fn forget(&self, oldest: u64) -> Result<(), StoreError> {
-        guarded(&self.path, || {
-            // Locations go last: a crash on the way must leave no row that leads to a position without a location.
+        self.guarded(|| {
+            // Those by position go last: the next start finds by them what a crash has left.
             for prefix in [REVISIONS, SOURCES, RESOURCES, POSITIONS] {
-                for row in self.db.scan_prefix(prefix) {
-                    let (key, value) = row?;
-                    self.forget_in(prefix, &key, &value, oldest)?;
+                for key in self.db.scan_prefix(prefix).keys() {
+                    let key = key?;
+                    if last_number(&key).is_some_and(|position| position < oldest) {
+                        self.db.remove(key)?;
+                    }
                 }
             }
             Ok(())
         })
     }
 
-    /// Removes what a row has of the records before a position.
-    fn forget_in(&self, prefix: &[u8], key: &IVec, value: &IVec, oldest: u64) -> Result<(), sled::Error> {
-        let mut rows = Rows::default();
-        if prefix == REVISIONS || prefix == SOURCES {
-            let position = if prefix == SOURCES { last_number(key) } else { last_number(value) };
-            if position.is_none_or(|position| position >= oldest) {
-                return Ok(());
-            }
-            rows.remove(key.clone());
-        } else if last_number(key).is_none_or(|first| first >= oldest) {
-            return Ok(());
-        } else if prefix == POSITIONS {
-            rows.remove(key.clone());
-            if let Some(rest) = Locations::read(key, value).and_then(|row| row.starting_at(oldest)) {
-                insert(&mut rows, &rest);
-            }
-        } else if let Some(mut records) = ResourceRecord::read(value) {
-            records.retain(|record| record.position >= oldest);
-            rows.remove(key.clone());
-            if let (Some(first), Some(path)) = (records.first(), key.get(..key.len().saturating_sub(8))) {
-                rows.insert(key_of(path, first.position), ResourceRecord::write(&records));
-            }
-        }
-        self.db.apply_batch(rows)
-    }
-
     /// Writes everything to the operating system.
     pub(super) fn flush(&self) {
-        let _ = guarded(&self.path, || self.db.flush());
+        let _ = self.guarded(|| self.db.flush());
         let _ = make_private(&self.path);
     }
 
+    /// Runs a sled operation.
+    fn guarded<R>(&self, run: impl FnOnce() -> Result<R, sled::Error>) -> Result<R, StoreError> {
+        open::guarded(&self.path, run).map_err(failed)
+    }
+
     fn damaged(&self) -> StoreError {
-        StoreError::new(Code::StoreFailed, format!("the history index {} has gaps", self.path.display()))
+        StoreError::new(Code::StoreFailed, format!("the history index {} has a damaged row", self.path.display()))
     }
 }
 
-/// Adds a row of locations, and the one that leads to its first revision.
-fn insert(rows: &mut Rows, row: &Locations) {
-    rows.insert(row.key(), row.value());
-    if let Some((revision, position)) = row.first_revision() {
-        rows.insert(key_of(REVISIONS, revision), &position.to_be_bytes());
-    }
+fn failed(error: StoreError) -> StoreError {
+    StoreError::new(Code::StoreFailed, format!("the history index failed: {error}"))
+}
+
+/// The start of the keys of a resource's rows.
+fn resource_prefix(path: &str) -> Vec<u8> {
+    [RESOURCES, path.as_bytes(), b"\0"].concat()
+}
+
+/// A key that ends with a number.
+fn key_of(prefix: &[u8], number: u64) -> Vec<u8> {
+    [prefix, &number.to_be_bytes()].concat()
+}
+
+/// The number at the end of a key.
+fn last_number(key: &[u8]) -> Option<u64> {
+    key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
-    use crate::store::database::rows::tests::record;
+    use crate::{
+        model::{Kind, id::Id, key::Key, operation::Author},
+        store::{
+            Attempt,
+            commit::{entries::CommitEntry, header::Outcome, unpositioned::header},
+        },
+    };
 
-    fn positions(index: &Index, query: &Query, before: u64, limit: usize) -> Vec<u64> {
-        index.find(query, before, limit).unwrap().into_iter().map(|(position, _)| position).collect()
-    }
-
-    /// The positions of the records of a resource, at most so many.
-    fn story(index: &Index, path: &str, before: u64, limit: usize) -> Vec<u64> {
-        let mut found = Vec::new();
-        let mut visit = |record: &ResourceRecord| {
-            assert_eq!(record.offset, record.position * 10);
-            found.push(record.position);
-            Ok(found.len() < limit)
+    /// A commit that a source applied, if there is one, as this revision, of these edges.
+    fn commit(position: u64, revision: Option<u64>, source: Option<&str>, edges: &[&str]) -> (Location, Batch) {
+        let author = source.map_or(Author::Local, |source| Author::source(source, None));
+        let header =
+            CommitHeader { revision, ..header(position, &Attempt::new(author), Outcome::Applied, String::new()) };
+        let names: Vec<String> = edges.iter().map(|edge| format!("r/HttpsEdge//{edge}")).collect();
+        let entry = |name| CommitEntry { key: name, after: Some(b"{}"), ..CommitEntry::default() };
+        let batch = Batch {
+            position,
+            revision: revision.unwrap_or_default(),
+            next_order: 0,
+            header: header.to_bytes().unwrap().into(),
+            digest: [0; 32],
+            hash: [7; 32],
+            calls: Bytes::new(),
+            entries: names.iter().map(|name| entry(name.as_str())).collect(),
         };
-        index.story(path, before, &mut visit).unwrap();
-        found
+        (Location { generation: 1, offset: position * 100, length: 100 }, batch)
     }
 
-    /// Records 1 to 200, in two writes. Record 70 is of a source, and the others are of nobody who declares anything.
+    /// Commits 1 to 200: every second one makes a revision, every third one changes two edges, and 70 and 71 are of a source.
     fn index(folder: &Path) -> Index {
         let index = Index::open(&folder.join("index")).unwrap();
-        let records: Vec<_> = (1..=200)
-            .map(|at| {
-                let source = (at == 70).then_some("shop");
-                record(at, (at % 2 == 0).then_some(at / 2), source, if at % 3 == 1 { &["/a", "/a/b"] } else { &[] })
-            })
-            .collect();
-        let (first, second) = records.split_at(100);
-        index.add(first).unwrap();
-        index.add(second).unwrap();
+        let commits = (1..=200).map(|at| {
+            let source = [70, 71].contains(&at).then_some("shop");
+            commit(at, (at % 2 == 0).then_some(at / 2), source, if at % 3 == 1 { &["a", "b"] } else { &[] })
+        });
+        let rows = commits.flat_map(|(location, batch)| rows_of(location, &batch)).collect();
+        index.add(rows, Tip { position: 200, hash: [7; 32], ..Tip::default() }).unwrap();
         index
     }
 
+    fn positions(index: &Index, query: &Query, before: u64, limit: usize) -> Vec<u64> {
+        let rows = index.find(query, before, limit).unwrap();
+        rows.iter().for_each(|row| assert_eq!(row.location.offset, row.position * 100));
+        rows.into_iter().map(|row| row.position).collect()
+    }
+
+    fn changes(index: &Index, edge: &str, before: u64, source: Option<&str>) -> Vec<u64> {
+        let path = Key::new(Kind::HttpsEdge, Id::new(edge)).path();
+        index.find_changes(&path, before, source).map(|row| row.unwrap().position).collect()
+    }
+
     #[test]
-    fn records_are_found_by_each_query_across_rows() {
+    fn commits_are_found_by_each_query_until_they_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let index = index(folder.path());
-        assert_eq!(index.applied().unwrap(), Some((200, [7; 32])));
-        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (1..=200).rev().collect::<Vec<_>>());
+        assert_eq!(index.end().unwrap(), Some((200, [7; 32])));
+        let since = |first: u64| -> [Vec<u64>; 2] {
+            [(first..=200).rev().collect(), (first..=200).rev().filter(|at| at % 3 == 1).collect()]
+        };
+        let [all, of_an_edge] = since(1);
+        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), all);
         assert_eq!(positions(&index, &Query::All, 102, 3), [101, 100, 99]);
         assert_eq!(positions(&index, &Query::All, u64::MAX, 0), [0; 0]);
-        let of_a: Vec<u64> = (1..=200).rev().filter(|at| at % 3 == 1).collect();
-        assert_eq!(story(&index, "/a", u64::MAX, 300), of_a);
-        assert_eq!(story(&index, "/a", 104, 3), [103, 100, 97]);
-        assert_eq!(story(&index, "/", u64::MAX, 300), [0; 0]);
-        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [70]);
+        assert_eq!(changes(&index, "b", u64::MAX, None), of_an_edge);
+        assert_eq!(changes(&index, "a", 7, None), [4, 1]);
+        assert_eq!(changes(&index, "a", u64::MAX, Some("shop")), [70]);
+        assert_eq!(changes(&index, "c", u64::MAX, None), [0; 0]);
+        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [71, 70]);
         for revision in 1..=100 {
             assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), [revision * 2]);
         }
         assert_eq!(positions(&index, &Query::Revision(101), u64::MAX, 1), [0; 0]);
+
+        index.forget(90).unwrap();
+        let [all, of_an_edge] = since(90);
+        assert_eq!((index.oldest().unwrap(), index.locate(89).unwrap()), (Some(90), None));
+        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), all);
+        assert_eq!(changes(&index, "b", u64::MAX, None), of_an_edge);
+        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [0; 0]);
+        assert_eq!(positions(&index, &Query::Revision(44), u64::MAX, 1), [0; 0]);
+        assert_eq!(positions(&index, &Query::Revision(45), u64::MAX, 1), [90]);
     }
 
     #[test]
-    fn a_record_with_more_resources_than_are_added_together_is_found_by_each() {
-        let folder = tempfile::tempdir().unwrap();
-        let index = Index::open(&folder.path().join("index")).unwrap();
-        let paths: Vec<String> = (0..=MOST_TOGETHER).map(|number| format!("/{number}")).collect();
-        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-        index.add(&[record(1, Some(1), Some("shop"), &["/7"])]).unwrap();
-        index.add(&[record(2, Some(2), Some("shop"), &paths), record(3, None, None, &["/8"])]).unwrap();
-        assert_eq!(index.applied().unwrap(), Some((3, [7; 32])));
-        let all: [(&str, &[u64]); 3] = [("/7", &[2, 1]), ("/8", &[3, 2]), ("/9999", &[2])];
-        for (path, expected) in all {
-            assert_eq!(story(&index, path, u64::MAX, 9), expected, "{path}");
-        }
-        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 9), [2, 1]);
-    }
-
-    #[test]
-    fn a_part_of_the_records_is_forgotten() {
+    fn an_entry_is_where_its_row_says() {
         let folder = tempfile::tempdir().unwrap();
         let index = index(folder.path());
-        assert!(index.locate(200).is_ok() && index.locate(201).is_err());
-        index.forget(90).unwrap();
-        assert_eq!(index.oldest().unwrap(), Some(90));
-        assert_eq!(positions(&index, &Query::All, u64::MAX, 300), (90..=200).rev().collect::<Vec<_>>());
-        let of_a: Vec<u64> = (90..=200).rev().filter(|at| at % 3 == 1).collect();
-        assert_eq!(story(&index, "/a/b", u64::MAX, 300), of_a);
-        assert_eq!(positions(&index, &Query::Reconciliations, u64::MAX, 300), [0; 0]);
-        for revision in 1..=100 {
-            let expected = (revision >= 45).then_some(revision * 2);
-            assert_eq!(positions(&index, &Query::Revision(revision), u64::MAX, 1), Vec::from_iter(expected));
-        }
+        let (_, batch) = commit(4, Some(2), None, &["a", "b"]);
+        let (second, _) = batch.entries.located().last().unwrap();
+        let path = Key::new(Kind::HttpsEdge, Id::new("b")).path();
+        assert_eq!(index.find_changes(&path, 5, None).next().unwrap().unwrap().entry_offset(), second);
+        assert!(second > 0);
     }
 }

@@ -1,188 +1,278 @@
-//! The thread that updates the index of the history. It keeps the newest records in memory, and writes many at once.
+//! The thread behind the commits: it follows the log, adds what is new to the index, and syncs the head in a pause.
+//!
+//! The log itself is the queue. The thread knows up to where the log is durable, and reads on from where the index ends: a
+//! moment after a commit, at once if a query waits, and when a store is opened, so that a crash needs nothing of its own.
+//! However far the index is behind, one commit and some thousand rows are in memory.
 
 use std::{
     fs::File,
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError},
-    },
-    time::{Duration, Instant},
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use super::{
-    index::Index,
-    memtable::Unwritten,
-    rows::{IndexedRecord, Location},
+    index::{Index, Location, RowBytes, rows_of},
+    open,
 };
-use crate::store::{
-    StoreError,
-    engine::{Batch, Tip},
-    fault,
+use crate::{
+    model::diagnostics::code::Code,
+    store::{
+        Stay, StoreError,
+        disk::files::{self, Part},
+        engine::Tip,
+        fault,
+        log::{
+            appender, parts,
+            reader::{Framed, LogReader, header_at},
+        },
+    },
 };
 
-/// The time without a commit after which the head is synced.
+/// How long commits are gathered, and the time without one after which the head is synced.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The longest time for which records are only in memory.
-const LONGEST_UNWRITTEN: Duration = Duration::from_secs(5);
-/// How many records are prepared for the index at once.
-const PORTION: usize = 1000;
+/// The rows from which on the index is written.
+const MANY_ROWS: usize = 4_000;
 
-/// What the thread is asked to do.
-pub(super) enum Job {
-    /// Adds durable records.
-    Add(Vec<(Location, Batch)>),
-    /// Closes the index, which cannot be read.
-    GiveUp,
-    /// Writes what is only in memory, and ends.
-    Stop,
-}
-
-/// What the thread and the queries share.
-#[derive(Default)]
+/// What the thread, the commits and the queries share.
 pub(super) struct Shared {
     progress: Mutex<Progress>,
     /// Notified when the progress changes.
     pub moved: Condvar,
 }
 
-/// How far the index has come.
+/// How far the log and the index have come.
 #[derive(Default)]
 pub(super) struct Progress {
+    /// Whether the thread may begin.
+    has_begun: bool,
+    /// Whether the thread ends once the index has everything.
+    is_ending: bool,
+    /// The last durable commit.
+    durable: u64,
+    /// The last commit that the head on the disk acknowledges.
+    synced: u64,
+    /// The last commit in the index.
+    pub indexed: u64,
+    /// The last commit that a query waits for.
+    pub wanted: u64,
     /// The open index.
     pub index: Option<Arc<Index>>,
-    /// The last record that can be found.
-    pub applied: u64,
-    /// The last of these records, which are only in memory.
-    pub unwritten: Unwritten,
     /// Why there is no index until the next start.
     pub failed: Option<StoreError>,
 }
 
 impl Shared {
+    /// Starts at the end of a log.
+    pub(super) fn new(position: u64) -> Self {
+        let progress = Progress { durable: position, synced: position, ..Progress::default() };
+        Self { progress: Mutex::new(progress), moved: Condvar::new() }
+    }
+
     pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the progress, and wakes those who wait for it.
-    pub(super) fn set(&self, change: impl FnOnce(&mut Progress)) {
+    fn set(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut self.progress());
         self.moved.notify_all();
     }
+
+    /// Lets the thread begin.
+    pub(super) fn begin(&self) {
+        self.set(|progress| progress.has_begun = true);
+    }
+
+    /// Lets the thread end.
+    pub(super) fn end(&self) {
+        self.set(|progress| (progress.has_begun, progress.is_ending) = (true, true));
+    }
+
+    /// Notes that the log is durable up to a commit.
+    pub(super) fn note(&self, position: u64) {
+        let mut progress = self.progress();
+        // Otherwise, the thread gathers commits, and need not wake up for each.
+        if progress.durable <= progress.synced {
+            progress.has_begun = true;
+            self.moved.notify_all();
+        }
+        progress.durable = progress.durable.max(position);
+    }
+
+    /// Gives the index up until the next start: the log has everything.
+    pub(super) fn give_up(&self, error: StoreError) {
+        tracing::warn!(code = %error.code, "{error}");
+        self.set(|progress| (progress.index, progress.failed) = (None, Some(error)));
+    }
+
+    /// Waits until a condition holds.
+    fn wait_until(&self, condition: impl Fn(&Progress) -> bool) -> MutexGuard<'_, Progress> {
+        let waited = self.moved.wait_while(self.progress(), |progress| !condition(progress));
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Carries out jobs until it is told to stop. Syncs `head` when no record arrives.
-pub(super) fn work(index: Result<Index, StoreError>, tip: Tip, shared: &Shared, jobs: &Receiver<Job>, head: &File) {
-    let mut index = match index {
-        Ok(index) => {
-            let index = Arc::new(index);
-            shared.set(|progress| {
-                progress.index = Some(Arc::clone(&index));
-                progress.applied = tip.position;
-            });
-            Some(index)
-        }
-        // Without an index the head still has to be synced.
-        Err(error) => {
-            shared.set(|progress| progress.failed = Some(error));
+/// Follows the log from `tip` on until it is told to end. Adds what is new to the index unless the process ends soon: the
+/// next one that stays does so. Syncs `head` when no commit arrives.
+pub(super) fn follow(folder: &Path, tip: Tip, head: &File, stay: Stay, shared: &Shared) {
+    drop(shared.wait_until(|progress| progress.has_begun));
+    let mut indexing = match stay {
+        Stay::Long => Indexing::open(folder, tip, shared).map_err(|error| shared.give_up(error)).ok(),
+        Stay::Brief => {
+            let closed = StoreError::new(Code::StoreFailed, "the history index is not open");
+            shared.set(|progress| progress.failed = Some(closed));
             None
         }
     };
-    // Since when records are only in memory.
-    let mut unwritten: Option<Instant> = None;
-    let mut unsynced = false;
     loop {
-        // The head is synced in a pause, so that a commit does not wait for this sync as well.
-        let next = match (unsynced, unwritten) {
-            (true, _) => jobs.recv_timeout(PAUSE),
-            (false, Some(since)) => jobs.recv_timeout(LONGEST_UNWRITTEN.saturating_sub(since.elapsed())),
-            (false, None) => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        let job = match next {
-            Ok(job) => Some(job),
-            Err(RecvTimeoutError::Timeout) if unsynced => {
-                let _ = fault::point("head.sync").and_then(|()| head.sync_data());
-                unsynced = false;
-                continue;
-            }
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        let (mut records, mut is_due, mut stop) = (Vec::new(), job.is_none(), false);
-        for job in job.into_iter().chain(jobs.try_iter()) {
-            match job {
-                Job::Add(more) => records.extend(more),
-                Job::GiveUp => index = None,
-                Job::Stop => stop = true,
-            }
+        let progress = shared.wait_until(|progress| progress.durable > progress.synced || progress.is_ending);
+        let newest = progress.durable;
+        let is_asked = |progress: &Progress| progress.failed.is_none() && progress.wanted > progress.indexed;
+        let is_unasked = |progress: &mut Progress| !is_asked(progress) && !progress.is_ending;
+        let waited = shared.moved.wait_timeout_while(progress, PAUSE, is_unasked);
+        let (progress, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (durable, is_ending, has_failed) = (progress.durable, progress.is_ending, progress.failed.is_some());
+        drop(progress);
+        indexing = indexing.filter(|_| !has_failed);
+        if let Some(Err(error)) = indexing.as_mut().map(|indexing| indexing.read_to(durable)) {
+            // The next start continues where the index ends, so nothing may be added after a gap.
+            shared.give_up(error);
         }
-        if !records.is_empty() {
-            unsynced = true;
-            unwritten.get_or_insert_with(Instant::now);
+        // A commit does not wait for this sync as well.
+        if is_ending || (waited.timed_out() && durable == newest) {
+            let _ = fault::point("head.sync").and_then(|()| head.sync_data());
+            shared.progress().synced = durable;
         }
-        is_due |= unwritten.is_some_and(|since| since.elapsed() >= LONGEST_UNWRITTEN);
-        if let Some(open) = &index {
-            match keep(open, shared, &records, is_due) {
-                Ok(true) => unwritten = None,
-                Ok(false) => {}
-                // The next start continues where the index ends, so nothing may be added after a gap.
-                Err(error) => {
-                    fail(shared, error);
-                    index = None;
-                }
-            }
-        }
-        if index.is_none() {
-            unwritten = None;
-        }
-        if stop {
+        if is_ending {
             break;
         }
     }
-    let _ = fault::point("head.sync").and_then(|()| head.sync_data());
-    if let Some(index) = index {
-        if let Err(error) = write(&index, shared) {
-            fail(shared, error);
+    if let Some(indexing) = indexing {
+        indexing.index.flush();
+    }
+}
+
+/// The index, and how far the log was read for it.
+struct Indexing<'s> {
+    folder: &'s Path,
+    shared: &'s Shared,
+    index: Arc<Index>,
+    /// The generation of the part that is being read.
+    generation: u64,
+    /// The last commit that was read.
+    tip: Tip,
+    /// Its end in the part.
+    end: u64,
+}
+
+impl<'s> Indexing<'s> {
+    /// Opens the index and adds what the log has up to `tip`. Makes an index anew that cannot be used.
+    fn open(folder: &'s Path, tip: Tip, shared: &'s Shared) -> Result<Self, StoreError> {
+        let path = folder.join("index");
+        let missing = || StoreError::corrupt(folder, "its log is missing");
+        let first = Part::Log.generations(folder)?.first().copied().ok_or_else(missing)?;
+        let start = LogReader::open_headers(&Part::Log.path(folder, first))?.start;
+        parts::check_begin(folder, start)?;
+        let resumed = Self::resume(folder, &path, start, tip, shared).ok().flatten();
+        let resumed = resumed.and_then(|mut indexing| indexing.read_to(tip.position).is_ok().then_some(indexing));
+        let indexing = match resumed {
+            Some(indexing) => indexing,
+            None => {
+                open::remove(&path)?;
+                let (index, end) = (Arc::new(Index::open(&path)?), appender::HEAD as u64);
+                let mut indexing = Self { folder, shared, index, generation: first, tip: start, end };
+                indexing.read_to(tip.position)?;
+                indexing
+            }
+        };
+        let index = Arc::clone(&indexing.index);
+        shared.set(|progress| (progress.index, progress.indexed) = (Some(index), tip.position));
+        Ok(indexing)
+    }
+
+    /// Opens the index if it is of this log, which begins at `start`: it ends with a commit of it, and has all before that.
+    fn resume(
+        folder: &'s Path,
+        path: &Path,
+        start: Tip,
+        tip: Tip,
+        shared: &'s Shared,
+    ) -> Result<Option<Self>, StoreError> {
+        let index = Index::open(path)?;
+        let Some((position, hash)) = index.end()?.filter(|(position, _)| *position <= tip.position) else {
+            return Ok(None);
+        };
+        let Some(Location { generation, offset, length }) = index.locate(position)? else { return Ok(None) };
+        let part = Part::Log.path(folder, generation);
+        let failed = |error: std::io::Error| StoreError::io("read", &part, &error);
+        let file = files::open(&part, File::options().read(true)).map_err(failed)?;
+        let last = header_at(&file, offset).map_err(failed)?.map(|(batch, _)| Tip::after(&batch));
+        let Some(last) = last.filter(|last| (last.position, last.hash) == (position, hash)) else { return Ok(None) };
+        let oldest = index.oldest()?.unwrap_or(u64::MAX);
+        if oldest <= start.position {
+            // A crash has lost that these were removed.
+            index.forget(start.position + 1)?;
         }
-        index.flush();
+        let indexing = Self { folder, shared, index: Arc::new(index), generation, tip: last, end: offset + length };
+        Ok(Some(indexing).filter(|_| oldest <= start.position + 1))
     }
-}
 
-/// Keeps records in memory, and writes all of them to the index if there are many or if it `is_due`. Returns whether none
-/// is left in memory.
-fn keep(index: &Index, shared: &Shared, records: &[(Location, Batch)], is_due: bool) -> Result<bool, StoreError> {
-    for portion in records.chunks(PORTION) {
-        let indexed: Vec<_> = portion.iter().map(|(location, batch)| IndexedRecord::of(*location, batch)).collect();
-        let mut is_full = false;
-        shared.set(|progress| {
-            progress.applied = portion.last().map_or(progress.applied, |(_, last)| last.position);
-            progress.unwritten.extend(indexed.into_iter());
-            is_full = progress.unwritten.is_full();
-        });
-        if is_full {
-            write(index, shared)?;
+    /// Adds what the log has up to a position.
+    fn read_to(&mut self, position: u64) -> Result<(), StoreError> {
+        while self.tip.position < position {
+            let path = self.part(self.generation);
+            // The retention removes a part only when the index has all of it.
+            if !files::exists(&path)? {
+                self.enter_next_part()?;
+                continue;
+            }
+            let mut reader = LogReader::open_after(&path, self.tip, self.end)?;
+            let mut rows = Vec::new();
+            while reader.tip.position < position
+                && let Some(Framed { offset, length, batch }) = reader.batch()?
+            {
+                rows.extend(rows_of(Location { generation: self.generation, offset, length }, &batch));
+                if rows.len() >= MANY_ROWS {
+                    self.add(std::mem::take(&mut rows), &reader)?;
+                }
+            }
+            self.add(rows, &reader)?;
+            if reader.rest.is_some() && self.tip.position < position {
+                return Err(reader.unreadable());
+            }
+            if self.tip.position < position {
+                self.enter_next_part()?;
+            }
         }
+        Ok(())
     }
-    if is_due {
-        write(index, shared)?;
+
+    /// Adds the rows of what was read.
+    fn add(&mut self, rows: Vec<RowBytes>, reader: &LogReader) -> Result<(), StoreError> {
+        if !rows.is_empty() {
+            self.index.add(rows, reader.tip)?;
+            (self.tip, self.end) = (reader.tip, reader.end);
+            self.shared.set(|progress| progress.indexed = reader.tip.position);
+        }
+        Ok(())
     }
-    Ok(shared.progress().unwritten.oldest().is_none())
-}
 
-/// Writes the records in memory to the index. Readers find them in one place or in both.
-fn write(index: &Index, shared: &Shared) -> Result<(), StoreError> {
-    let records = shared.progress().unwritten.all();
-    let Some(last) = records.last() else { return Ok(()) };
-    fault::point("index.write").map_err(|error| StoreError::io("write", index.path(), &error))?;
-    index.add(&records)?;
-    shared.set(|progress| progress.unwritten.drop_upto(last.tip.position));
-    Ok(())
-}
+    fn part(&self, generation: u64) -> PathBuf {
+        Part::Log.path(self.folder, generation)
+    }
 
-/// Gives the index up until the next start.
-pub(super) fn fail(shared: &Shared, error: StoreError) {
-    tracing::warn!(code = %error.code, "{error}");
-    shared.set(|progress| {
-        progress.failed = Some(error);
-        progress.unwritten = Unwritten::default();
-    });
+    /// Goes on at the start of the next part, which must follow what was read.
+    fn enter_next_part(&mut self) -> Result<(), StoreError> {
+        let Tip { position, hash, .. } = self.tip;
+        let missing = || StoreError::corrupt(self.folder, format!("the history after record {position} is missing"));
+        let next = Part::Log.generations(self.folder)?.into_iter().find(|next| *next > self.generation);
+        let next = next.ok_or_else(missing)?;
+        let start = LogReader::open_headers(&self.part(next))?.start;
+        if (start.position, start.hash) != (position, hash) {
+            return Err(missing());
+        }
+        (self.generation, self.end) = (next, appender::HEAD as u64);
+        Ok(())
+    }
 }

@@ -44,7 +44,6 @@ use super::{
     database::{
         history_reader::HistoryReader,
         open,
-        rows::Location,
         state::{self, Access, StateOf},
     },
     disk::{
@@ -247,7 +246,6 @@ impl Engine for FolderEngine {
             let message = format!("the log is at record {}, not at {after}", writing.tip.position);
             return Err(StoreError::new(Code::StoreFailed, message));
         }
-        let mut offset = writing.log_end.length();
         match writing.log_end.append(&frames) {
             Ok(()) => {}
             Err(AppendError::Undone(error)) => return Err(error),
@@ -261,16 +259,10 @@ impl Engine for FolderEngine {
         // The batches are durable even if this write fails. The head only distinguishes damage from an interrupted
         // write.
         let _ = writing.head.write(head);
-        let generation = writing.generation;
         drop(writing);
         self.newer.notify_all();
         self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
-        let located = batches.iter().zip(&frames).map(|(batch, frame)| {
-            let location = Location { generation, offset, length: frame.length() };
-            offset += location.length;
-            (location, batch.clone())
-        });
-        self.history.add(located.collect());
+        self.history.note(last.position);
         Ok(())
     }
 

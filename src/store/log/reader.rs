@@ -72,6 +72,13 @@ impl LogReader {
         Ok(Self { with_entries: true, ..Self::open_headers(path)? })
     }
 
+    /// Opens a file to read on after a batch that ends at an offset.
+    pub(crate) fn open_after(path: &Path, tip: Tip, end: u64) -> Result<Self, StoreError> {
+        let mut reader = Self { tip, end, ..Self::open(path)? };
+        reader.skip_to(end)?;
+        Ok(reader)
+    }
+
     /// Opens a file and reads its header. Batches are read without their calls and entries, which are not verified then.
     pub(crate) fn open_headers(path: &Path) -> Result<Self, StoreError> {
         let opened = files::open(path, File::options().read(true)).map_err(|error| match error.kind() {

@@ -13,7 +13,7 @@ use super::{
 use crate::store::{
     StoreError,
     commit::header::CommitHeader,
-    database::rows::Location,
+    database::index::Location,
     disk::files::{self, Part},
     engine::{Batch, Query, Stories, StoryVisit, Tip},
     history::stories::OpenStories,

@@ -7,7 +7,7 @@ use std::{
 
 use crate::store::{
     StoreError,
-    database::{index::Index, rows::Location},
+    database::index::{Index, Location},
     disk::{
         files::{self, Part},
         temp_dir::TempFolder,
@@ -28,8 +28,8 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     let disagrees = |found: &str| StoreError::corrupt(&path, found);
     // sled names the copy in its errors.
     let index = Index::open(&copy).map_err(|_| disagrees("it cannot be opened"))?;
-    let applied = index.applied().map_err(|_| disagrees("it cannot be read"))?;
-    let Some((last, hash)) = applied else { return Ok(None) };
+    let end = index.end().map_err(|_| disagrees("it cannot be read"))?;
+    let Some((last, hash)) = end else { return Ok(None) };
     for generation in Part::Log.generations(folder)? {
         let mut reader = LogReader::open_headers(&Part::Log.path(folder, generation))?;
         while let Some(Framed { offset, length, batch }) = reader.batch()? {
@@ -39,7 +39,8 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
             if batch.position == last && batch.hash != hash {
                 return Err(disagrees("its last record is not in the log"));
             }
-            let found = index.locate(batch.position).map_err(|_| disagrees("it has gaps"))?.1;
+            let found = index.locate(batch.position).map_err(|_| disagrees("it cannot be read"))?;
+            let found = found.ok_or_else(|| disagrees("it has gaps"))?;
             if found != (Location { generation, offset, length }) {
                 return Err(disagrees(&format!("it does not lead to record {}", batch.position)));
             }

@@ -89,7 +89,7 @@ fn found(store: &Store) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn records_share_rows_and_are_found_before_these_are_written() {
+fn a_commit_is_found_at_once_and_after_a_crash() {
     const LAST: u64 = 43;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -110,11 +110,45 @@ fn records_share_rows_and_are_found_before_these_are_written() {
     copy(&path, &killed);
     assert_eq!(found(&Store::open(&killed).unwrap()), expected);
     drop(store);
-    let index = opened(&path.join("index"));
-    let rows = index.scan_prefix("p/").count() as u64;
-    assert!(rows < LAST / 2, "{rows} rows for {LAST} records");
-    drop(index);
     assert_eq!(found(&Store::open(&path).unwrap()), expected);
+}
+
+/// The row with the end of the index.
+const END: &str = "m/end-4";
+
+#[test]
+fn the_index_goes_on_where_it_ends_and_is_made_anew_if_its_end_is_not_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let index = || opened(&path.join("index"));
+    let add = |numbers: std::ops::RangeInclusive<usize>| {
+        let store = Store::open(&path).unwrap();
+        numbers.for_each(|number| drop(commit(&store, vec![small(number)]).unwrap()));
+        drop(store);
+        index().get(END).unwrap().unwrap().to_vec()
+    };
+    let (earlier, last) = (add(1..=12), add(13..=20));
+    let check = |what: &str, damage: &dyn Fn(&sled::Db)| {
+        damage(&index());
+        assert_eq!(positions(&path), (1..=20).rev().collect::<Vec<u64>>(), "{what}");
+        let index = index();
+        (1..=20).for_each(|at| assert!(index.get(row(at)).unwrap().is_some(), "{what}: record {at}"));
+        assert_eq!(index.get(END).unwrap().unwrap(), last, "{what}");
+    };
+    check("a crash between the rows of a commit", &|index| {
+        (13..=20).filter(|at| at % 2 == 0).for_each(|at| drop(index.remove(row(at)).unwrap()));
+        index.insert(END, earlier.as_slice()).unwrap();
+    });
+    check("no end, as in a version with other rows", &|index| drop(index.remove(END).unwrap()));
+    check("an end after that of the log", &|index| {
+        let later = [21_u64.to_le_bytes().as_slice(), &last[8..]].concat();
+        index.insert(END, later).unwrap();
+    });
+    check("the end of another log", &|index| {
+        let other = [20_u64.to_le_bytes().as_slice(), &[9; 32]].concat();
+        index.insert(END, other).unwrap();
+    });
+    check("an end without its row", &|index| drop(index.remove(row(20)).unwrap()));
 }
 
 #[test]
