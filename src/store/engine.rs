@@ -1,7 +1,7 @@
 //! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store)
 //! decides what a batch contains; an engine makes batches durable, in order, and returns them.
 
-use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 
@@ -190,9 +190,6 @@ pub trait Engine: Send + Sync {
     /// of them is kept.
     fn append(&self, after: u64, batches: &[Batch]) -> Result<(), StoreError>;
 
-    /// Returns the batches after a position, oldest first, or none if the engine no longer has all of them.
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError>;
-
     /// Returns the headers of at most `limit` commits before a position, newest first.
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError>;
 
@@ -212,9 +209,6 @@ pub trait Engine: Send + Sync {
     fn edit_history(&self, _edit: &mut BatchEdit<'_>) -> Result<(), StoreError> {
         Err(StoreError::new(Code::StoreFailed, "the history of this store cannot be changed"))
     }
-
-    /// Waits at most `timeout` for a batch after `position`. Returns the last position.
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64;
 
     /// Returns the engine's statistics.
     fn statistics(&self) -> Statistics;

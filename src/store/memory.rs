@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use super::{
@@ -18,13 +17,12 @@ use crate::model::diagnostics::code::Code;
 /// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {
     log: Mutex<Vec<Batch>>,
-    newer: Condvar,
     root_secret: [u8; 32],
 }
 
 impl Default for MemoryEngine {
     fn default() -> Self {
-        Self { log: Mutex::default(), newer: Condvar::new(), root_secret: ids_and_clock::random_secret() }
+        Self { log: Mutex::default(), root_secret: ids_and_clock::random_secret() }
     }
 }
 
@@ -60,12 +58,7 @@ impl Engine for MemoryEngine {
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         log.extend_from_slice(batches);
-        self.newer.notify_all();
         Ok(())
-    }
-
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        Ok(Some(self.log().iter().filter(|batch| batch.position > position).cloned().collect()))
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
@@ -111,11 +104,6 @@ impl Engine for MemoryEngine {
             before = after;
         }
         Ok(())
-    }
-
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        let waited = self.newer.wait_timeout_while(self.log(), timeout, |log| tip(log).position <= position);
-        tip(&waited.unwrap_or_else(PoisonError::into_inner).0).position
     }
 
     fn statistics(&self) -> Statistics {

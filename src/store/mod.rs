@@ -391,11 +391,6 @@ impl Store {
         verified.finish()
     }
 
-    /// Waits for a record after `position`, and returns the last position.
-    pub fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        self.engine.wait_for_newer(position, timeout)
-    }
-
     /// Returns the engine's statistics.
     pub fn statistics(&self) -> Statistics {
         self.engine.statistics()
@@ -429,14 +424,6 @@ impl Store {
             return Err(StoreError::new(Code::StoreFailed, message));
         }
         self.engine.health()
-    }
-
-    /// Applies the batches after a position to `snapshot`, so that a replica does not have to load the whole state
-    /// again. Returns none if the engine no longer has all of them.
-    pub fn advance(&self, snapshot: &Snapshot, position: u64) -> Result<Option<Snapshot>, StoreError> {
-        let Some(batches) = self.engine.changes_since(position)? else { return Ok(None) };
-        let keyring = self.keyring.as_deref();
-        batches.iter().try_fold(snapshot.clone(), |snapshot, batch| codec::advance(&snapshot, batch, keyring)).map(Some)
     }
 }
 

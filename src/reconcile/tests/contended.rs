@@ -71,10 +71,6 @@ impl Engine for HeldEngine {
         self.inner.append(after, batches)
     }
 
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        self.inner.changes_since(position)
-    }
-
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.inner.headers(query, before, limit)
     }
@@ -93,10 +89,6 @@ impl Engine for HeldEngine {
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         self.inner.walk(revision, visit)
-    }
-
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        self.inner.wait_for_newer(position, timeout)
     }
 
     fn statistics(&self) -> Statistics {

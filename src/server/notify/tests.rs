@@ -93,10 +93,6 @@ impl Engine for Forgetful {
         self.0.append(after, batches)
     }
 
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        self.0.changes_since(position)
-    }
-
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         match query {
             Query::Revision(revision) if *revision <= 5 => Ok(Vec::new()),
@@ -114,10 +110,6 @@ impl Engine for Forgetful {
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         self.0.walk(revision, visit)
-    }
-
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        self.0.wait_for_newer(position, timeout)
     }
 
     fn statistics(&self) -> Statistics {

@@ -32,7 +32,7 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -94,7 +94,6 @@ const PART_OF_A_RUN: u32 = 4;
 pub(crate) struct FolderEngine {
     folder: PathBuf,
     writing: Mutex<Writing>,
-    newer: Condvar,
     history: HistoryReader,
     log: LogSearch,
     /// The state that was read at the start, until it is loaded.
@@ -178,7 +177,6 @@ impl FolderEngine {
             history: HistoryReader::start(folder, tip, sync, stay),
             log: LogSearch::new(folder),
             stay,
-            newer: Condvar::new(),
             state_bytes: AtomicU64::new(content.state_bytes),
             since: AtomicU64::new(content.since),
             behind: AtomicBool::new(content.since > 0 || content.damage.is_some()),
@@ -260,15 +258,9 @@ impl Engine for FolderEngine {
         // write.
         let _ = writing.head.write(head);
         drop(writing);
-        self.newer.notify_all();
         self.since.fetch_add(frames.iter().map(BatchFrame::length).sum(), Ordering::Relaxed);
         self.history.note(last.position);
         Ok(())
-    }
-
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        let upto = self.writing().tip.position;
-        parts::changes_since(&self.folder, position, upto)
     }
 
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
@@ -315,11 +307,6 @@ impl Engine for FolderEngine {
 
     fn probe(&self) -> Result<(), StoreError> {
         files::probe(&self.folder)
-    }
-
-    fn wait_for_newer(&self, position: u64, timeout: Duration) -> u64 {
-        let waited = self.newer.wait_timeout_while(self.writing(), timeout, |writing| writing.tip.position <= position);
-        waited.unwrap_or_else(PoisonError::into_inner).0.tip.position
     }
 
     fn statistics(&self) -> Statistics {

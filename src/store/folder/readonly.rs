@@ -7,7 +7,6 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use super::{FolderContent, fingerprint, format, keys, read, told, twice};
@@ -98,10 +97,6 @@ impl Engine for FolderReader {
         self.health()
     }
 
-    fn changes_since(&self, position: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-        parts::changes_since(&self.folder, position, self.tip.position)
-    }
-
     fn headers(&self, query: &Query, before: u64, limit: usize) -> Result<Vec<CommitHeader>, StoreError> {
         self.log.headers(query, before, limit)
     }
@@ -116,11 +111,6 @@ impl Engine for FolderReader {
 
     fn walk(&self, revision: u64, visit: &mut BatchVisit<'_>) -> Result<(), StoreError> {
         parts::walk(&self.folder, revision, self.tip.position, visit)
-    }
-
-    /// Returns immediately: nothing can be written while the store is open for reading.
-    fn wait_for_newer(&self, _position: u64, _timeout: Duration) -> u64 {
-        self.tip.position
     }
 
     fn statistics(&self) -> Statistics {

@@ -85,38 +85,6 @@ pub(crate) fn walk(folder: &Path, revision: u64, upto: u64, visit: &mut BatchVis
     Ok(())
 }
 
-/// Returns the batches after a position and up to another, oldest first, or none if the log does not have all of them.
-pub(crate) fn changes_since(folder: &Path, position: u64, upto: u64) -> Result<Option<Vec<Batch>>, StoreError> {
-    let mut found: Vec<Batch> = Vec::new();
-    // The start of the batches found so far.
-    let mut begin = upto;
-    for generation in Part::Log.generations(folder)?.into_iter().rev() {
-        // The retention may have dropped it meanwhile.
-        let Ok(mut reader) = LogReader::open(&Part::Log.path(folder, generation)) else {
-            return Ok(None);
-        };
-        let mut batches = Vec::new();
-        // Batches after `upto` are being written: they are not durable yet, and may never be.
-        while let Some(Framed { batch, .. }) = reader.batch()?
-            && batch.position <= upto
-        {
-            if batch.position > position {
-                batches.push(batch);
-            }
-        }
-        if reader.tip.position < begin {
-            return Ok(None);
-        }
-        begin = begin.min(reader.start.position);
-        batches.append(&mut found);
-        found = batches;
-        if reader.start.position <= position {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
-}
-
 /// Returns the batches of the parts before a batch, oldest first: of as many parts as have a certain length together.
 pub(crate) fn before(folder: &Path, end: Tip, most: u64) -> Result<Vec<Batch>, StoreError> {
     let (mut found, mut begin, mut left): (Vec<Batch>, _, _) = (Vec::new(), end.position, most);
