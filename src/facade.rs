@@ -190,10 +190,7 @@ pub mod storage {
 
     // Engines.
     pub use crate::store::{
-        commit::{
-            entries::{CommitEntries, CommitEntry},
-            record_arena::StateRecords,
-        },
+        commit::entries::{CommitEntries, CommitEntry},
         engine::{
             Batch, BatchEdit, BatchVisit, Engine, Hash, OnDisk, Query, State, Statistics, Stories, StoryVisit, Tip,
         },

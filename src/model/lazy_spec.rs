@@ -5,11 +5,10 @@ use std::{
     any::Any,
     borrow::Cow,
     fmt,
-    ops::{Deref, Range},
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
-use bytestring::ByteString;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
@@ -45,7 +44,7 @@ struct Forms {
 #[derive(Clone)]
 pub(crate) struct SpecForm {
     /// JSON with revealed secrets.
-    text: StoredText,
+    text: Zeroizing<Box<str>>,
     secrets: StoredSecrets,
 }
 
@@ -54,13 +53,8 @@ impl SpecForm {
     fn new(spec: &dyn AnyResource) -> Result<Self, JsonError> {
         let places = SecretPlaces::default();
         let text = String::from_utf8(spec.to_bytes(Secrets::Located(&places))?).map_err(JsonError::new)?;
-        let (text, places) = (text.into_boxed_str(), places.into_inner().into_boxed_slice());
-        // Nothing needs to be erased from a text without secrets.
-        let text = match places.is_empty() {
-            true => StoredText::Shared(text.into()),
-            false => StoredText::Own(Zeroizing::new(text)),
-        };
-        Ok(Self { text, secrets: StoredSecrets::At(places) })
+        let secrets = StoredSecrets::At(places.into_inner().into_boxed_slice());
+        Ok(Self { text: Zeroizing::new(text.into_boxed_str()), secrets })
     }
 
     /// JSON with revealed secrets.
@@ -74,38 +68,6 @@ impl SpecForm {
             StoredSecrets::At(places) => Some(places),
             StoredSecrets::Unknown | StoredSecrets::Lost => None,
         }
-    }
-}
-
-/// The text of a stored form.
-#[derive(Clone)]
-pub(crate) enum StoredText {
-    /// A text of its own, which may have secrets.
-    Own(Zeroizing<Box<str>>),
-    /// A text without a secret, in memory that it shares with others.
-    Shared(ByteString),
-}
-
-impl Deref for StoredText {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            StoredText::Own(text) => text,
-            StoredText::Shared(text) => text,
-        }
-    }
-}
-
-impl From<&str> for StoredText {
-    fn from(text: &str) -> Self {
-        StoredText::Own(Zeroizing::new(Box::from(text)))
-    }
-}
-
-impl From<ByteString> for StoredText {
-    fn from(text: ByteString) -> Self {
-        StoredText::Shared(text)
     }
 }
 
@@ -130,9 +92,9 @@ impl LazySpec {
     }
 
     /// Wraps a Spec in its stored form, which must come from [`LazySpec::stored`].
-    pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, text: StoredText, secrets: StoredSecrets) -> Self {
+    pub(crate) fn from_stored(kind: Kind, references: Vec<Key>, text: &str, secrets: StoredSecrets) -> Self {
         let content = Forms::new(kind, references);
-        let stored = SpecForm { text, secrets };
+        let stored = SpecForm { text: Zeroizing::new(text.into()), secrets };
         Self(Arc::new(Forms { stored: OnceLock::from(stored), ..content }))
     }
 
@@ -157,7 +119,7 @@ impl LazySpec {
 
     /// The stored form: JSON with revealed secrets.
     pub fn stored(&self) -> Result<&str, JsonError> {
-        self.form().map(|form| &*form.text)
+        self.form().map(|form| &**form.text)
     }
 
     /// What is known about the secrets in the stored form.
@@ -178,7 +140,7 @@ impl LazySpec {
             return known;
         }
         let whole = StoredSecrets::At(std::iter::once(0..text.len()).collect());
-        Self::from_stored(self.0.kind, self.references().to_vec(), text.clone(), whole)
+        Self::from_stored(self.0.kind, self.references().to_vec(), text, whole)
     }
 
     /// The stored form for a single use. A commit of many resources does not keep it beside each Spec: together they are as
@@ -328,7 +290,7 @@ mod tests {
 
     fn reread(content: &LazySpec) -> LazySpec {
         let stored = content.stored().unwrap_or_default();
-        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown)
+        LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown)
     }
 
     #[test]
@@ -344,14 +306,14 @@ mod tests {
     #[test]
     fn the_same_spec_in_another_form_is_the_same() {
         let stored = r#"{ "description": "one" }"#;
-        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown);
+        let other = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
         assert!(other.same(&edge("one")));
     }
 
     #[test]
     fn a_spec_that_cannot_be_decoded_is_neither_shown_nor_changed_nor_lost() {
         let stored = r#"{"description": 5}"#;
-        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored.into(), StoredSecrets::Unknown);
+        let broken = LazySpec::from_stored(Kind::HttpsEdge, Vec::new(), stored, StoredSecrets::Unknown);
         let spec = broken.spec();
         assert!(spec.to_json(Secrets::Masked).is_err() && spec.patched(edge("a").as_ref(), &[]).is_err());
         let mut faults = Faults::new();
@@ -367,7 +329,7 @@ mod tests {
     #[test]
     fn the_secrets_of_an_earlier_version_are_found() {
         let unit = r#"{"webhook_verification":{"enabled":true,"provider":"github","secret":"hunt\"er2"}}"#;
-        let route = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), unit.into(), StoredSecrets::Unknown);
+        let route = LazySpec::from_stored(Kind::HttpsEdgeRoute, Vec::new(), unit, StoredSecrets::Unknown);
         let known = route.with_known_secrets();
         let (text, Ok(StoredSecrets::At(places))) = (known.stored().unwrap_or_default(), known.secrets()) else {
             return assert!(known.stored().is_err(), "the secrets are not known");

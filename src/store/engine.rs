@@ -10,7 +10,6 @@ use super::{
     commit::{
         entries::{CommitEntries, CommitEntry},
         header::{CommitHeader, Retention},
-        record_arena::StateRecords,
     },
     maintenance::backup::Backup,
     seal::Keyring,
@@ -106,8 +105,8 @@ pub struct State {
     pub tip: Tip,
     /// The random secret that was created with the store.
     pub root_secret: [u8; 32],
-    /// All records.
-    pub records: StateRecords,
+    /// The key and the value of each record.
+    pub records: Vec<(String, Vec<u8>)>,
     /// The batches since those records were written, oldest first.
     pub batches: Vec<Batch>,
     /// Some of the batches before that, oldest first, for readers that have not seen them yet.
@@ -280,7 +279,7 @@ mod tests {
         };
         let state = State {
             root_secret: *b"hunter2hunter2hunter2hunter2hunt",
-            records: std::iter::once(("r/a", b"hunter2")).collect(),
+            records: vec![("r/a".to_owned(), b"hunter2".to_vec())],
             batches: vec![batch],
             ..State::default()
         };

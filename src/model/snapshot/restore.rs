@@ -60,7 +60,7 @@ mod tests {
     };
 
     fn entry(key: Key, order: u64, references: Vec<Key>) -> Arc<Entry> {
-        let lazy_spec = LazySpec::from_stored(key.kind, references, "{}".into(), StoredSecrets::Unknown);
+        let lazy_spec = LazySpec::from_stored(key.kind, references, "{}", StoredSecrets::Unknown);
         let created_at = Timestamp::UNIX_EPOCH;
         Arc::new(Entry { key, lazy_spec, created_at, order, claim: None, token: None, rendered: Arc::default() })
     }

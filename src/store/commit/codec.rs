@@ -9,8 +9,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 
 use super::{
     entries::{CommitEntries, CommitEntry},
-    record::{self, LastRecord, Lost},
-    record_arena::{StateRecord, StateRecords},
+    record::{self, Lost},
 };
 use crate::{
     model::{
@@ -25,7 +24,7 @@ use crate::{
     },
     store::{
         StoreError,
-        engine::{Batch, KeyedRecord, State, Tip},
+        engine::{Batch, KeyedRecord, State},
         seal::{KeyId, Keyring},
     },
 };
@@ -49,11 +48,6 @@ pub(super) fn encode_key(prefix: &str, key: &Key) -> String {
 
 /// Reads what [`encode_key`] wrote.
 pub(crate) fn decode_key(prefix: &str, record: &[u8]) -> Result<Key, String> {
-    decode_key_with(prefix, record, Id::new)
-}
-
-/// Like [`decode_key`], with a function that makes the ID of the parent.
-pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnce(&str) -> Id) -> Result<Key, String> {
     let name = std::str::from_utf8(record).map_err(|_| "a record's key is not text".to_owned())?;
     let mut parts = name.strip_prefix(prefix).unwrap_or(name).splitn(3, '/');
     let (Some(kind), Some(parent), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
@@ -61,7 +55,7 @@ pub(super) fn decode_key_with(prefix: &str, record: &[u8], parent_id: impl FnOnc
     };
     let kind = Kind::all().find(|info| info.name == kind).map(|info| info.kind);
     let kind = kind.ok_or_else(|| format!("the record {name} has an unknown kind"))?;
-    Ok(Key { kind, parent: (!parent.is_empty()).then(|| parent_id(parent)), id: Id::new(id) })
+    Ok(Key { kind, parent: (!parent.is_empty()).then(|| Id::new(parent)), id: Id::new(id) })
 }
 
 /// Reads a tombstone.
@@ -89,21 +83,18 @@ fn damaged(found: String) -> StoreError {
     StoreError::new(Code::StoreCorrupt, format!("the store is damaged: {found}"))
 }
 
-/// From this many changes on, batches are merged into the records if those are not many more.
-const MANY_CHANGES: usize = 1_000;
 /// How many records are read before their resources are added to the maps: they and their texts fit into a cache.
 const PIECE: usize = 2_048;
 
 /// Reads a whole state.
 pub(crate) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapshot, StoreError> {
-    let changes: usize = state.batches.iter().map(|batch| batch.entries.len()).sum();
-    let many = changes > MANY_CHANGES && changes > state.records.len() / 4;
-    let State { tip, mut records, batches, .. } = if many { merged(state) } else { state };
-    let others = records.take(|key| key.starts_with(REJECTED) || key.starts_with(DELETED)).into_iter();
-    let (rejected, deleted): (Vec<_>, Vec<_>) = others.partition(|(key, _)| key.starts_with(REJECTED));
+    let State { tip, records, batches, .. } = state;
+    let is_other = |(key, _): &KeyedRecord| key.starts_with(REJECTED) || key.starts_with(DELETED);
+    let (others, resources): (Vec<_>, Vec<_>) = records.into_iter().partition(is_other);
+    let (rejected, deleted): (Vec<_>, Vec<_>) = others.into_iter().partition(|(key, _)| key.starts_with(REJECTED));
     let deleted: Result<Vec<_>, String> =
         deleted.iter().map(|(key, value)| decode_deleted(key.as_bytes(), value)).collect();
-    let restoring = rayon::scope(|_| restore_resources(&records, keyring)).map_err(damaged)?;
+    let restoring = rayon::scope(|_| restore_resources(resources, keyring)).map_err(damaged)?;
     let mut snapshot = restoring.finish(tip.revision, tip.next_order, deleted.map_err(damaged)?);
     for (key, value) in &rejected {
         set_rejected(&mut snapshot, key, Some(value)).map_err(damaged)?;
@@ -112,9 +103,10 @@ pub(crate) fn restore(state: State, keyring: Option<&Keyring>) -> Result<Snapsho
 }
 
 /// Reads the resources of a state. While one thread adds some of them to the maps, the others read the next ones.
-fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Result<SnapshotBuilder, String> {
-    let (mut restoring, mut decoded) = (SnapshotBuilder::default(), Vec::new());
-    for piece in records.pieces(PIECE) {
+fn restore_resources(records: Vec<KeyedRecord>, keyring: Option<&Keyring>) -> Result<SnapshotBuilder, String> {
+    let (mut restoring, mut decoded, mut records) = (SnapshotBuilder::default(), Vec::new(), records.into_iter());
+    while records.len() > 0 {
+        let piece: Vec<KeyedRecord> = records.by_ref().take(PIECE).collect();
         let last = std::mem::take(&mut decoded);
         let ((), next) = rayon::join(|| restoring.add(last), || decode_piece(piece, keyring));
         decoded = next?;
@@ -123,13 +115,18 @@ fn restore_resources(records: &StateRecords, keyring: Option<&Keyring>) -> Resul
     Ok(restoring)
 }
 
-/// Reads the records of resources.
-fn decode_piece<'r>(
-    piece: impl IndexedParallelIterator<Item = StateRecord<'r>>,
-    keyring: Option<&Keyring>,
-) -> Result<Vec<Arc<Entry>>, String> {
-    let entry = |last: &mut LastRecord, record| record::decode_in_place(record, keyring, last);
-    piece.with_min_len(64).with_max_len(1024).map_init(LastRecord::default, entry).collect()
+/// Reads the records of resources. Neighbours share the text of the ID of their parent.
+fn decode_piece(piece: Vec<KeyedRecord>, keyring: Option<&Keyring>) -> Result<Vec<Arc<Entry>>, String> {
+    let entry = |parent: &mut Option<Id>, (key, value): KeyedRecord| -> Result<Arc<Entry>, String> {
+        let mut entry = record::decode(key.as_bytes(), &value, keyring, Lost::Refused)?;
+        if entry.key.parent == *parent {
+            entry.key.parent.clone_from(parent);
+        } else {
+            parent.clone_from(&entry.key.parent);
+        }
+        Ok(Arc::new(entry))
+    };
+    piece.into_par_iter().with_min_len(64).with_max_len(1024).map_init(|| None, entry).collect()
 }
 
 /// Sets the manifests of a source that a rollback left, from their record.
@@ -138,15 +135,6 @@ fn set_rejected(snapshot: &mut Snapshot, key: &str, value: Option<&[u8]>) -> Res
     let rejected: Option<Vec<RejectedManifests>> = value.map(serde_json::from_slice).transpose().map_err(unreadable)?;
     snapshot.set_rejected(key.strip_prefix(REJECTED).unwrap_or(key), rejected.unwrap_or_default());
     Ok(())
-}
-
-/// Merges the batches of a state into its records: a Snapshot is built in less time than it grows.
-pub(super) fn merged(state: State) -> State {
-    let State { tip, root_secret, records, batches, earlier } = state;
-    let tip = batches.last().map_or(tip, Tip::after);
-    // In the order of their keys, siblings can share, and entries hardly need to be sorted.
-    let records = records.after(batches.into_iter().map(|batch| batch.entries));
-    State { tip, root_secret, records, batches: Vec::new(), earlier }
 }
 
 /// The Snapshot after a batch.
@@ -292,60 +280,10 @@ pub(crate) fn key_in(value: &[u8]) -> Option<KeyId> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use bytes::Bytes;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        lazy_spec::LazySpec,
-        operation::Operation,
-    };
-    use crate::store::commit::encoding::entries_between;
-
-    #[test]
-    fn many_batches_restore_what_one_after_another_does() {
-        let key = |at: usize| Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{at}")));
-        let create = |at: usize| {
-            let spec = Arc::new(HttpsEdge::default());
-            Operation::Create { key: key(at), spec, claim: None, token: None }
-        };
-        let delete = |at: usize| Operation::Delete { key: key(at), with_children: false };
-        let commits: [Vec<Operation>; 3] =
-            [(0..1500).map(create).collect(), (0..700).map(delete).collect(), (0..100).map(create).collect()];
-        let (mut now, mut batches) = (Snapshot::default(), Vec::new());
-        for (operations, position) in commits.iter().zip(1..) {
-            let (next, changed) = now.apply(operations, Timestamp::UNIX_EPOCH).unwrap();
-            batches.push(Batch {
-                position,
-                revision: next.revision,
-                next_order: next.next_order(),
-                header: Bytes::from_static(b"{}"),
-                digest: [0; 32],
-                hash: [0; 32],
-                calls: Bytes::new(),
-                entries: entries_between(&now, &next, &changed),
-            });
-            now = next;
-        }
-        let grown = batches.iter().try_fold(Snapshot::default(), |now, batch| advance(&now, batch, None)).unwrap();
-        let state = State { batches, ..State::default() };
-        assert!(merged(State { batches: state.batches.clone(), ..State::default() }).batches.is_empty());
-        let restored = restore(state, None).unwrap();
-        for found in [&grown, &restored] {
-            let entries = |of: &Snapshot| of.iter().map(|it| (it.key.clone(), it.order)).collect::<Vec<_>>();
-            let deleted =
-                |of: &Snapshot| of.tombstones().map(|(key, it)| (key.clone(), it.clone())).collect::<Vec<_>>();
-            let listed = |of: &Snapshot| {
-                of.newest_first(Kind::HttpsEdge, None, u64::MAX).map(|it| it.key.clone()).collect::<Vec<_>>()
-            };
-            assert_eq!((found.revision, found.next_order()), (now.revision, now.next_order()));
-            assert_eq!(entries(found), entries(&now));
-            assert_eq!(deleted(found), deleted(&now));
-            assert_eq!(listed(found), listed(&now));
-        }
-        assert_eq!((restored.len(), restored.tombstones().count()), (900, 600));
-    }
+    use crate::model::{kind::https_edge_route::HttpsEdgeRoute, lazy_spec::LazySpec};
 
     #[test]
     fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {

@@ -91,7 +91,7 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
 
 /// The entries between two states, without encryption.
 #[cfg(test)]
-pub(super) fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
+fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
     let (places, reverted_drift) = (Places::new(), RevertedDrift::new());
     let change = StateChange { before, after, places: &places, reverted_drift: &reverted_drift };
     written(&change, changed, None).unwrap_or_default()

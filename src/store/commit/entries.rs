@@ -92,12 +92,6 @@ impl CommitEntries {
         })
     }
 
-    /// Returns the encoded entries.
-    pub(super) fn into_pieces(mut self) -> Vec<Bytes> {
-        self.end_piece();
-        self.pieces
-    }
-
     /// Makes entries of encoded ones, of which there are `count`.
     pub(super) fn of_piece(piece: Vec<u8>, count: usize) -> Self {
         Self { pieces: vec![piece.into()], last: Vec::new(), count }
@@ -324,7 +318,7 @@ mod tests {
                 let length = entry_length(rest).unwrap();
                 assert_eq!(decode_entry(&rest[..length]), Ok(entry));
             }
-            assert!(entries.into_pieces().concat() == bytes);
+            assert!(entries.pieces().collect::<Vec<_>>().concat() == bytes);
         }
     }
 

@@ -14,5 +14,4 @@ pub(crate) mod encoding;
 pub(crate) mod entries;
 pub(crate) mod header;
 pub(crate) mod record;
-pub(crate) mod record_arena;
 pub(crate) mod unpositioned;

@@ -1,6 +1,5 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
 
-mod plain;
 mod scrub;
 mod secrets;
 
@@ -16,7 +15,7 @@ use crate::{
     model::{
         diagnostics::code::Code,
         json::{self, JsonError},
-        lazy_spec::{LazySpec, SpecForm, StoredSecrets, StoredText},
+        lazy_spec::{LazySpec, SpecForm, StoredSecrets},
         operation::Claim,
         secrets::secret::{MASK, Secret, Secrets},
         snapshot::Entry,
@@ -28,7 +27,6 @@ use crate::{
 };
 use secrets::{append, digests_of, places_of, secrets_in, split};
 
-pub(super) use plain::{LastRecord, decode_in_place};
 pub(crate) use scrub::scrubbed;
 
 /// What a Spec has in the place of an encrypted secret.
@@ -172,17 +170,6 @@ fn append_written(spec: &str, written: &Written<'_>, out: &mut Vec<u8>) -> Resul
 
 /// Reads a record. The error says what is wrong with it, without its content.
 pub(crate) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
-    decode_with(key, value, keyring, lost, |text| StoredText::from(text))
-}
-
-/// `keep` makes the text of a Spec that has no secret from the one in the record.
-fn decode_with(
-    key: &[u8],
-    value: &[u8],
-    keyring: Option<&Keyring>,
-    lost: Lost<'_>,
-    keep: impl FnOnce(&str) -> StoredText,
-) -> Result<Entry, String> {
     let name = || String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
@@ -191,14 +178,17 @@ fn decode_with(
     };
     let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
     let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
-    let (text, token, secrets) = match opened {
-        Some(OpenedRecord { text, token, secrets }) => (StoredText::from(text.as_str()), token, secrets),
-        None if keyring.is_some() => (keep(read.spec.get()), read.token, StoredSecrets::At(Box::default())),
-        None => (StoredText::from(read.spec.get()), read.token, StoredSecrets::Unknown),
+    let references = read.references.iter().map(|reference| decode_key("", reference.as_bytes()));
+    let references = references.collect::<Result<Vec<_>, String>>()?;
+    let (lazy_spec, token) = match opened {
+        Some(OpenedRecord { text, token, secrets }) => {
+            (LazySpec::from_stored(key.kind, references, &text, secrets), token)
+        }
+        None => {
+            let secrets = if keyring.is_some() { StoredSecrets::At(Box::default()) } else { StoredSecrets::Unknown };
+            (LazySpec::from_stored(key.kind, references, read.spec.get(), secrets), read.token)
+        }
     };
-    let references: Result<_, String> =
-        read.references.iter().map(|reference| decode_key("", reference.as_bytes())).collect();
-    let lazy_spec = LazySpec::from_stored(key.kind, references?, text, secrets);
     Ok(Entry {
         key,
         lazy_spec,

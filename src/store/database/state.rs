@@ -7,7 +7,6 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sled::Db;
 
@@ -16,7 +15,6 @@ use crate::{
     model::diagnostics::code::Code,
     store::{
         StoreError,
-        commit::record_arena::{StateRecords, encode_record, record_length},
         disk::{
             files::{self, Part},
             temp_dir::TempFolder,
@@ -35,8 +33,6 @@ const DESCRIPTION: &str = "meta";
 const MOST_RECORDS: usize = 32;
 /// A value that is as long as this is complete.
 const VALUE_BYTES: usize = 16 << 10;
-/// Memory for more is allocated as it is read: a damaged number can be anything.
-const MOST_RESERVED: u64 = 1 << 32;
 
 /// What a state is of.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +74,8 @@ struct Description {
 pub(crate) struct SavedState {
     /// What it is of.
     pub of: StateOf,
-    /// All records, in the memory that they were read to.
-    pub records: StateRecords,
+    /// All records, in the order of their keys.
+    pub records: Vec<KeyedRecord>,
     /// Their length.
     pub bytes: u64,
 }
@@ -206,30 +202,26 @@ fn read_at(path: &Path, name: &Path) -> Result<SavedState, StoreError> {
         _ => error,
     })?;
     let (described, of) = description(&db, name)?;
-    let mut memory = Vec::with_capacity(described.bytes.min(MOST_RESERVED) as usize);
+    let (mut hasher, mut bytes, mut records, mut is_readable) = (blake3::Hasher::new(), 0, Vec::new(), true);
     guarded(name, || {
         for row in db.iter() {
             let (key, value) = row?;
             if key != DESCRIPTION {
-                memory.extend_from_slice(&value);
+                hasher.update(&value);
+                bytes += value.len() as u64;
+                is_readable &= decode_records(&value, &mut records).is_some();
             }
         }
         Ok(())
     })?;
     open::close(db, path)?;
-    let (digest, starts) = rayon::join(
-        || blake3::Hasher::new().update_rayon(&memory).finalize(),
-        // Each record tells where the next one starts, so only one thread can find them. If the hash is wrong, they do not
-        // count.
-        || starts_of_records(&memory),
-    );
-    if memory.len() as u64 != described.bytes || digest.to_hex().as_str() != described.digest {
+    if bytes != described.bytes || hasher.finalize().to_hex().as_str() != described.digest {
         return Err(damaged("its digest does not match its content"));
     }
-    let records = starts.and_then(|starts| StateRecords::in_memory(Bytes::from(memory), &starts));
-    let records = records.filter(|records| records.len() as u64 == described.records);
-    let records = records.ok_or_else(|| damaged("its records cannot be read"))?;
-    Ok(SavedState { of, records, bytes: described.bytes })
+    if !is_readable || records.len() as u64 != described.records {
+        return Err(damaged("its records cannot be read"));
+    }
+    Ok(SavedState { of, records, bytes })
 }
 
 fn description(db: &Db, name: &Path) -> Result<(Description, StateOf), StoreError> {
@@ -247,14 +239,25 @@ fn description(db: &Db, name: &Path) -> Result<(Description, StateOf), StoreErro
     Ok((described, of))
 }
 
-/// Finds where each record starts, or none if one has no complete head. The last one may be longer than the memory.
-fn starts_of_records(memory: &[u8]) -> Option<Vec<usize>> {
-    let (mut at, mut starts) = (0, Vec::new());
-    while let Some(rest) = memory.get(at..).filter(|rest| !rest.is_empty()) {
-        starts.push(at);
-        at = at.checked_add(record_length(rest)?)?;
+/// Appends a record to a value.
+fn encode_record(key: &str, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    out.extend_from_slice(key.as_bytes());
+    out.extend_from_slice(value);
+}
+
+/// Reads the records of a value, or returns none if one is incomplete or its key is no text.
+fn decode_records(mut rest: &[u8], records: &mut Vec<KeyedRecord>) -> Option<()> {
+    while !rest.is_empty() {
+        let (key, after) = rest.split_first_chunk()?;
+        let (value, after) = after.split_first_chunk()?;
+        let (key, after) = after.split_at_checked(u32::from_le_bytes(*key) as usize)?;
+        let (value, after) = after.split_at_checked(usize::try_from(u64::from_le_bytes(*value)).ok()?)?;
+        records.push((std::str::from_utf8(key).ok()?.to_owned(), value.to_vec()));
+        rest = after;
     }
-    Some(starts)
+    Some(())
 }
 
 /// Removes the states of all generations but these.
