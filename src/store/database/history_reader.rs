@@ -1,10 +1,9 @@
 //! Answers queries about the history: from the index, which another thread updates, and from the log.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     thread::JoinHandle,
     time::Duration,
 };
@@ -40,8 +39,6 @@ pub(crate) struct HistoryReader {
     folder: PathBuf,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// The ends of parts of the log by generation. Each checkpoint asks for that of the oldest, which can be a large file.
-    ends: Mutex<BTreeMap<u64, PartEnd>>,
 }
 
 /// The end of a part of the log that is no longer written.
@@ -87,7 +84,7 @@ impl HistoryReader {
         if let Err(error) = &thread {
             shared.give_up(StoreError::io("start the history thread of", folder, error));
         }
-        Self { folder: folder.to_owned(), shared, thread: thread.ok(), ends: Mutex::default() }
+        Self { folder: folder.to_owned(), shared, thread: thread.ok() }
     }
 
     /// Begins, unless that is done.
@@ -193,7 +190,7 @@ impl HistoryReader {
         let mut has_aged = false;
         for (number, generation) in parts.iter().enumerate() {
             // What is damaged stays, and so does what follows it.
-            let Ok(end) = self.end_of(*generation) else { break };
+            let Ok(end) = PartEnd::read(&Part::Log.path(&self.folder, *generation)) else { break };
             let first = *first.get_or_insert(end.start.position);
             let exceeds = tip.position - end.tip.position >= retention.records || total > retention.bytes;
             // Removing a file without a record leaves no gap.
@@ -232,22 +229,12 @@ impl HistoryReader {
     fn is_old(&self, generations: &[u64], age: Duration, moment: TrustedMoment) -> Result<bool, StoreError> {
         let age = SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX);
         for generation in generations {
-            if let Some(at) = self.end_of(*generation)?.at.filter(|at| *at <= moment.now) {
+            let end = PartEnd::read(&Part::Log.path(&self.folder, *generation))?;
+            if let Some(at) = end.at.filter(|at| *at <= moment.now) {
                 return Ok(moment.ages.duration_since(at) > age);
             }
         }
         Ok(false)
-    }
-
-    /// The end of a part of the log, which is read once.
-    fn end_of(&self, generation: u64) -> Result<PartEnd, StoreError> {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(end) = ends.get(&generation) {
-            return Ok(*end);
-        }
-        let end = PartEnd::read(&Part::Log.path(&self.folder, generation))?;
-        ends.insert(generation, end);
-        Ok(end)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a commit did to each resource, as people read it: made from the values before and after it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,9 +11,7 @@ use crate::{
         Kind,
         diagnostics::code::Code,
         json::{self, JsonError},
-        module::{SharedModule, Slot},
         operation::Claim,
-        resource::AnyResource,
         secrets::secret::Secrets,
         snapshot::Entry,
     },
@@ -59,17 +57,14 @@ impl EntryReader<'_> {
             _ => read(entry.before, Lost::Digested)?,
         };
         let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
-        let (before, after) = match (&old, &new) {
-            (Some(old), Some(new)) => {
-                let (was, is) = differing_fields(old, new, self.digest_key).map_err(undescribed)?;
+        let whole =
+            |entry: Option<&Entry>| entry.map(|entry| fields(entry, self.digest_key)).transpose().map_err(undescribed);
+        let (before, after) = match (whole(old.as_ref())?, whole(new.as_ref())?) {
+            (Some(was), Some(is)) => {
+                let (was, is) = without_same(was, is);
                 (Some(was), Some(is))
             }
-            (old, new) => {
-                let whole = |entry: &Option<Entry>| {
-                    entry.as_ref().map(|entry| fields(entry, self.digest_key)).transpose().map_err(undescribed)
-                };
-                (whole(old)?, whole(new)?)
-            }
+            sides => sides,
         };
         let claim = new.as_ref().or(old.as_ref()).and_then(|entry| entry.claim.as_deref());
         Ok(Some(Touched {
@@ -83,9 +78,7 @@ impl EntryReader<'_> {
             after: after.map(Value::Object),
         }))
     }
-}
 
-impl EntryReader<'_> {
     /// Returns what an entry did to its resource without the values, or none if it is not the record of one. The values of
     /// resources that were created or deleted are not read.
     pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<TouchedOutline>, StoreError> {
@@ -177,29 +170,6 @@ impl TouchedOutline {
 /// The fields of a resource by their names.
 type SpecFields = Map<String, Value>;
 
-/// The fields of two states of a resource that differ. Modules that both share are the same, and are usually most of a Spec.
-fn differing_fields(old: &Entry, new: &Entry, digest_key: &[u8; 32]) -> Result<(SpecFields, SpecFields), JsonError> {
-    let shared = shared_modules(old.spec().as_ref(), new.spec().as_ref());
-    if !shared.is_empty() {
-        let others = |entry: &Entry| own_fields(entry, entry.spec().with_modules(&shared).as_ref(), digest_key);
-        let (was, is) = without_same(others(old)?, others(new)?);
-        // The order of more fields than one depends on all that were left out: records have always had that order.
-        if was.len() <= 1 && is.len() <= 1 {
-            return Ok((was, is));
-        }
-    }
-    Ok(without_same(fields(old, digest_key)?, fields(new, digest_key)?))
-}
-
-/// The slots that have the same module in memory, each with nothing in its place.
-fn shared_modules(one: &dyn AnyResource, other: &dyn AnyResource) -> Vec<(&'static Slot, Option<SharedModule>)> {
-    let is_shared = |slot: &&'static Slot| match (one.shared_module(slot), other.shared_module(slot)) {
-        (Some(one), Some(other)) => Arc::ptr_eq(&one, &other),
-        _ => false,
-    };
-    one.slots().iter().filter(is_shared).map(|slot| (slot, None)).collect()
-}
-
 /// Removes the fields that two objects have with the same value.
 fn without_same(mut was: SpecFields, mut is: SpecFields) -> (SpecFields, SpecFields) {
     let same: Vec<String> = was.keys().filter(|field| was.get(*field) == is.get(*field)).cloned().collect();
@@ -212,65 +182,9 @@ fn without_same(mut was: SpecFields, mut is: SpecFields) -> (SpecFields, SpecFie
 
 /// The fields of a resource, with its ownership.
 pub(super) fn fields(entry: &Entry, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
-    own_fields(entry, entry.spec().as_ref(), digest_key)
-}
-
-/// The same of another Spec.
-fn own_fields(entry: &Entry, spec: &dyn AnyResource, digest_key: &[u8; 32]) -> Result<SpecFields, JsonError> {
-    let mut fields = spec.to_json(Secrets::Digested(digest_key))?;
+    let mut fields = entry.spec().to_json(Secrets::Digested(digest_key))?;
     if let Some(claim) = &entry.claim {
         fields.insert(OWNED_BY.into(), json::value(claim, Secrets::Masked)?);
     }
     Ok(fields)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::model::{
-        id::Id,
-        key::Key,
-        kind::https_edge_route::{HttpsEdgeRoute, MatchType},
-        lazy_spec::LazySpec,
-    };
-
-    #[test]
-    fn what_differs_does_not_depend_on_the_modules_that_are_shared() {
-        let key = Key::child(Kind::HttpsEdgeRoute, Id::new("edghts_1"), Id::new("edghtsrt_1"));
-        let route = HttpsEdgeRoute {
-            match_type: Some(MatchType::ExactPath),
-            r#match: "/a".into(),
-            compression: Some(Arc::default()),
-            request_headers: Some(Arc::default()),
-            ..HttpsEdgeRoute::default()
-        };
-        let (description, r#match): (String, String) = ("b".into(), "/b".into());
-        let entry = |spec: &HttpsEdgeRoute, source: &str| Entry {
-            key: key.clone(),
-            lazy_spec: LazySpec::new(Arc::new(spec.clone())),
-            created_at: Timestamp::UNIX_EPOCH,
-            order: 1,
-            claim: Some(Arc::new(Claim { source: source.into(), ..Claim::default() })),
-            token: None,
-            rendered: Arc::default(),
-        };
-        for (changed, source) in [
-            (route.clone(), "shop"),
-            (route.clone(), "docs"),
-            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "shop"),
-            (HttpsEdgeRoute { description: description.clone(), ..route.clone() }, "docs"),
-            (HttpsEdgeRoute { description: description.clone(), r#match, ..route.clone() }, "shop"),
-            (HttpsEdgeRoute { compression: None, ..route.clone() }, "shop"),
-            (HttpsEdgeRoute { compression: Some(Arc::default()), description, ..route.clone() }, "shop"),
-        ] {
-            let (old, new) = (entry(&route, "shop"), entry(&changed, source));
-            let text = |(was, is)| format!("{} {}", Value::Object(was), Value::Object(is));
-            let whole = |entry: &Entry| fields(entry, &[1; 32]).unwrap();
-            let expected = text(without_same(whole(&old), whole(&new)));
-            assert_eq!(text(differing_fields(&old, &new, &[1; 32]).unwrap()), expected);
-        }
-    }
 }

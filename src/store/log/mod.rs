@@ -9,7 +9,6 @@ pub(crate) mod appender;
 pub(crate) mod edit;
 pub(crate) mod frame;
 pub(crate) mod head;
-mod parallel_read;
 pub(crate) mod parts;
 pub(crate) mod reader;
 pub(crate) mod scan;

@@ -10,7 +10,6 @@ use std::{
 use super::{
     appender::{self, start_of},
     frame::{self, FrameLengths},
-    parallel_read,
 };
 use crate::store::{
     StoreError,
@@ -24,7 +23,7 @@ const BUFFER: usize = 1 << 16;
 /// How much is read at once where a header is expected, and where an entry is: most are shorter.
 const HEADER_BYTES: usize = 1 << 10;
 const ENTRY_BYTES: usize = 1 << 11;
-/// From this size on, calls and entries are read on all cores.
+/// From this size on, calls and entries are read into the memory where they stay.
 const LARGE: u64 = 1 << 22;
 
 /// The bytes after the last readable batch.
@@ -138,9 +137,8 @@ impl LogReader {
             self.skip_to(self.end + length)?;
             Ok(batch)
         } else if rest >= LARGE {
-            // Into the memory where it stays.
             let failed = |error: io::Error| StoreError::io("read", &self.path, &error);
-            let read = |at: u64, length: u64| parallel_read::read_part(self.file.get_ref(), at, length).map_err(failed);
+            let read = |at: u64, length: u64| read_part(self.file.get_ref(), at, length).map_err(failed);
             let (calls, entries) = (read(content, lengths.calls)?, read(content + lengths.calls, lengths.entries)?);
             let batch = frame::complete(batch, calls.into(), entries.into());
             if batch.is_ok() {
@@ -196,8 +194,8 @@ pub(crate) fn commit_at(path: &Path, offset: u64, length: u64) -> io::Result<Opt
         return Ok(None);
     }
     let entries_at = offset + lengths.entries_at();
-    let calls = parallel_read::read_part(&file, entries_at - lengths.calls, lengths.calls)?;
-    let entries = parallel_read::read_part(&file, entries_at, lengths.entries)?;
+    let calls = read_part(&file, entries_at - lengths.calls, lengths.calls)?;
+    let entries = read_part(&file, entries_at, lengths.entries)?;
     Ok(frame::complete(batch, calls.into(), entries.into()).ok())
 }
 
@@ -225,6 +223,13 @@ pub(crate) fn entry_at(file: &File, offset: u64) -> io::Result<Option<Vec<u8>>> 
         bytes.truncate(length);
         bytes
     }))
+}
+
+/// Reads so many bytes at an offset.
+fn read_part(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
 }
 
 /// Reads so many bytes at an offset, or less at the end of the file.
