@@ -15,7 +15,7 @@ use sled::Db;
 use crate::store::{
     StoreError,
     disk::{
-        files::{self, find_special, make_private},
+        files::{self, make_private},
         lock_wait,
     },
     fault,
@@ -64,8 +64,10 @@ fn open_folder(path: &Path, flush_every: Option<u64>) -> Result<Db, StoreError> 
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
         return Err(StoreError::corrupt(path, "not a folder"));
     }
-    if let Some(special) = find_special(path).map_err(|error| StoreError::io("read", path, &error))? {
-        return Err(StoreError::corrupt(&special, "not a regular file"));
+    // sled would follow a link, or wait for a FIFO for ever.
+    let entries = files::entries_below(path).map_err(|error| StoreError::io("read", path, &error))?;
+    if let Some((special, _)) = entries.iter().find(|(_, kind)| !kind.is_file() && !kind.is_dir()) {
+        return Err(StoreError::corrupt(special, "not a regular file"));
     }
     let config = || sled::Config::default().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(flush_every);
     // A database that was just closed can still be locked for a moment. Only the text of sled's error tells that.
@@ -104,40 +106,14 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
 
 /// Lists the files of a database, below its folder.
 pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let mut found = Vec::new();
-    collect(path, &mut found).map_err(|error| StoreError::io("read", path, &error))?;
-    found.sort();
-    Ok(found)
+    let entries = files::entries_below(path).map_err(|error| StoreError::io("read", path, &error))?;
+    Ok(entries.into_iter().filter(|(_, kind)| !kind.is_dir()).map(|(path, _)| path).collect())
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => collect(&entry.path(), found)?,
-            false => found.push(entry.path()),
-        }
-    }
-    Ok(())
-}
-
-/// Makes a closed database durable, but for its name: every file and every folder.
+/// Makes a closed database durable, but for its name: every file and every folder, each before the folder that it is in.
 pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("sync", path, &error);
     let sync = |path: &Path| fault::point("state.sync").and_then(|()| File::open(path)?.sync_all());
-    for file in files_of(path)? {
-        sync(&file).map_err(failed)?;
-    }
-    folders(path).and_then(|folders| folders.iter().try_for_each(|folder| sync(folder))).map_err(failed)
-}
-
-fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = vec![path.to_owned()];
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.extend(folders(&entry.path())?);
-        }
-    }
-    Ok(found)
+    let entries = files::entries_below(path).map_err(failed)?;
+    entries.iter().rev().map(|(path, _)| path.as_path()).chain([path]).try_for_each(sync).map_err(failed)
 }

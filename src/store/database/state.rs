@@ -22,7 +22,6 @@ use crate::{
         engine::{Hash, KeyedRecord, Tip},
         fault,
         folder::format::{FORMAT, other_format},
-        maintenance::inspect::copy_folder,
         seal::{KeyId, StoreId, name_of, store_named},
     },
 };
@@ -181,7 +180,7 @@ fn read_copy(path: &Path) -> Result<SavedState, StoreError> {
     }
     let temp = TempFolder::new()?;
     let copy = temp.path().join("state");
-    copy_folder(path, &copy)?;
+    files::copy_folder(path, &copy)?;
     read_at(&copy, path)
 }
 

@@ -1,7 +1,7 @@
 //! The files of a store's folder: their names, and how they are created, locked and made durable.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, FileType, OpenOptions, TryLockError},
     io::{self, BufWriter, Read, Write},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -198,21 +198,38 @@ pub(crate) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
     files::create_temporary(&temporary).map(|file| (temporary, file))
 }
 
-/// Finds an entry below a folder that is neither a file nor a folder. sled would follow a link, or wait for a FIFO
-/// forever.
-pub(crate) fn find_special(folder: &Path) -> io::Result<Option<PathBuf>> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        let found = match kind.is_dir() {
-            true => find_special(&entry.path())?,
-            false => (!kind.is_file()).then(|| entry.path()),
-        };
-        if found.is_some() {
-            return Ok(found);
+/// Lists everything below a folder, each folder before what is in it. Links are not followed.
+pub(crate) fn entries_below(folder: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            folders.extend(kind.is_dir().then(|| path.clone()));
+            found.push((path, kind));
         }
     }
-    Ok(None)
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found)
+}
+
+/// Copies the files below a folder, as files that their owner can write.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
+    create_folder(to)?;
+    let failed = |path: &Path, error: io::Error| StoreError::io("copy", path, &error);
+    for (path, kind) in entries_below(from).map_err(|error| failed(from, error))? {
+        let target = to.join(path.strip_prefix(from).unwrap_or(&path));
+        if kind.is_dir() {
+            create_folder(&target)?;
+        } else if kind.is_file() {
+            let copied = open(&path, File::options().read(true)).and_then(|mut source| {
+                let mut target = private().write(true).create_new(true).open(&target)?;
+                io::copy(&mut source, &mut target)
+            });
+            copied.map_err(|error| failed(&target, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a file of some size can be written durably.
@@ -225,15 +242,12 @@ pub(crate) fn probe(folder: &Path) -> Result<(), StoreError> {
 
 /// Removes the permissions of group and others from every file below a folder.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        let mode = metadata.permissions().mode();
+    for (path, _) in entries_below(folder)? {
+        // sled removes files behind its back.
+        let Ok(facts) = fs::symlink_metadata(&path) else { continue };
+        let mode = facts.permissions().mode();
         if mode & 0o077 != 0 {
-            fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode & 0o700))?;
-        }
-        if metadata.is_dir() {
-            make_private(&entry.path())?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700))?;
         }
     }
     Ok(())

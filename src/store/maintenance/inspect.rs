@@ -1,9 +1,6 @@
 //! Compares the index of the history with the log (D100).
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use crate::store::{
     StoreError,
@@ -24,7 +21,7 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
     }
     let temp = TempFolder::new()?;
     let copy = temp.path().join("index");
-    copy_folder(&path, &copy)?;
+    files::copy_folder(&path, &copy)?;
     let disagrees = |found: &str| StoreError::corrupt(&path, found);
     // sled names the copy in its errors.
     let index = Index::open(&copy).map_err(|_| disagrees("it cannot be opened"))?;
@@ -47,25 +44,4 @@ pub(crate) fn index_agrees(folder: &Path) -> Result<Option<u64>, StoreError> {
         }
     }
     Ok(Some(last))
-}
-
-/// Copies the files below a folder, as files that their owner can write.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), StoreError> {
-    files::create_folder(to)?;
-    let failed = |path: &Path, error: std::io::Error| StoreError::io("copy", path, &error);
-    for entry in fs::read_dir(from).map_err(|error| failed(from, error))? {
-        let entry = entry.map_err(|error| failed(from, error))?;
-        let (path, target): (PathBuf, PathBuf) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(|error| failed(&path, error))?;
-        if kind.is_dir() {
-            copy_folder(&path, &target)?;
-        } else if kind.is_file() {
-            let copied = files::open(&path, fs::File::options().read(true)).and_then(|mut source| {
-                let mut target = files::private().write(true).create_new(true).open(&target)?;
-                std::io::copy(&mut source, &mut target)
-            });
-            copied.map_err(|error| failed(&target, error))?;
-        }
-    }
-    Ok(())
 }

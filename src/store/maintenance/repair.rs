@@ -5,10 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    inspect::copy_folder,
-    salvage::{self, RepairStep, Rewrite, Salvage},
-};
+use super::salvage::{self, RepairStep, Rewrite, Salvage};
 use crate::{
     model::diagnostics::code::Code,
     store::{
@@ -127,7 +124,7 @@ fn copy_beside(folder: &Path) -> Result<PathBuf, StoreError> {
             continue;
         }
         let made = TempFolder::at(unfinished)?;
-        copy_folder(&whole, made.path())?;
+        files::copy_folder(&whole, made.path())?;
         open::sync(made.path())?;
         files::rename(made.path(), &copy)?;
         return Ok(copy);
