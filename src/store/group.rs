@@ -157,7 +157,8 @@ impl Line {
 }
 
 impl Store {
-    pub(super) fn commit_in_group<E>(
+    /// Makes the next revision as [`Store::commit_with`] does, also from the result of an earlier trial.
+    pub(crate) fn commit_next<E>(
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
@@ -226,7 +227,8 @@ impl Store {
         committed
     }
 
-    pub(super) fn note_in_group(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
+    /// Records an attempt that changed nothing in the state in the history.
+    pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
         self.note_prepared(|position| self.unchanged(position, &attempt, outcome, message, Vec::new()))
     }
 

@@ -62,7 +62,7 @@ use crate::{
 };
 use commit::{
     codec,
-    header::{Outcome, Places, Retention, RevertedDrift, Verified},
+    header::{Places, Retention, RevertedDrift, Verified},
 };
 use engine::{Engine, OnDisk, Statistics, Tip};
 pub(crate) use folder::on_disk;
@@ -321,21 +321,7 @@ impl Store {
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<Vec<Operation>, E>,
     ) -> Result<Committed, Declined<E>> {
-        self.commit_in_group(attempt, |current| make(current).map(NextState::Operations))
-    }
-
-    /// Makes the next revision as [`Store::commit_with`] does, also from what was tried before.
-    pub(crate) fn commit_next<E>(
-        &self,
-        attempt: Attempt,
-        make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
-    ) -> Result<Committed, Declined<E>> {
-        self.commit_in_group(attempt, make)
-    }
-
-    /// Records an attempt that changed nothing in the state in the history.
-    pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
-        self.note_in_group(attempt, outcome, message)
+        self.commit_next(attempt, |current| make(current).map(NextState::Operations))
     }
 
     /// Returns a channel of all later revisions, in order.

@@ -7,14 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::twice::{self, Damage};
+use super::key_copies;
 use crate::{
     files::{appended, write_whole},
     model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
     store::{
         StoreError,
         disk::files,
-        seal::{EncryptedKeys, Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
+        seal::{Keyring, MasterKey, MasterKeySource, NewMaster, ReadMaster, SaveKeys, StoreId},
     },
 };
 
@@ -37,31 +37,9 @@ pub(crate) fn open_for(
     store: StoreId,
     source: &MasterKeySource,
 ) -> Result<Keyring, StoreError> {
-    let (encrypted, _) = read(folder, store)?;
+    let (encrypted, _) = key_copies::read(folder, store)?;
     let keyring = encrypted.decrypt(&folder.join(KEYS), read_master(home, source)?, save(folder))?;
     Ok(keyring.with_source(again(home, source)))
-}
-
-/// Reads both files with the data keys of a store, and returns the damage of one of them, too.
-pub(crate) fn read(folder: &Path, store: StoreId) -> Result<(EncryptedKeys, Option<Damage>), StoreError> {
-    twice::read_both(&folder.join(KEYS), &folder.join(KEYS_COPY), |path| read_one(path, store))
-}
-
-fn read_one(path: &Path, store: StoreId) -> Result<EncryptedKeys, StoreError> {
-    let bytes = files::read(path).map_err(|error| files::unreadable(path, &error))?;
-    EncryptedKeys::read(&bytes, path, store)
-}
-
-/// Returns the path of the data keys or, if that file is damaged, of its copy.
-pub(crate) fn intact(folder: &Path, store: StoreId) -> Result<PathBuf, StoreError> {
-    twice::intact(folder.join(KEYS), folder.join(KEYS_COPY), |path| read_one(path, store))
-}
-
-/// Copies the intact data keys if their copy is missing or, because a change was interrupted, outdated.
-pub(crate) fn complete(folder: &Path) -> Result<(), StoreError> {
-    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
-    let keys = files::read(&path).map_err(|error| files::unreadable(&path, &error))?;
-    if files::read(&copy).is_ok_and(|copied| copied == keys) { Ok(()) } else { files::copy(&path, &copy) }
 }
 
 fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, StoreError> {

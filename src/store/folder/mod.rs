@@ -24,9 +24,9 @@ pub(crate) mod content;
 pub(crate) mod creation;
 mod fingerprint;
 pub(crate) mod format;
+pub(crate) mod key_copies;
 pub(crate) mod keys;
 mod readonly;
-pub(crate) mod twice;
 
 use std::{
     fs::File,
@@ -75,9 +75,9 @@ use content::{FolderContent, read, told};
 use creation::create;
 
 pub(crate) use fingerprint::on_disk;
+pub(crate) use key_copies::harmless_damage;
 pub(crate) use keys::default_master_key;
 pub(crate) use readonly::FolderReader;
-pub(crate) use twice::harmless_damage;
 
 /// A checkpoint is due when the log after the state is longer than this and longer than the state.
 const CHECKPOINT_BYTES: u64 = 8 << 20;
@@ -164,7 +164,7 @@ impl FolderEngine {
         if stay == Stay::Long {
             content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
         }
-        let mut warnings = twice::restore(folder, acknowledged.store);
+        let mut warnings = key_copies::restore(folder, acknowledged.store);
         warnings.extend(content.damage.as_ref().map(told));
         let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{FolderContent, fingerprint, format, keys, read, told, twice};
+use super::{FolderContent, fingerprint, format, key_copies, keys, read, told};
 use crate::{
     model::diagnostics::code::Code,
     store::{
@@ -68,7 +68,7 @@ impl FolderReader {
         let keyring = Arc::new(keyring);
         let content = read(folder, acknowledged, &keyring, access)?;
         let FolderContent { state, generation, end, damage, .. } = content;
-        let mut warnings = twice::warnings(folder, acknowledged.store);
+        let mut warnings = key_copies::warnings(folder, acknowledged.store);
         warnings.extend(damage.as_ref().map(told));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (log, last, opened) = (LogSearch::new(folder), (generation, end), Mutex::new(Some(state)));

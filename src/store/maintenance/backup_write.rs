@@ -8,10 +8,7 @@ use crate::store::{
     database::{open, state::Access},
     disk::files::{self, Part},
     engine::Tip,
-    folder::{
-        content,
-        keys::{self, KEYS},
-    },
+    folder::{content, key_copies, keys::KEYS},
     log::head::Head,
     seal::Keyring,
 };
@@ -43,7 +40,7 @@ pub(crate) fn open(
         let limit = (number == head.generation).then_some(end);
         opened.push(open_one(&Part::Log.path(folder, number), Part::Log.name(number), limit)?);
     }
-    opened.push(open_one(&keys::intact(folder, head.store)?, KEYS.to_owned(), None)?);
+    opened.push(open_one(&key_copies::intact(folder, head.store)?, KEYS.to_owned(), None)?);
     for name in [KEPT, SUSPENSIONS] {
         let path = folder.join(name);
         if files::exists(&path)? {

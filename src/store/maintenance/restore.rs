@@ -38,7 +38,7 @@ use crate::{
         engine::{Batch, Tip},
         fault,
         folder::{
-            FolderReader,
+            FolderReader, key_copies,
             keys::{self, KEYS, KEYS_COPY, MASTER},
         },
         log::{
@@ -144,7 +144,7 @@ fn restore_into(
     }
     let revision = store.snapshot().revision;
     drop(store);
-    keys::complete(staged.path())?;
+    key_copies::complete(staged.path())?;
     if let Err(error) = place(staged.path(), folder, head) {
         // With a head, the store is complete. Without one, what is left must not be taken for a store that is being created.
         if !files::exists(&head::path(folder))? && remove_placed(folder).is_err() {

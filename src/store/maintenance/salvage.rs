@@ -21,7 +21,12 @@ use crate::{
         database::state::{self, Access},
         disk::files::{self, Part},
         engine::Tip,
-        folder::{creation::FIRST_GENERATION, format, keys, twice::Damage},
+        folder::{
+            creation::FIRST_GENERATION,
+            format,
+            key_copies::{self, Damage},
+            keys,
+        },
         log::{
             head::{self, Head},
             parts,
@@ -115,7 +120,7 @@ pub(super) fn plan(folder: &Path, source: &MasterKeySource) -> Result<Salvage, S
         Some(head) => head.store,
         None => store_of(folder)?,
     };
-    salvage.damage(keys::read(folder, salvage.store)?.1);
+    salvage.damage(key_copies::read(folder, salvage.store)?.1);
     // Without the keys, nothing that can be repaired here makes the store open.
     let keyring = keys::open(folder, salvage.store, source)?;
     let start = salvage.state(folder, head, &keyring)?;

@@ -1,8 +1,9 @@
-//! What nothing else could replace is on the disk twice (D58): the data keys.
+//! The two files with the data keys. Nothing else could replace the keys: without them, a store is lost. So a file and its copy
+//! have the same content, one is read if the other is damaged, and whoever writes to the store restores what is damaged (D58).
 
 use std::path::{Path, PathBuf};
 
-use super::keys;
+use super::keys::{KEYS, KEYS_COPY};
 use crate::{
     model::diagnostics::code::Code,
     store::{
@@ -10,7 +11,7 @@ use crate::{
         database::state::{self, Access},
         disk::files,
         log::head,
-        seal::StoreId,
+        seal::{EncryptedKeys, StoreId},
     },
 };
 
@@ -38,41 +39,45 @@ impl Damage {
     }
 }
 
-/// Reads a file or, if it is damaged, its copy. Returns the damage of either, too. A backup has no copies, and its damage is
-/// told to nobody.
-pub(super) fn read_both<T>(
-    path: &Path,
-    copy: &Path,
-    read: impl Fn(&Path) -> Result<T, StoreError>,
-) -> Result<(T, Option<Damage>), StoreError> {
-    let damage = |error: StoreError, damaged: &Path, intact: &Path| {
-        Some(Damage { error, damaged: damaged.to_owned(), intact: intact.to_owned() })
+/// Reads the data keys of a store from their file or, if it is damaged, from its copy. Returns the damage of either, too. A
+/// backup has no copy, which is told to nobody.
+pub(crate) fn read(folder: &Path, store: StoreId) -> Result<(EncryptedKeys, Option<Damage>), StoreError> {
+    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
+    let read = |path: &Path| {
+        let bytes = files::read(path).map_err(|error| files::unreadable(path, &error))?;
+        EncryptedKeys::read(&bytes, path, store)
     };
-    match read(path) {
+    match read(&path) {
         // A flipped bit can make the format look newer. A version with a newer format writes both files in it.
-        Err(error) if matches!(error.code, Code::StoreCorrupt | Code::StoreFormat) => match read(copy) {
-            Ok(found) => Ok((found, damage(error, path, copy))),
+        Err(error) if matches!(error.code, Code::StoreCorrupt | Code::StoreFormat) => match read(&copy) {
+            Ok(keys) => Ok((keys, Some(Damage { error, damaged: path, intact: copy }))),
             Err(_) => Err(error),
         },
         Err(error) => Err(error),
-        Ok(found) => Ok((found, read(copy).err().and_then(|error| damage(error, copy, path)))),
+        Ok(keys) => {
+            let damage = read(&copy).err().map(|error| Damage { error, damaged: copy, intact: path });
+            Ok((keys, damage))
+        }
     }
 }
 
-/// Returns the path of a file or, if it is damaged, of its copy.
-pub(super) fn intact<T>(
-    path: PathBuf,
-    copy: PathBuf,
-    read: impl Fn(&Path) -> Result<T, StoreError>,
-) -> Result<PathBuf, StoreError> {
-    let (_, damage) = read_both(&path, &copy, read)?;
-    Ok(if damage.is_some_and(|damage| damage.damaged == path) { copy } else { path })
+/// Returns the path of the data keys or, if that file is damaged, of its copy.
+pub(crate) fn intact(folder: &Path, store: StoreId) -> Result<PathBuf, StoreError> {
+    let (_, damage) = read(folder, store)?;
+    Ok(damage.map_or_else(|| folder.join(KEYS), |damage| damage.intact))
+}
+
+/// Copies the intact data keys if their copy is missing or, because a change was interrupted, outdated.
+pub(crate) fn complete(folder: &Path) -> Result<(), StoreError> {
+    let (path, copy) = (folder.join(KEYS), folder.join(KEYS_COPY));
+    let keys = files::read(&path).map_err(|error| files::unreadable(&path, &error))?;
+    if files::read(&copy).is_ok_and(|copied| copied == keys) { Ok(()) } else { files::copy(&path, &copy) }
 }
 
 /// Restores what is damaged in a store that was opened for writing, and completes the copy. Returns what people must know.
 pub(super) fn restore(folder: &Path, store: StoreId) -> Vec<String> {
     let damage = found(folder, store);
-    match damage.iter().try_for_each(Damage::restore).and_then(|()| keys::complete(folder)) {
+    match damage.iter().try_for_each(Damage::restore).and_then(|()| complete(folder)) {
         Ok(()) => damage.iter().map(Damage::restored).collect(),
         // For example because the disk is full. The store can still be read.
         Err(error) => {
@@ -90,7 +95,7 @@ pub(super) fn warnings(folder: &Path, store: StoreId) -> Vec<String> {
 /// The damage that was found when a store was opened.
 fn found(folder: &Path, store: StoreId) -> Option<Damage> {
     // Errors would have kept the store from opening.
-    keys::read(folder, store).ok().and_then(|(_, damage)| damage)
+    read(folder, store).ok().and_then(|(_, damage)| damage)
 }
 
 /// Returns the damage of a store that opens: of one file of the data keys, and of the state that the log leads to, too.
