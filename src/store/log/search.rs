@@ -1,14 +1,17 @@
-//! Searches the log without the index: from its newest part to older ones.
+//! Searches the log without the index: from its newest part to older ones. Whoever only reads a store has no index, and a server
+//! whose index has failed goes on without it. It takes longer, and finds the same.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, VecDeque},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
 use super::{
     parts::check_begin,
-    reader::{Framed, LogReader, commit_at},
+    reader::{Framed, LogReader, Rest, commit_at},
 };
 use crate::store::{
     StoreError,
@@ -30,33 +33,60 @@ pub(crate) struct LogSearch {
     located: Mutex<BTreeMap<u64, Location>>,
 }
 
+/// Which commits a search visits.
+struct CommitFilter<'f> {
+    /// How a part is opened: with or without entries.
+    open: fn(&Path) -> Result<LogReader, StoreError>,
+    /// The position before which they are.
+    before: u64,
+    /// How many of a part are visited at most: its newest ones.
+    most: usize,
+    /// Whether it visits a commit.
+    selects: &'f dyn Fn(&Batch) -> Result<bool, StoreError>,
+}
+
 impl LogSearch {
     /// Searches the log in a folder.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), located: Mutex::default() }
     }
 
-    /// Visits the parts of the log, newest first, until the visitor breaks: each with its generation. Fails if one is missing.
-    fn each_part(
+    /// Visits commits, newest first, until the visitor breaks. Fails if a part is missing or damaged.
+    fn search(
         &self,
-        open: fn(&Path) -> Result<LogReader, StoreError>,
-        visit: &mut dyn FnMut(u64, &mut LogReader) -> Result<PartStop, StoreError>,
+        filter: &CommitFilter<'_>,
+        visit: &mut dyn FnMut(Location, Batch) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         // The start of the part that follows in the log.
         let mut next: Option<Tip> = None;
         for generation in Part::Log.generations(&self.folder)?.into_iter().rev() {
             let path = Part::Log.path(&self.folder, generation);
-            let mut reader = match open(&path) {
+            let mut reader = match (filter.open)(&path) {
                 // The retention has dropped it, and everything before it.
                 Err(_) if next.is_some() && !files::exists(&path)? => break,
                 opened => opened?,
             };
-            let end = visit(generation, &mut reader)?;
-            if end == PartStop::Reached && next.is_some_and(|next| reader.tip.position != next.position) {
+            let mut newest = VecDeque::new();
+            while reader.tip.position + 1 < filter.before
+                && let Some(Framed { offset, length, batch }) = reader.batch()?
+            {
+                if (filter.selects)(&batch)? {
+                    newest.push_back((Location { generation, offset, length }, batch));
+                }
+                if newest.len() > filter.most {
+                    newest.pop_front();
+                }
+            }
+            let is_read = reader.tip.position + 1 < filter.before;
+            let is_cut =
+                reader.rest == Some(Rest::Damaged) || next.is_some_and(|next| reader.tip.position != next.position);
+            if is_read && is_cut {
                 return Err(reader.unreadable());
             }
-            if end == PartStop::Over {
-                return Ok(());
+            for (location, batch) in newest.into_iter().rev() {
+                if visit(location, batch)?.is_break() {
+                    return Ok(());
+                }
             }
             next = Some(reader.start);
         }
@@ -69,35 +99,22 @@ impl LogSearch {
         if limit == 0 {
             return Ok(found);
         }
-        self.each_part(LogReader::open_headers, &mut |generation, reader| {
-            let missing = limit - found.len();
-            let (mut newest, mut end) = (VecDeque::new(), PartStop::Reached);
-            while let Some(Framed { offset, length, batch }) = reader.batch()? {
-                if batch.position >= before {
-                    end = PartStop::Early;
-                    break;
-                }
-                let header = CommitHeader::from_bytes(&batch.header)?;
-                if query.selects(&header) {
-                    if newest.len() == missing {
-                        newest.pop_front();
-                    }
-                    newest.push_back((header, Location { generation, offset, length }));
-                }
-            }
-            self.note(newest.iter().map(|(header, location)| (header.position, *location)));
-            found.extend(newest.into_iter().rev().map(|(header, _)| header));
-            Ok(if found.len() == limit { PartStop::Over } else { end })
+        let selects = |batch: &Batch| CommitHeader::from_bytes(&batch.header).map(|header| query.selects(&header));
+        let filter = CommitFilter { open: LogReader::open_headers, before, most: limit, selects: &selects };
+        self.search(&filter, &mut |location, batch| {
+            self.note(batch.position, location);
+            found.push(CommitHeader::from_bytes(&batch.header)?);
+            Ok(if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
         Ok(found)
     }
 
-    fn note(&self, locations: impl Iterator<Item = (u64, Location)>) {
+    fn note(&self, position: u64, location: Location) {
         let mut located = self.located.lock().unwrap_or_else(PoisonError::into_inner);
         if located.len() > MOST_LOCATED {
             located.clear();
         }
-        located.extend(locations);
+        located.insert(position, location);
     }
 
     /// Reads the commit at a position, or returns none if there is none.
@@ -110,55 +127,25 @@ impl LogSearch {
             return Ok(Some(batch));
         }
         let mut found = None;
-        self.each_part(LogReader::open, &mut |_, reader| {
-            if reader.start.position >= position {
-                return Ok(PartStop::Early);
-            }
-            while let Some(Framed { batch, .. }) = reader.batch()? {
-                if batch.position == position {
-                    found = Some(batch);
-                    break;
-                }
-            }
-            match found.is_none() && reader.rest.is_some() {
-                true => Err(reader.unreadable()),
-                false => Ok(PartStop::Over),
-            }
+        let (before, selects) = (position.saturating_add(1), |batch: &Batch| Ok(batch.position == position));
+        let filter = CommitFilter { open: LogReader::open, before, most: 1, selects: &selects };
+        self.search(&filter, &mut |_, batch| {
+            found = Some(batch);
+            Ok(ControlFlow::Break(()))
         })?;
         Ok(found)
     }
 
     /// Visits the stories of resources.
     pub(crate) fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
-        let (mut open, mut left) = (OpenStories::of(&wanted), MOST_SEARCHED);
-        self.each_part(LogReader::open, &mut |_, reader| {
-            let (mut batches, mut end) = (Vec::new(), PartStop::Reached);
-            while let Some(Framed { batch, .. }) = reader.batch()? {
-                if batch.position >= wanted.before {
-                    end = PartStop::Early;
-                    break;
-                }
-                batches.extend(open.concern(&batch)?.then_some(batch));
-            }
-            for batch in batches.iter().rev() {
-                open.visit(&wanted, batch, visit)?;
-                if open.is_empty() {
-                    break;
-                }
-            }
-            left = left.saturating_sub(batches.len());
-            Ok(if open.is_empty() || left == 0 { PartStop::Over } else { end })
+        let (open, mut left) = (RefCell::new(OpenStories::of(&wanted)), MOST_SEARCHED);
+        let selects = |batch: &Batch| open.borrow().concern(batch);
+        let filter = CommitFilter { open: LogReader::open, before: wanted.before, most: usize::MAX, selects: &selects };
+        self.search(&filter, &mut |_, batch| {
+            let mut open = open.borrow_mut();
+            open.visit(&wanted, &batch, visit)?;
+            left -= 1;
+            Ok(if open.is_empty() || left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })
     }
-}
-
-/// Why a visitor has stopped reading a part of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PartStop {
-    /// It has read all of it.
-    Reached,
-    /// What follows in the part does not matter, but older parts do.
-    Early,
-    /// Nothing more is wanted.
-    Over,
 }
