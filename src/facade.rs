@@ -177,7 +177,7 @@ pub mod storage {
 
     // Commits.
     pub use crate::store::{
-        Attempt, Commit, CommitError, Committed, Declined, MEMORY, PastError, Revision, StoreError,
+        Attempt, Commit, CommitError, Committed, Declined, MEMORY, Revision, RevisionError, StoreError,
     };
 
     // Changes.
@@ -185,7 +185,7 @@ pub mod storage {
 
     // History.
     pub use crate::store::commit::header::{
-        CommitHeader, Outcome, Places, Record, Retention, RevertedDrift, ScrubbedRecord, Touched, Verified,
+        CommitHeader, Outcome, Places, Record, ResourceChange, Retention, RevertedDrift, ScrubbedRecord, Verified,
     };
 
     // Engines.

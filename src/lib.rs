@@ -217,7 +217,7 @@
 //!   index says that they are (`store::history::{records, stories}`); what people see is made from the entries
 //!   (`store::history::change_description`, D58).
 //! - **a revision is read or brought back**: the log has the former value of each change, so that the current Snapshot
-//!   is walked back (`store::history::past`, D79); a rollback is the plan from the current state to that one
+//!   is walked back (`store::history::rewind`, D79); a rollback is the plan from the current state to that one
 //!   (`plan::revert`, D78).
 //! - **a request changes something**: `server::auth::authentication` finds the caller → `server::auth::permission`
 //!   decides with its role and scope (D101), and `tenancy::rights` what of others that includes (D112) → inside the

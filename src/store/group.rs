@@ -20,10 +20,10 @@ use super::{
     Attempt, CommitError, Committed, Declined, Revision, Stay, Store, StoreError, Subscriber,
     commit::{
         codec,
-        encoding::{StateChange, written},
+        encoding::{StateChange, encode_changes},
         entries::CommitEntries,
         header::{CommitHeader, Outcome, ScrubbedRecord, chain_commit},
-        unpositioned::{MadeRevision, Unchained, header, scrub_header},
+        unpositioned::{MadeRevision, UnchainedBatch, header, scrub_header},
     },
     engine::{Batch, Tip},
     history::change_window::{bytes_of, changed_resources},
@@ -58,7 +58,7 @@ pub(super) struct Line {
     durable: Tip,
     /// The next commit drops tombstones of deletions up to this revision.
     pub(super) forget: u64,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedWriter>,
     /// Revisions that are no longer in memory for readers. Whoever enters next frees them: most of their memory was allocated
     /// there, and the leader has others to answer.
     evicted: Vec<Arc<Snapshot>>,
@@ -69,16 +69,16 @@ pub(super) struct Line {
 }
 
 /// A writer in the queue.
-struct Waiting {
-    batch: Option<WaitingBatch>,
+struct QueuedWriter {
+    batch: Option<QueuedBatch>,
     turn: Sender<Turn>,
 }
 
-struct WaitingBatch {
+struct QueuedBatch {
     position: u64,
     /// The state after the batch, if it makes a revision.
     made: Option<Arc<Snapshot>>,
-    prepared: Receiver<Result<Unchained, StoreError>>,
+    prepared: Receiver<Result<UnchainedBatch, StoreError>>,
 }
 
 /// Whom to tell, and what becomes visible, with its size in the store.
@@ -96,19 +96,19 @@ enum Turn {
 struct Ticket {
     turn: Receiver<Turn>,
     leads: bool,
-    prepared: Sender<Result<Unchained, StoreError>>,
+    prepared: Sender<Result<UnchainedBatch, StoreError>>,
 }
 
 /// A commit in the queue. It must be settled: it can be its turn to lead, and others wait for it then.
 #[must_use]
-pub(crate) struct Entered<E> {
+pub(crate) struct QueuedCommit<E> {
     ticket: Ticket,
     outcome: Result<Arc<Snapshot>, Declined<E>>,
     began: Instant,
 }
 
 /// What a commit does to the state.
-struct Applied {
+struct StateTransition {
     before: Arc<Snapshot>,
     after: Arc<Snapshot>,
     changed: Arc<BTreeSet<Key>>,
@@ -149,9 +149,9 @@ impl Line {
             if let Some(snapshot) = &made {
                 self.tip = Arc::clone(snapshot);
             }
-            WaitingBatch { position: self.position, made, prepared: received }
+            QueuedBatch { position: self.position, made, prepared: received }
         });
-        self.waiting.push(Waiting { batch, turn });
+        self.waiting.push(QueuedWriter { batch, turn });
         Ticket { turn: told, leads: !std::mem::replace(&mut self.led, true), prepared }
     }
 }
@@ -172,7 +172,7 @@ impl Store {
         &self,
         attempt: Attempt,
         make: impl FnOnce(&Snapshot) -> Result<NextState, E>,
-    ) -> Result<Entered<E>, Declined<E>> {
+    ) -> Result<QueuedCommit<E>, Declined<E>> {
         let began = Instant::now();
         if let Err(error) = self.health() {
             let failed = Err(Declined::Commit(CommitError::Failed(error)));
@@ -193,10 +193,10 @@ impl Store {
                         let after = next.without_tombstones(std::mem::take(&mut line.forget));
                         let after = after.committed_by(&attempt.author).noting_transfers(&before, &changed);
                         let after = Arc::new(after);
-                        let applied = Applied { before, after: Arc::clone(&after), changed };
+                        let applied = StateTransition { before, after: Arc::clone(&after), changed };
                         let ticket = line.enter(true, Some(Arc::clone(&after)));
                         prepare(&ticket, line, |position| {
-                            self.applied(position, &attempt, &proposed.into_calls(), &applied)
+                            self.prepare_revision(position, &attempt, &proposed.into_calls(), &applied)
                         });
                         (ticket, Ok(after))
                     }
@@ -204,7 +204,7 @@ impl Store {
                         let message = CommitError::Refused(refusal.clone()).to_string();
                         let ticket = line.enter(true, None);
                         prepare(&ticket, line, |position| {
-                            self.unchanged(position, &attempt, Outcome::Refused, message, proposed.into_calls())
+                            self.prepare_note(position, &attempt, Outcome::Refused, message, proposed.into_calls())
                         });
                         (ticket, Err(Declined::Commit(CommitError::Refused(refusal))))
                     }
@@ -212,13 +212,13 @@ impl Store {
             }
         };
         drop(evicted);
-        Ok(Entered { ticket, outcome, began })
+        Ok(QueuedCommit { ticket, outcome, began })
     }
 
     /// Waits until a commit in the queue is durable.
-    pub(crate) fn settle<E>(&self, entered: Entered<E>) -> Result<Committed, Declined<E>> {
-        let Entered { ticket, outcome, began } = entered;
-        let committed = match (self.settled(ticket), outcome) {
+    pub(crate) fn settle<E>(&self, entered: QueuedCommit<E>) -> Result<Committed, Declined<E>> {
+        let QueuedCommit { ticket, outcome, began } = entered;
+        let committed = match (self.wait_until_settled(ticket), outcome) {
             (Ok(()), Ok(snapshot)) => Ok(Committed { snapshot }),
             (Err(error), Ok(_)) => Err(Declined::Commit(CommitError::Failed(error))),
             (_, Err(error)) => Err(error),
@@ -229,67 +229,67 @@ impl Store {
 
     /// Records an attempt that changed nothing in the state in the history.
     pub fn note(&self, attempt: Attempt, outcome: Outcome, message: String) -> Result<(), StoreError> {
-        self.note_prepared(|position| self.unchanged(position, &attempt, outcome, message, Vec::new()))
+        self.note_prepared(|position| self.prepare_note(position, &attempt, outcome, message, Vec::new()))
     }
 
     /// Records that earlier records, and former values of resources, were scrubbed.
     pub(super) fn note_scrubbed(&self, scrubbed: Vec<ScrubbedRecord>, message: String) -> Result<(), StoreError> {
         self.note_prepared(|position| {
-            Unchained::new(scrub_header(position, scrubbed, message), &[], CommitEntries::default(), None)
+            UnchainedBatch::new(scrub_header(position, scrubbed, message), &[], CommitEntries::default(), None)
         })
     }
 
-    fn note_prepared(&self, make: impl FnOnce(u64) -> Result<Unchained, StoreError>) -> Result<(), StoreError> {
+    fn note_prepared(&self, make: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>) -> Result<(), StoreError> {
         self.health()?;
         let mut line = self.queue.line_to_enter();
         let ticket = line.enter(true, None);
         prepare(&ticket, line, make);
-        self.settled(ticket)
+        self.wait_until_settled(ticket)
     }
 
     /// The header and entries of a commit that makes a revision.
-    fn applied(
+    fn prepare_revision(
         &self,
         position: u64,
         attempt: &Attempt,
         calls: &[String],
-        applied: &Applied,
-    ) -> Result<Unchained, StoreError> {
-        let Applied { before, after, changed } = applied;
+        applied: &StateTransition,
+    ) -> Result<UnchainedBatch, StoreError> {
+        let StateTransition { before, after, changed } = applied;
         let header = CommitHeader {
             revision: Some(after.revision),
             ..header(position, attempt, Outcome::Applied, attempt.note.clone())
         };
         let (places, reverted_drift) = (&attempt.places, &attempt.reverted_drift);
         let change = StateChange { before, after, places, reverted_drift };
-        let mut entries = written(&change, changed, self.keyring.as_deref())?;
+        let mut entries = encode_changes(&change, changed, self.keyring.as_deref())?;
         entries.append(codec::rejections(before, after)?);
         let changed = changed_resources(before, after, changed);
         let made = MadeRevision { changed, author: attempt.author.clone(), at: attempt.at };
-        let unchained = Unchained::new(header, calls, entries, Some(made))?;
+        let unchained = UnchainedBatch::new(header, calls, entries, Some(made))?;
         self.shares.add(&attempt.author, unchained.size());
         Ok(unchained)
     }
 
-    fn unchanged(
+    fn prepare_note(
         &self,
         position: u64,
         attempt: &Attempt,
         outcome: Outcome,
         message: String,
         calls: Vec<String>,
-    ) -> Result<Unchained, StoreError> {
+    ) -> Result<UnchainedBatch, StoreError> {
         // What was refused can be anything, also a token in the place of an ID.
         let hidden = |text: String| without_tokens(&text).into_owned();
         let calls: Vec<String> = calls.into_iter().map(hidden).collect();
         let header = header(position, attempt, outcome, hidden(message));
-        let unchained = Unchained::new(header, &calls, CommitEntries::default(), None)?;
+        let unchained = UnchainedBatch::new(header, &calls, CommitEntries::default(), None)?;
         self.shares.add(&attempt.author, unchained.size());
         Ok(unchained)
     }
 
     /// Waits until a ticket is settled, and leads when it is its turn.
-    fn settled(&self, ticket: Ticket) -> Result<(), StoreError> {
+    fn wait_until_settled(&self, ticket: Ticket) -> Result<(), StoreError> {
         if ticket.leads {
             self.lead();
         }
@@ -345,17 +345,17 @@ impl Store {
     }
 
     /// Chains the batches of a group and gives them to the engine. Returns the end of the log after them.
-    fn append(&self, group: Vec<Waiting>, start: Tip) -> (Vec<Member>, Result<Tip, StoreError>) {
+    fn append(&self, group: Vec<QueuedWriter>, start: Tip) -> (Vec<Member>, Result<Tip, StoreError>) {
         let (mut writers, mut batches, mut end) = (Vec::with_capacity(group.len()), Vec::new(), start);
         let mut failed = None;
-        for Waiting { batch, turn } in group {
-            let Some(WaitingBatch { position, made: snapshot, prepared }) = batch else {
+        for QueuedWriter { batch, turn } in group {
+            let Some(QueuedBatch { position, made: snapshot, prepared }) = batch else {
                 writers.push((turn, None));
                 continue;
             };
             let lost = |_| Err(StoreError::new(Code::Internal, "a commit failed while its record was prepared"));
             let visible = match prepared.recv().unwrap_or_else(lost) {
-                Ok(Unchained { header, digest, calls, entries, made }) => {
+                Ok(UnchainedBatch { header, digest, calls, entries, made }) => {
                     let hash = chain_commit(&end.hash, &header, &digest);
                     let (revision, next_order) = match &snapshot {
                         Some(it) => (it.revision, it.next_order()),
@@ -429,7 +429,11 @@ impl Store {
 }
 
 /// Prepares the batch of a ticket, of which the position is known, outside the lock.
-fn prepare(ticket: &Ticket, line: MutexGuard<'_, Line>, prepare: impl FnOnce(u64) -> Result<Unchained, StoreError>) {
+fn prepare(
+    ticket: &Ticket,
+    line: MutexGuard<'_, Line>,
+    prepare: impl FnOnce(u64) -> Result<UnchainedBatch, StoreError>,
+) {
     let position = line.position;
     drop(line);
     let prepared = catch_unwind(AssertUnwindSafe(|| prepare(position)));

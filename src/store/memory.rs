@@ -82,7 +82,7 @@ impl Engine for MemoryEngine {
 
     fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
         let batches: Vec<Batch> = self.log().clone();
-        let mut open = OpenStories::of(&wanted);
+        let mut open = OpenStories::new(&wanted);
         for batch in batches.iter().rev().filter(|batch| batch.position < wanted.before) {
             if open.is_empty() {
                 break;

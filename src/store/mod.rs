@@ -42,15 +42,15 @@ pub(crate) use disk::{
     sidecar_files::{read_beside, set_aside, write_beside},
 };
 pub use error::{CommitError, Declined, StoreError};
-pub use history::past::PastError;
+pub use history::rewind::RevisionError;
 pub(crate) use history::{change_description::OWNED_BY, external_writes::Provenance};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use log::frame::fuzzed as fuzzed_frame;
 pub(crate) use maintenance::{
-    rekey::{MasterChange, Rekeyed},
+    rekey::{MasterChange, RekeyResult},
     scrub::RecordedTokens,
 };
-pub(crate) use speculative::{NextState, Tried};
+pub(crate) use speculative::{NextState, Trial};
 
 use crate::{
     cache::VersionedCache,
@@ -67,12 +67,12 @@ use commit::{
 use engine::{Engine, OnDisk, Statistics, Tip};
 pub(crate) use folder::on_disk;
 use folder::{FolderEngine, FolderReader};
-pub(crate) use group::Entered;
 use group::Queue;
+pub(crate) use group::QueuedCommit;
 use history::{
-    change_window::{ChangedResource, NextRevision, Recent},
+    change_window::{ChangeWindow, ChangedResource, NextRevision},
     declared_places::{DeclaredPlaces, MOST_PLACES},
-    past::MOST_STATES,
+    rewind::MOST_STATES,
 };
 use seal::{Keyring, MasterKeySource, NewMaster};
 use shares::Shares;
@@ -98,10 +98,10 @@ pub struct Store {
     current: ArcSwap<Snapshot>,
     queue: Queue,
     subscribers: Mutex<Vec<Subscriber>>,
-    recent: Recent,
+    recent: ChangeWindow,
     declared: DeclaredPlaces,
     /// The states that were restored last.
-    past: VersionedCache<u64, Arc<Snapshot>>,
+    earlier_states: VersionedCache<u64, Arc<Snapshot>>,
     retention: Retention,
     shares: Shares,
     root_secret: [u8; 32],
@@ -266,11 +266,11 @@ impl Store {
         let root_secret = state.root_secret;
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (snapshot, recent) = match stay {
-            Stay::Long => Recent::restored(state, keyring.as_deref())?,
+            Stay::Long => ChangeWindow::restored(state, keyring.as_deref())?,
             // Nobody follows the revisions of a command.
             Stay::Brief => {
                 let snapshot = Arc::new(codec::restore(state, keyring.as_deref())?);
-                let recent = Recent::after(snapshot.revision);
+                let recent = ChangeWindow::after(snapshot.revision);
                 (snapshot, recent)
             }
         };
@@ -282,7 +282,7 @@ impl Store {
             subscribers: Mutex::default(),
             recent,
             declared: DeclaredPlaces::new(MOST_PLACES),
-            past: VersionedCache::new(MOST_STATES),
+            earlier_states: VersionedCache::new(MOST_STATES),
             retention,
             shares: Shares::new(&retention, tip.position),
             root_secret,

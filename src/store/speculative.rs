@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The state after operations, which a commit can take instead of applying them again. For a large plan that takes as
 /// long as everything else under the lock.
 #[derive(Debug)]
-pub(crate) struct Tried {
+pub(crate) struct Trial {
     before: Snapshot,
     after: Snapshot,
     changed: Arc<BTreeSet<Key>>,
@@ -29,7 +29,7 @@ pub(crate) struct Tried {
     began: Instant,
 }
 
-impl Tried {
+impl Trial {
     /// Applies operations to a state, without committing them.
     pub(crate) fn new(before: &Snapshot, operations: &[&Operation]) -> Result<Self, Refusal> {
         let (at, began) = (ids_and_clock::now(), Instant::now());
@@ -37,7 +37,7 @@ impl Tried {
         Ok(Self { before: before.clone(), after, changed: Arc::new(changed), at, began })
     }
 
-    /// Whether it was tried on this very state a moment ago.
+    /// Whether the trial was on this very state, a moment ago.
     pub(crate) fn fits(&self, current: &Snapshot) -> bool {
         self.before.is_same(current) && self.began.elapsed() < LONGEST
     }
@@ -53,8 +53,8 @@ pub(crate) enum NextState {
     /// The operations to apply.
     Operations(Vec<Operation>),
     /// What operations made of this state when they were tried, and their calls.
-    Tried(Arc<Tried>, Vec<String>),
-    /// The same resources: a source accepts them, so that none of its manifests are rejected any longer (D78).
+    Trial(Arc<Trial>, Vec<String>),
+    /// No other resources: a source accepts those of the state, so that none of its manifests are rejected any longer (D78).
     Accepted,
 }
 
@@ -63,7 +63,7 @@ impl NextState {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             NextState::Operations(operations) => operations.is_empty(),
-            NextState::Tried(..) | NextState::Accepted => false,
+            NextState::Trial(..) | NextState::Accepted => false,
         }
     }
 
@@ -71,7 +71,7 @@ impl NextState {
     pub(super) fn dated(&self, attempt: Attempt) -> Attempt {
         match self {
             NextState::Operations(_) | NextState::Accepted => attempt,
-            NextState::Tried(tried, _) => Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt },
+            NextState::Trial(tried, _) => Attempt { at: tried.at, began: attempt.began.min(tried.began), ..attempt },
         }
     }
 
@@ -81,7 +81,7 @@ impl NextState {
             NextState::Operations(operations) => {
                 before.apply(operations, at).map(|(next, changed)| (next, Arc::new(changed)))
             }
-            NextState::Tried(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
+            NextState::Trial(tried, _) => Ok((tried.after.clone(), Arc::clone(&tried.changed))),
             NextState::Accepted => before.apply::<Operation>(&[], at).map(|(next, changed)| (next, Arc::new(changed))),
         }
     }
@@ -90,7 +90,7 @@ impl NextState {
     pub(super) fn into_calls(self) -> Vec<String> {
         match self {
             NextState::Operations(operations) => operations.iter().map(ToString::to_string).collect(),
-            NextState::Tried(_, calls) => calls,
+            NextState::Trial(_, calls) => calls,
             NextState::Accepted => {
                 vec!["(in sync: the manifests that a rollback undid can be applied again)".to_owned()]
             }

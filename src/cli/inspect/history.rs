@@ -15,8 +15,8 @@ use crate::{
     },
     server::operations::history::document::{HistoryAuthor, HistoryEntry, HistoryResource},
     store::{
-        PastError,
-        commit::header::{Record, Touched},
+        RevisionError,
+        commit::header::{Record, ResourceChange},
         history::{
             commits::CommitPrefix,
             select::{HistoryFilter, HistorySearch},
@@ -229,7 +229,7 @@ fn entry_in_store(store: &Store, name: &RevisionName) -> Result<HistoryEntry, Fa
     }
     let current = store.snapshot().revision;
     if revision == 0 || revision > current {
-        return Err(past_failure(PastError::Future { revision, current }));
+        return Err(past_failure(RevisionError::Future { revision, current }));
     }
     let oldest = store.oldest_revision()?;
     let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
@@ -300,7 +300,9 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
     for call in &record.calls {
         line(format!("    {call}"));
     }
-    for Touched { kind, path, name, declared_at, before, after, .. } in record.resources.iter().filter(|_| changes) {
+    for ResourceChange { kind, path, name, declared_at, before, after, .. } in
+        record.resources.iter().filter(|_| changes)
+    {
         let name = name.as_ref().unwrap_or(path);
         let head = headline(&kind.to_string(), name, declared_at.as_deref().unwrap_or_default());
         for written in std::iter::once(head).chain(fields(before, after)) {

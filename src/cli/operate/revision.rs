@@ -8,7 +8,7 @@ use crate::{
     cli::{prelude::*, target::each_record},
     server::operations::{history::document::PATH, sources::view::SourceList},
     store::{
-        PastError,
+        RevisionError,
         history::{
             commits::{CommitPrefix, CommitSearch, NamingError},
             select::HistoryFilter,
@@ -116,12 +116,12 @@ fn naming_failure(error: NamingError) -> Failure {
 }
 
 /// The failure for a revision without a state.
-pub(crate) fn past_failure(error: PastError) -> Failure {
+pub(crate) fn past_failure(error: RevisionError) -> Failure {
     let message = error.to_string();
     let (code, help) = match error {
-        PastError::Failed(error) => return error.into(),
-        PastError::Future { .. } => return not_found(message),
-        PastError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
+        RevisionError::Failed(error) => return error.into(),
+        RevisionError::Future { .. } => return not_found(message),
+        RevisionError::Gone { .. } => (Code::RevisionGone, Code::RevisionGone.info().cure),
     };
     Diagnostic::error(code, message).help(help).into()
 }

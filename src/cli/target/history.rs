@@ -13,7 +13,7 @@ use crate::{
         parameters_of,
     },
     store::{
-        commit::header::{CommitHeader, Outcome, Record, Touched},
+        commit::header::{CommitHeader, Outcome, Record, ResourceChange},
         history::select::HistoryFilter,
     },
 };
@@ -78,7 +78,7 @@ fn parse_record(entry: HistoryEntry) -> Option<Record> {
         changed: head.changed,
         scrubbed: Vec::new(),
     };
-    let resources = resources.into_iter().map(parse_resource).collect::<Option<Vec<Touched>>>()?;
+    let resources = resources.into_iter().map(parse_resource).collect::<Option<Vec<ResourceChange>>>()?;
     Some(Record { header, calls, resources })
 }
 
@@ -103,10 +103,10 @@ fn parse_author(author: HistoryAuthor) -> Option<Author> {
     }
 }
 
-fn parse_resource(resource: HistoryResource) -> Option<Touched> {
+fn parse_resource(resource: HistoryResource) -> Option<ResourceChange> {
     let HistoryResource { kind, path, name, source, declared_at, reverted_drift, before, after } = resource;
     let (name, source, declared_at) = (non_empty(name), non_empty(source), non_empty(declared_at));
-    Some(Touched { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })
+    Some(ResourceChange { kind: parse_name(kind)?, path, name, source, declared_at, reverted_drift, before, after })
 }
 
 /// A text that is not empty.
@@ -142,7 +142,7 @@ mod tests {
         };
         let back = Author::Rollback { to: 3, source: None, rejected: Vec::new(), through };
         let api = Author::Api { key: Id::new("ak_1"), owner: Id::new("usr_a") };
-        let touched = Touched {
+        let touched = ResourceChange {
             kind: Kind::HttpsEdge,
             path: "/edges/https/edghts_1".into(),
             name: Some("one".into()),

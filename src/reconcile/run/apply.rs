@@ -18,7 +18,7 @@ use crate::{
     },
     plan::Plan,
     reconcile::{Options, Planned, sync_loop::reverted_drift},
-    store::{Attempt, CommitError, Declined, NextState, Store, Tried, commit::header::Places},
+    store::{Attempt, CommitError, Declined, NextState, Store, Trial, commit::header::Places},
 };
 
 /// The number of attempts to plan while others can commit, before the plan is computed under the lock (D59).
@@ -42,7 +42,7 @@ fn apply_either(
     store: &Store,
     options: &Options,
     planned: &Planned,
-    tried: Option<&Arc<Tried>>,
+    tried: Option<&Arc<Trial>>,
 ) -> Result<u64, ApplyError> {
     if options.tree.assumes_values() {
         let refusal = Diagnostic::error(Code::AssumedValues, "a plan with assumed values cannot be applied");
@@ -62,7 +62,7 @@ fn apply_either(
 pub(crate) fn apply_plan(
     store: &Store,
     plan: &Plan,
-    tried: Option<&Arc<Tried>>,
+    tried: Option<&Arc<Trial>>,
     places: Places,
     author: Author,
 ) -> Result<u64, ApplyError> {
@@ -87,14 +87,14 @@ pub(crate) fn apply_plan(
 /// token is made now was tried without its hash.
 fn next_state(
     plan: &Plan,
-    tried: Option<&Arc<Tried>>,
+    tried: Option<&Arc<Trial>>,
     current: &Snapshot,
     tokens: &mut dyn Tokens,
 ) -> Result<NextState, ApplyError> {
     match tried.filter(|tried| tried.fits(current)) {
         Some(tried) if plan.changes.iter().all(|change| change.token_file.is_none()) => {
             let calls = plan.each_operation().into_par_iter().map(ToString::to_string).collect();
-            Ok(NextState::Tried(Arc::clone(tried), calls))
+            Ok(NextState::Trial(Arc::clone(tried), calls))
         }
         _ => with_hashes(plan, tokens).map(NextState::Operations),
     }

@@ -20,7 +20,7 @@ use crate::{
         report::Report,
     },
     reconcile::ApplyError,
-    store::{Store, Tried, commit::header::Places},
+    store::{Store, Trial, commit::header::Places},
 };
 
 /// A larger commit records the files of its resources without lines. For the lines, each file is parsed once more, which
@@ -50,7 +50,7 @@ pub struct Planned {
     /// The origin of each declared resource.
     pub(crate) origins: Arc<Origins>,
     /// What the plan made of the state it was computed from. Code that may have changed the plan must not commit this.
-    pub(crate) tried: Option<Arc<Tried>>,
+    pub(crate) tried: Option<Arc<Trial>>,
 }
 
 impl Planned {

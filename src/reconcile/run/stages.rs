@@ -37,7 +37,7 @@ use crate::{
         sources::secret_visibility::{Sees, hide_unseen_secrets, uncompared_warning},
         sync_loop::{clock::Clock, freshness::FinishedRun},
     },
-    store::{Tried, ids_and_clock},
+    store::{Trial, ids_and_clock},
 };
 
 /// Loaded manifests, which can be planned on any revision.
@@ -63,7 +63,7 @@ struct RunMemo {
 struct PlanEnd {
     validation: Validation,
     /// The plan, unless there is none to apply, and its result.
-    plan: Option<(Plan, Option<Arc<Tried>>)>,
+    plan: Option<(Plan, Option<Arc<Trial>>)>,
     /// The resources that differ from those in the store. None if these may be any.
     unsettled: Option<BTreeSet<Key>>,
     /// Whether the run was cancelled before that.
@@ -370,13 +370,13 @@ fn isolate(
 
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.
-pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Tried>>, Refusal> {
+pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Trial>>, Refusal> {
     plan.taken_over.clear();
     plan.lost_certificates.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);
     }
-    let tried = Tried::new(snapshot, &plan.each_operation())?;
+    let tried = Trial::new(snapshot, &plan.each_operation())?;
     plan.note_effects(snapshot, tried.after());
     Ok(Some(Arc::new(tried)))
 }

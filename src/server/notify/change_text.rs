@@ -5,7 +5,7 @@ use crate::{
     store::{
         OWNED_BY,
         history::{
-            change_description::{OwnerOutline, TouchedOutline},
+            change_description::{ChangeOutline, OwnerOutline},
             change_window::ChangeEvent,
         },
     },
@@ -13,11 +13,11 @@ use crate::{
 
 /// Describes a change: the event, the resource, and the fields that differ.
 pub(super) fn of(
-    touched: &TouchedOutline,
+    touched: &ChangeOutline,
     event: ChangeEvent,
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<String> {
-    let TouchedOutline { kind, path, name, fields, reverted_drift, .. } = touched;
+    let ChangeOutline { kind, path, name, fields, reverted_drift, .. } = touched;
     let key = Key::at_path(*kind, path)?;
     let own = name.as_deref().unwrap_or(key.id.as_str());
     let parent = key.parent_key().and_then(|parent| parent_name(&parent));
@@ -31,7 +31,7 @@ pub(super) fn of(
 }
 
 /// What happened to a field.
-fn detail(touched: &TouchedOutline, field: &str) -> String {
+fn detail(touched: &ChangeOutline, field: &str) -> String {
     let is_module = || touched.kind.info().slots.iter().any(|slot| slot.name == field);
     if field == OWNED_BY {
         ownership(touched.owner_before.as_ref(), touched.owner_after.as_ref())

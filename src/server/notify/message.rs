@@ -21,7 +21,7 @@ use crate::{
     store::{
         Store, StoreError,
         engine::Hash,
-        history::{change_description::TouchedOutline, change_window::ChangeEvent, records::CommitDetails},
+        history::{change_description::ChangeOutline, change_window::ChangeEvent, records::CommitDetails},
     },
     syntax::text::{escaped, without_tokens},
 };
@@ -109,7 +109,7 @@ pub(super) struct RevisionOutline {
     hash: Hash,
     at: Timestamp,
     author: Author,
-    resources: Vec<TouchedOutline>,
+    resources: Vec<ChangeOutline>,
 }
 
 impl RevisionOutline {
@@ -239,7 +239,7 @@ fn revision_text(
 }
 
 /// The names of the changed resources that can have children.
-fn parent_names(resources: &[TouchedOutline]) -> HashMap<Key, String> {
+fn parent_names(resources: &[ChangeOutline]) -> HashMap<Key, String> {
     let named = resources.iter().filter_map(|touched| {
         let key = Key::at_path(touched.kind, &touched.path).filter(|key| key.parent.is_none())?;
         Some((key, touched.name.clone()?))
@@ -248,7 +248,7 @@ fn parent_names(resources: &[TouchedOutline]) -> HashMap<Key, String> {
 }
 
 fn change(
-    touched: TouchedOutline,
+    touched: ChangeOutline,
     author: &Author,
     filter: &ChangeFilter,
     base_url: &str,
@@ -256,7 +256,7 @@ fn change(
 ) -> Option<NotifiedChange> {
     let event = touched.event?;
     let text = change_text::of(&touched, event, parent_name)?;
-    let TouchedOutline { kind, path, name, source, fields, reverted_drift, .. } = touched;
+    let ChangeOutline { kind, path, name, source, fields, reverted_drift, .. } = touched;
     // A record of an earlier version does not name the source.
     let source = source.or_else(|| match author {
         Author::Source { source, .. } if name.is_some() => Some(source.clone()),
@@ -276,17 +276,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::store::commit::header::Touched;
+    use crate::store::commit::header::ResourceChange;
 
     const RECIPIENT: Recipient<'_> = Recipient { store: b"store", name: "audit" };
 
     fn outline(resources: Value) -> RevisionOutline {
-        let resources: Vec<Touched> = serde_json::from_value(resources).unwrap();
+        let resources: Vec<ResourceChange> = serde_json::from_value(resources).unwrap();
         RevisionOutline {
             hash: [1; 32],
             at: "2026-01-02T03:04:05Z".parse().unwrap(),
             author: Author::source("shop", Some("4f2a".into())),
-            resources: resources.into_iter().map(TouchedOutline::of).collect(),
+            resources: resources.into_iter().map(ChangeOutline::new).collect(),
         }
     }
 

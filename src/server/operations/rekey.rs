@@ -23,7 +23,7 @@ use crate::{
         state::AppState,
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
-    store::{MasterChange, Rekeyed, StoreError, ids_and_clock},
+    store::{MasterChange, RekeyResult, StoreError, ids_and_clock},
 };
 
 /// The path.
@@ -74,7 +74,7 @@ pub(crate) struct FormerKeyView {
 
 impl RekeyReport {
     /// Describes the keys of a store.
-    pub(crate) fn new(done: &Rekeyed) -> Self {
+    pub(crate) fn new(done: &RekeyResult) -> Self {
         let former = done.former.iter();
         let former = former.map(|key| FormerKeyView { id: key.id.to_string(), until: key.until.to_string() });
         Self {

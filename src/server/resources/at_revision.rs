@@ -18,7 +18,7 @@ use crate::{
         state::AppState,
     },
     store::{
-        PastError,
+        RevisionError,
         history::commits::{LATEST, NamingError, RevisionName},
     },
     syntax::text::printable,
@@ -86,12 +86,12 @@ fn unnamed(error: NamingError, field: &str) -> ApiError {
 }
 
 /// Creates the error of a revision without a state.
-pub(crate) fn refused(error: PastError, field: &str) -> ApiError {
+pub(crate) fn refused(error: RevisionError, field: &str) -> ApiError {
     let message = error.to_string();
     let code = match error {
-        PastError::Future { .. } => Code::RevisionNotFound,
-        PastError::Gone { .. } => Code::RevisionGone,
-        PastError::Failed(error) => return error.into(),
+        RevisionError::Future { .. } => Code::RevisionNotFound,
+        RevisionError::Gone { .. } => Code::RevisionGone,
+        RevisionError::Failed(error) => return error.into(),
     };
     ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
 }

@@ -51,11 +51,11 @@ use crate::{
         state::AppState,
         telemetry::security::note::{SecurityNote, people_changes},
     },
-    store::{Attempt, Declined, Entered, NextState, ids_and_clock},
+    store::{Attempt, Declined, NextState, QueuedCommit, ids_and_clock},
 };
 
 /// A write in the queue of the store, and what to warn of.
-type EnteredWrite = (AppState, Result<Entered<ApiError>, Declined<ApiError>>, Vec<String>);
+type EnteredWrite = (AppState, Result<QueuedCommit<ApiError>, Declined<ApiError>>, Vec<String>);
 
 /// A request.
 struct ApiRequest<'a> {

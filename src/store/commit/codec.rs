@@ -9,7 +9,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 
 use super::{
     entries::{CommitEntries, CommitEntry},
-    record::{self, Lost},
+    record::{self, LostSecrets},
 };
 use crate::{
     model::{
@@ -118,7 +118,7 @@ fn restore_resources(records: Vec<KeyedRecord>, keyring: Option<&Keyring>) -> Re
 /// Reads the records of resources. Neighbours share the text of the ID of their parent.
 fn decode_piece(piece: Vec<KeyedRecord>, keyring: Option<&Keyring>) -> Result<Vec<Arc<Entry>>, String> {
     let entry = |parent: &mut Option<Id>, (key, value): KeyedRecord| -> Result<Arc<Entry>, String> {
-        let mut entry = record::decode(key.as_bytes(), &value, keyring, Lost::Refused)?;
+        let mut entry = record::decode(key.as_bytes(), &value, keyring, LostSecrets::Refused)?;
         if entry.key.parent == *parent {
             entry.key.parent.clone_from(parent);
         } else {
@@ -146,7 +146,7 @@ pub(crate) fn advance(snapshot: &Snapshot, batch: &Batch, keyring: Option<&Keyri
         if key.starts_with(DELETED) {
             decode_deleted(key.as_bytes(), value).map(|(key, tombstone)| (key, Err(tombstone)))
         } else {
-            let entry = record::decode(key.as_bytes(), value, keyring, Lost::Refused);
+            let entry = record::decode(key.as_bytes(), value, keyring, LostSecrets::Refused);
             entry.map(|entry| (entry.key.clone(), Ok(entry)))
         }
     });
@@ -193,9 +193,9 @@ fn encode_rejected(rejected: &[RejectedManifests]) -> Result<Option<Vec<u8>>, St
 
 /// The former records of batches that are undone, by key.
 #[derive(Default)]
-pub(crate) struct Former(HashMap<String, Option<Vec<u8>>>);
+pub(crate) struct FormerValues(HashMap<String, Option<Vec<u8>>>);
 
-impl Former {
+impl FormerValues {
     /// Adds the values before a batch. Batches must be added oldest first.
     pub(crate) fn add(&mut self, batch: &Batch) {
         for entry in batch.entries.iter().filter(|entry| !entry.key.starts_with(REJECTED)) {
@@ -219,9 +219,9 @@ impl Former {
         let deleted = deleted.collect::<Result<BTreeMap<Key, Tombstone>, String>>().map_err(damaged)?;
         let records = records.into_par_iter().map(|(key, value)| match value {
             Some(value) => {
-                let decode = |lost: Lost<'_>| record::decode(key.as_bytes(), &value, keyring, lost);
-                let entry = decode(Lost::Masked).and_then(|entry| match current.get(&entry.key) {
-                    Some(now) if entry.lazy_spec.has_lost_secrets() => decode(Lost::SameAs(now)),
+                let decode = |lost: LostSecrets<'_>| record::decode(key.as_bytes(), &value, keyring, lost);
+                let entry = decode(LostSecrets::Masked).and_then(|entry| match current.get(&entry.key) {
+                    Some(now) if entry.lazy_spec.has_lost_secrets() => decode(LostSecrets::SameAs(now)),
                     _ => Ok(entry),
                 });
                 entry.map(|entry| (entry.key.clone(), Some(entry)))

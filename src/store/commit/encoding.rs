@@ -32,7 +32,7 @@ pub(crate) struct StateChange<'c> {
 }
 
 /// Writes the entries of the resources that differ between two states.
-pub(crate) fn written(
+pub(crate) fn encode_changes(
     change: &StateChange<'_>,
     changed: &BTreeSet<Key>,
     keyring: Option<&Keyring>,
@@ -94,7 +94,7 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
 fn entries_between(before: &Snapshot, after: &Snapshot, changed: &BTreeSet<Key>) -> CommitEntries {
     let (places, reverted_drift) = (Places::new(), RevertedDrift::new());
     let change = StateChange { before, after, places: &places, reverted_drift: &reverted_drift };
-    written(&change, changed, None).unwrap_or_default()
+    encode_changes(&change, changed, None).unwrap_or_default()
 }
 
 #[cfg(test)]

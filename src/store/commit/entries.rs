@@ -36,7 +36,7 @@ pub struct CommitEntry<'e> {
 pub struct CommitEntries {
     /// Each has complete entries, one after another.
     pieces: Vec<Bytes>,
-    /// Those after the pieces.
+    /// The encoded entries after the pieces.
     last: Vec<u8>,
     count: usize,
 }

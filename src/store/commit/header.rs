@@ -97,7 +97,7 @@ pub struct Record {
     pub calls: Vec<String>,
     /// The resources that the attempt changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Touched>,
+    pub resources: Vec<ResourceChange>,
 }
 
 /// A record is read like its header.
@@ -194,7 +194,7 @@ impl ScrubbedRecords {
 
 /// A resource before and after a change. A resource that existed before and after has only the fields that differ.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Touched {
+pub struct ResourceChange {
     /// Its kind.
     pub kind: Kind,
     /// Its path in the API.
@@ -225,7 +225,7 @@ pub type Places = BTreeMap<Key, String>;
 /// The fields of each resource whose drift is reverted, as JSON pointers.
 pub type RevertedDrift = BTreeMap<Key, Vec<String>>;
 
-impl Touched {
+impl ResourceChange {
     /// Whether the attempt put drift of a field back.
     pub(crate) fn reverts_drift_of(&self, pointer: &str) -> bool {
         let begins = |reverted: &String| pointer.strip_prefix(reverted.as_str());

@@ -34,7 +34,7 @@ const EMPTY: &str = r#""""#;
 
 /// What a record has besides its spec.
 #[derive(Serialize)]
-struct Written<'a> {
+struct RecordFields<'a> {
     references: Vec<String>,
     created_at: Timestamp,
     order: u64,
@@ -47,8 +47,9 @@ struct Written<'a> {
     sealed: Option<SealedSecrets>,
 }
 
+/// A record as it is read.
 #[derive(Deserialize)]
-struct Read<'a> {
+struct StoredRecord<'a> {
     #[serde(borrow)]
     spec: &'a RawValue,
     references: Vec<String>,
@@ -79,14 +80,14 @@ struct SealedSecrets {
 
 /// What to do about secrets whose data key is destroyed.
 #[derive(Clone, Copy)]
-pub(crate) enum Lost<'a> {
+pub(crate) enum LostSecrets<'a> {
     /// They are an error, because the current state must have all of its secrets.
     Refused,
     /// Masks take their places, in an earlier state.
     Masked,
     /// Digests take their places, which tell whether another earlier state has the same ones.
     Digested,
-    /// Those of another state of the resource take their places if they are the same, and otherwise masks.
+    /// Secrets of another state of the resource take their places if they are the same, and otherwise masks.
     SameAs(&'a Entry),
 }
 
@@ -119,7 +120,7 @@ fn unstorable(entry: &Entry, reason: &str) -> StoreError {
     StoreError::new(Code::Internal, format!("{} cannot be stored: {reason}", entry.key))
 }
 
-/// Like [`encode`], from the form of the Spec. Appends the value to `out`.
+/// Writes what [`encode`] does, from the form of the Spec. Appends the value to `out`.
 pub(super) fn encode_form(
     entry: &Entry,
     form: &SpecForm,
@@ -153,10 +154,14 @@ fn append_value(
 ) -> Result<(), JsonError> {
     let Entry { created_at, order, claim, .. } = entry;
     let references = entry.lazy_spec.references().iter().map(|key| encode_key("", key)).collect();
-    append_written(spec, &Written { references, created_at: *created_at, order: *order, claim, token, sealed }, out)
+    append_written(
+        spec,
+        &RecordFields { references, created_at: *created_at, order: *order, claim, token, sealed },
+        out,
+    )
 }
 
-fn append_written(spec: &str, written: &Written<'_>, out: &mut Vec<u8>) -> Result<(), JsonError> {
+fn append_written(spec: &str, written: &RecordFields<'_>, out: &mut Vec<u8>) -> Result<(), JsonError> {
     // The spec is JSON already: only the object around it is new.
     out.extend_from_slice(br#"{"spec":"#);
     out.extend_from_slice(spec.as_bytes());
@@ -169,14 +174,19 @@ fn append_written(spec: &str, written: &Written<'_>, out: &mut Vec<u8>) -> Resul
 }
 
 /// Reads a record. The error says what is wrong with it, without its content.
-pub(crate) fn decode(key: &[u8], value: &[u8], keyring: Option<&Keyring>, lost: Lost<'_>) -> Result<Entry, String> {
+pub(crate) fn decode(
+    key: &[u8],
+    value: &[u8],
+    keyring: Option<&Keyring>,
+    lost: LostSecrets<'_>,
+) -> Result<Entry, String> {
     let name = || String::from_utf8_lossy(key);
     let key = decode_key(RECORD, key)?;
     let unreadable = |error: serde_json::Error| {
         let name = name();
         format!("the record {name} cannot be read (line {}, column {})", error.line(), error.column())
     };
-    let read: Read<'_> = serde_json::from_slice(value).map_err(unreadable)?;
+    let read: StoredRecord<'_> = serde_json::from_slice(value).map_err(unreadable)?;
     let opened = read.sealed.as_ref().map(|sealed| sealed.open(&name(), read.spec.get(), keyring, lost)).transpose()?;
     let references = read.references.iter().map(|reference| decode_key("", reference.as_bytes()));
     let references = references.collect::<Result<Vec<_>, String>>()?;
@@ -206,7 +216,7 @@ impl SealedSecrets {
         name: &str,
         public: &str,
         keyring: Option<&Keyring>,
-        lost: Lost<'_>,
+        lost: LostSecrets<'_>,
     ) -> Result<OpenedRecord, String> {
         let Some(keyring) = keyring else {
             return Err(format!("the record {name} has encrypted secrets, and the store has no data keys"));
@@ -216,12 +226,14 @@ impl SealedSecrets {
         let opened = match keyring.open(&self.value, &bound_to) {
             Ok(secrets) => self.with(public, &secrets),
             Err(NotOpened::Destroyed) => match lost {
-                Lost::Refused => {
+                LostSecrets::Refused => {
                     return Err(format!("the data key {} of the record {name} was destroyed", self.value.key()));
                 }
-                Lost::Masked => self.masked(public),
-                Lost::Digested => self.digested(public),
-                Lost::SameAs(other) => self.same_as(other, name, public, keyring).or_else(|| self.masked(public)),
+                LostSecrets::Masked => self.masked(public),
+                LostSecrets::Digested => self.digested(public),
+                LostSecrets::SameAs(other) => {
+                    self.same_as(other, name, public, keyring).or_else(|| self.masked(public))
+                }
             },
             Err(NotOpened::UnknownKey(id)) => {
                 return Err(format!("the data key {id} of the record {name} is missing in `keys`"));
@@ -335,7 +347,7 @@ mod tests {
         encode_key(RECORD, &entry.key)
     }
 
-    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: Lost<'_>) -> Result<Entry, String> {
+    fn read(of: &Entry, bytes: &[u8], keyring: &Keyring, lost: LostSecrets<'_>) -> Result<Entry, String> {
         decode(name(of).as_bytes(), bytes, Some(keyring), lost)
     }
 
@@ -347,7 +359,7 @@ mod tests {
             let bytes = encode(&entry, Some(&keyring)).unwrap();
             let text = String::from_utf8(bytes.clone()).unwrap();
             assert!(!text.contains("er2") && !text.contains("a-hash") && text.contains("\"secret\":\"\""), "{text}");
-            let again = read(&entry, &bytes, &keyring, Lost::Refused).unwrap();
+            let again = read(&entry, &bytes, &keyring, LostSecrets::Refused).unwrap();
             assert_eq!(again.lazy_spec.stored().unwrap(), entry.lazy_spec.stored().unwrap());
             assert_eq!(again.lazy_spec.secrets().unwrap(), entry.lazy_spec.secrets().unwrap());
             assert_eq!((again.token, again.order, key_of(&bytes)), (token, 7, Some(keyring.current())));
@@ -359,7 +371,7 @@ mod tests {
         };
         let bytes = encode(&edge, Some(&keyring)).unwrap();
         assert_eq!(bytes, encode(&edge, None).unwrap(), "a record without a secret is as it was");
-        let again = read(&edge, &bytes, &keyring, Lost::Refused).unwrap();
+        let again = read(&edge, &bytes, &keyring, LostSecrets::Refused).unwrap();
         assert_eq!(again.lazy_spec.secrets().unwrap(), &StoredSecrets::At(Box::default()));
     }
 
@@ -368,19 +380,19 @@ mod tests {
         let keyring = keyring();
         let (one, other) = (route("edghtsrt_1", None), route("edghtsrt_2", None));
         let bytes = encode(&one, Some(&keyring)).unwrap();
-        let error = read(&other, &bytes, &keyring, Lost::Refused).unwrap_err();
+        let error = read(&other, &bytes, &keyring, LostSecrets::Refused).unwrap_err();
         assert!(error.contains("changed or moved") && error.contains("edghtsrt_2"), "{error}");
         let text = String::from_utf8(bytes).unwrap();
         for (from, to) in [("\"b\"", "\"c\""), ("\"at\":[", "\"at\":[1,"), ("\"value\":", "\"token\":true,\"value\":")]
         {
             assert!(text.contains(from), "{text}");
-            let error = read(&one, text.replacen(from, to, 1).as_bytes(), &keyring, Lost::Refused).unwrap_err();
+            let error = read(&one, text.replacen(from, to, 1).as_bytes(), &keyring, LostSecrets::Refused).unwrap_err();
             assert!(error.contains("edghtsrt_1") && !error.contains("er2"), "{error}");
         }
         let foreign = self::keyring();
-        let error = read(&one, text.as_bytes(), &foreign, Lost::Masked).unwrap_err();
+        let error = read(&one, text.as_bytes(), &foreign, LostSecrets::Masked).unwrap_err();
         assert!(error.contains(&format!("{} of the record", keyring.current())), "{error}");
-        assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, Lost::Masked).is_err());
+        assert!(decode(name(&one).as_bytes(), text.as_bytes(), None, LostSecrets::Masked).is_err());
     }
 
     #[test]
@@ -402,11 +414,11 @@ mod tests {
         let kept = scrub(&keyring);
         assert!(!String::from_utf8(kept.clone()).unwrap().contains("Zirnp"));
         assert_eq!(key_of(&kept), key_of(&bytes), "the secrets do not outlive their data key");
-        let again = read(&entry, &kept, &keyring, Lost::Refused).unwrap();
+        let again = read(&entry, &kept, &keyring, LostSecrets::Refused).unwrap();
         assert_eq!(again.lazy_spec.stored().unwrap(), hidden.lazy_spec.stored().unwrap());
         assert_eq!((again.token, again.order), (entry.token.clone(), 7));
         keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
-        let lost = read(&entry, &scrub(&keyring), &keyring, Lost::Masked).unwrap();
+        let lost = read(&entry, &scrub(&keyring), &keyring, LostSecrets::Masked).unwrap();
         assert!(lost.lazy_spec.has_lost_secrets() && lost.lazy_spec.stored().unwrap().contains(MASK));
     }
 
@@ -417,10 +429,10 @@ mod tests {
         let bytes = encode(&entry, Some(&keyring)).unwrap();
         keyring.want_new(true);
         keyring.rotate(crate::store::ids_and_clock::now()).unwrap();
-        assert!(read(&entry, &bytes, &keyring, Lost::Refused).is_ok(), "the former key is still there");
+        assert!(read(&entry, &bytes, &keyring, LostSecrets::Refused).is_ok(), "the former key is still there");
         keyring.destroy_expired(crate::store::ids_and_clock::now(), &|_| false).unwrap();
-        assert!(read(&entry, &bytes, &keyring, Lost::Refused).unwrap_err().contains("destroyed"));
-        let lost = read(&entry, &bytes, &keyring, Lost::Masked).unwrap();
+        assert!(read(&entry, &bytes, &keyring, LostSecrets::Refused).unwrap_err().contains("destroyed"));
+        let lost = read(&entry, &bytes, &keyring, LostSecrets::Masked).unwrap();
         assert!(lost.lazy_spec.has_lost_secrets() && lost.token.is_none());
         let secret = format!("\"secret\":\"{MASK}\"");
         assert!(lost.lazy_spec.stored().unwrap().contains(&secret));
@@ -442,12 +454,12 @@ mod tests {
             Entry { lazy_spec: LazySpec::new(spec), ..entry.clone() }
         };
         let same = later("\"b\"", "\"another description\"");
-        let known = read(&entry, &bytes, &keyring, Lost::SameAs(&same)).unwrap();
+        let known = read(&entry, &bytes, &keyring, LostSecrets::SameAs(&same)).unwrap();
         assert_eq!((known.lazy_spec.stored().unwrap(), &known.token), (spec.as_str(), &entry.token));
         assert!(!known.lazy_spec.has_lost_secrets() && encode(&known, Some(&keyring)).is_ok());
         let others = [later("er2", "er3"), Entry { token: None, ..same.clone() }];
         for other in others {
-            assert!(read(&entry, &bytes, &keyring, Lost::SameAs(&other)).unwrap().lazy_spec.has_lost_secrets());
+            assert!(read(&entry, &bytes, &keyring, LostSecrets::SameAs(&other)).unwrap().lazy_spec.has_lost_secrets());
         }
     }
 }

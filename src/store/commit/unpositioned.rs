@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A batch that is complete except for its place in the chain of hashes.
-pub(crate) struct Unchained {
+pub(crate) struct UnchainedBatch {
     pub(crate) header: Bytes,
     pub(crate) digest: Hash,
     pub(crate) calls: Bytes,
@@ -31,7 +31,7 @@ pub(crate) struct MadeRevision {
     pub(crate) at: Timestamp,
 }
 
-impl Unchained {
+impl UnchainedBatch {
     /// Completes a header with the calls and entries of its commit.
     pub(crate) fn new(
         header: CommitHeader,

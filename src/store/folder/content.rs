@@ -162,6 +162,6 @@ fn is_before(folder: &Path, head: Head, saved: SavedState) -> Result<SavedState,
 }
 
 /// Says that a damaged state has cost nothing.
-pub(super) fn told(damage: &StoreError) -> String {
+pub(super) fn describe_damage(damage: &StoreError) -> String {
     format!("{damage}. Nothing is lost: the log leads to the same state.")
 }

@@ -43,7 +43,7 @@ pub(crate) fn open_for(
 }
 
 fn read_master(folder: &Path, source: &MasterKeySource) -> Result<MasterKey, StoreError> {
-    let places = KeyPlaces::of(folder);
+    let places = KeyPlaces::new(folder);
     source.read(places.existing()?.as_deref())?.ok_or_else(|| {
         let expected = places.preferred().display();
         StoreError::new(Code::MasterKey, format!("the master key of the store is missing: there is no file {expected}"))
@@ -61,7 +61,7 @@ fn again(folder: &Path, source: &MasterKeySource) -> Option<ReadMaster> {
 
 /// The file with the master key of a store, if it is where it is expected by default.
 pub(crate) fn default_master_key(folder: &Path) -> Option<PathBuf> {
-    KeyPlaces::of(folder).existing().ok()?
+    KeyPlaces::new(folder).existing().ok()?
 }
 
 /// The key of digests that are kept beside a store, if its master key can be had for it. A command is not run for this:
@@ -71,14 +71,14 @@ pub(super) fn digest_key(folder: &Path, source: &MasterKeySource) -> Option<Dige
         return None;
     }
     // Whoever opens the store reports what is wrong with the key.
-    let beside = KeyPlaces::of(folder).existing().ok()?;
+    let beside = KeyPlaces::new(folder).existing().ok()?;
     source.read(beside.as_deref()).ok()?.map(|master| master.digest_key())
 }
 
 /// Makes the data keys of a store with this root secret, and a master key if it is expected beside the store and does not
 /// exist.
 pub(super) fn create(folder: &Path, root_secret: [u8; 32], source: &MasterKeySource) -> Result<Keyring, StoreError> {
-    let places = KeyPlaces::of(folder);
+    let places = KeyPlaces::new(folder);
     let existing = places.existing()?;
     let (master, announced) = match source.read(existing.as_deref())? {
         // A process that made the key may have been killed before it made the data keys.
@@ -116,7 +116,7 @@ struct KeyPlaces {
 }
 
 impl KeyPlaces {
-    fn of(folder: &Path) -> Self {
+    fn new(folder: &Path) -> Self {
         // The key is found whatever link leads to the folder.
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let beside = folder.file_name().map(|_| appended(&folder, ".master.key"));

@@ -71,7 +71,7 @@ use super::{
     seal::{Keyring, MasterKeySource, StoreId},
 };
 use crate::model::diagnostics::code::Code;
-use content::{FolderContent, read, told};
+use content::{FolderContent, describe_damage, read};
 use creation::create;
 
 pub(crate) use fingerprint::on_disk;
@@ -165,7 +165,7 @@ impl FolderEngine {
             content.state.earlier = parts::before(folder, content.state.tip, EARLIER_BYTES)?;
         }
         let mut warnings = key_copies::restore(folder, acknowledged.store);
-        warnings.extend(content.damage.as_ref().map(told));
+        warnings.extend(content.damage.as_ref().map(describe_damage));
         let log_end = LogAppender::open(Part::Log.path(folder, content.generation), content.end)?;
         let tip = content.state.batches.last().map_or(content.state.tip, Tip::after);
         let resealing = Resealing::new(content.key, keyring.known_time());

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{FolderContent, fingerprint, format, key_copies, keys, read, told};
+use super::{FolderContent, describe_damage, fingerprint, format, key_copies, keys, read};
 use crate::{
     model::diagnostics::code::Code,
     store::{
@@ -69,7 +69,7 @@ impl FolderReader {
         let content = read(folder, acknowledged, &keyring, access)?;
         let FolderContent { state, generation, end, damage, .. } = content;
         let mut warnings = key_copies::warnings(folder, acknowledged.store);
-        warnings.extend(damage.as_ref().map(told));
+        warnings.extend(damage.as_ref().map(describe_damage));
         let tip = state.batches.last().map_or(state.tip, Tip::after);
         let (log, last, opened) = (LogSearch::new(folder), (generation, end), Mutex::new(Some(state)));
         Ok(Self { folder: folder.to_owned(), log, acknowledged, tip, last, keyring, warnings, opened, _lock: lock })

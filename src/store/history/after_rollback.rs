@@ -15,7 +15,7 @@ use crate::{
         snapshot::Snapshot,
     },
     store::{
-        Attempt, CommitError, Declined, NextState, PastError, Store, StoreError, commit::header::CommitHeader,
+        Attempt, CommitError, Declined, NextState, RevisionError, Store, StoreError, commit::header::CommitHeader,
         engine::Query,
     },
 };
@@ -156,7 +156,7 @@ impl Store {
             }
             let (mut apart, mut live, mut wanted) = (Apart::default(), String::new(), String::new());
             // If the source differs in nothing else, what changed hands is all there is to leave.
-            for tried in [moved.of(&source, current, target), Apart::default()] {
+            for tried in [moved.owned_by(&source, current, target), Apart::default()] {
                 (live, wanted) = (self.digest_of(current, &source, &tried)?, self.digest_of(target, &source, &tried)?);
                 apart = tried;
                 if live != wanted {
@@ -226,8 +226,8 @@ impl Store {
             // Masks are in the places of lost secrets (D96).
             Ok(state) if has_lost_secrets(&state, source) => Ok(None),
             Ok(state) => Ok(Some(self.digest_of(&state, source, apart)?)),
-            Err(PastError::Failed(error)) => Err(error),
-            Err(PastError::Gone { .. } | PastError::Future { .. }) => Ok(None),
+            Err(RevisionError::Failed(error)) => Err(error),
+            Err(RevisionError::Gone { .. } | RevisionError::Future { .. }) => Ok(None),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{change_description::fields, masking};
 use crate::{
     model::{diagnostics::code::Code, key::Key, operation::Author},
-    store::{Store, StoreError, commit::header::Touched, engine::Query},
+    store::{Store, StoreError, commit::header::ResourceChange, engine::Query},
 };
 
 /// How many records are found at once.
@@ -65,7 +65,7 @@ impl Store {
                 };
                 let set = SetBy { revision, at: header.at, author: header.author.clone() };
                 let explained =
-                    reader.touched(entry)?.map_or(Explained::Partly, |touched| search.explain(&touched, &set));
+                    reader.change(entry)?.map_or(Explained::Partly, |touched| search.explain(&touched, &set));
                 let is_over = explained == Explained::Whole || search.open.is_empty();
                 Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
@@ -114,7 +114,7 @@ impl FieldSearch {
     }
 
     /// Attributes the fields that a record changed. Newer records have been visited before.
-    fn explain(&mut self, touched: &Touched, set: &SetBy) -> Explained {
+    fn explain(&mut self, touched: &ResourceChange, set: &SetBy) -> Explained {
         let (was, is) = (leaves(touched.before.as_ref()), leaves(touched.after.as_ref()));
         let created = touched.before.is_none() || touched.after.is_none();
         let found = &mut self.found;
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
     use crate::model::Kind;
 
-    fn touched(before: Option<Value>, after: Option<Value>) -> Touched {
+    fn touched(before: Option<Value>, after: Option<Value>) -> ResourceChange {
         let (path, reverted_drift) = ("/a".into(), vec!["/b/x".into()]);
         let (name, source, declared_at) = (None, None, None);
-        Touched { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, before, after }
+        ResourceChange { kind: Kind::HttpsEdge, path, name, source, declared_at, reverted_drift, before, after }
     }
 
     fn revision(number: u64) -> SetBy {

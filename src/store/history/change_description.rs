@@ -20,8 +20,8 @@ use crate::{
         commit::{
             codec::{RECORD, decode_key},
             entries::CommitEntry,
-            header::{Touched, damaged},
-            record::{self, Lost},
+            header::{ResourceChange, damaged},
+            record::{self, LostSecrets},
         },
         seal::Keyring,
     },
@@ -41,20 +41,20 @@ pub(super) struct EntryReader<'k> {
 
 impl EntryReader<'_> {
     /// Returns what an entry did to its resource, or none if it is not the record of one.
-    pub(super) fn touched(self, entry: &CommitEntry<'_>) -> Result<Option<Touched>, StoreError> {
+    pub(super) fn change(self, entry: &CommitEntry<'_>) -> Result<Option<ResourceChange>, StoreError> {
         if !entry.key.starts_with(RECORD) {
             return Ok(None);
         }
         let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
-        let read = |value: Option<&[u8]>, lost: Lost<'_>| {
+        let read = |value: Option<&[u8]>, lost: LostSecrets<'_>| {
             let decoded = value.map(|value| record::decode(entry.key.as_bytes(), value, self.keyring, lost));
             decoded.transpose().map_err(damaged)
         };
-        let new = read(entry.after, Lost::Digested)?;
+        let new = read(entry.after, LostSecrets::Digested)?;
         // If the secrets of one of the states are lost, those of the other one tell whether they are the same.
         let old = match &new {
-            Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, Lost::SameAs(new))?,
-            _ => read(entry.before, Lost::Digested)?,
+            Some(new) if !new.lazy_spec.has_lost_secrets() => read(entry.before, LostSecrets::SameAs(new))?,
+            _ => read(entry.before, LostSecrets::Digested)?,
         };
         let undescribed = |error: JsonError| StoreError::new(Code::Internal, error.to_string());
         let whole =
@@ -67,7 +67,7 @@ impl EntryReader<'_> {
             sides => sides,
         };
         let claim = new.as_ref().or(old.as_ref()).and_then(|entry| entry.claim.as_deref());
-        Ok(Some(Touched {
+        Ok(Some(ResourceChange {
             kind: key.kind,
             path: key.path(),
             name: claim.map(|claim| claim.name.clone()),
@@ -81,19 +81,19 @@ impl EntryReader<'_> {
 
     /// Returns what an entry did to its resource without the values, or none if it is not the record of one. The values of
     /// resources that were created or deleted are not read.
-    pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<TouchedOutline>, StoreError> {
+    pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<ChangeOutline>, StoreError> {
         #[derive(Deserialize)]
         struct Claimed {
             #[serde(default)]
             claim: Option<Claim>,
         }
         let (Some(value), true) = (entry.after.xor(entry.before), entry.key.starts_with(RECORD)) else {
-            return Ok(self.touched(entry)?.map(TouchedOutline::of));
+            return Ok(self.change(entry)?.map(ChangeOutline::new));
         };
         let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
         let Claimed { claim } = serde_json::from_slice(value).map_err(damaged)?;
         let (name, source) = claim.map(|claim| (claim.name, claim.source)).unzip();
-        Ok(Some(TouchedOutline {
+        Ok(Some(ChangeOutline {
             kind: key.kind,
             path: key.path(),
             name,
@@ -114,7 +114,7 @@ fn drift_in(entry: &CommitEntry<'_>) -> Result<Vec<String>, StoreError> {
 
 /// What a revision did to a resource, without its values.
 #[derive(Debug)]
-pub(crate) struct TouchedOutline {
+pub(crate) struct ChangeOutline {
     /// Its kind.
     pub kind: Kind,
     /// Its path in the API.
@@ -133,7 +133,7 @@ pub(crate) struct TouchedOutline {
     pub reverted_drift: Vec<String>,
     /// The source that owned the resource before, and the one that it was offered to, if that changed.
     pub owner_before: Option<OwnerOutline>,
-    /// The same after the change.
+    /// The owner after the change, likewise.
     pub owner_after: Option<OwnerOutline>,
 }
 
@@ -147,10 +147,10 @@ pub(crate) struct OwnerOutline {
     pub transfer_to: Option<String>,
 }
 
-impl TouchedOutline {
+impl ChangeOutline {
     /// Outlines what was done to a resource.
-    pub(crate) fn of(touched: Touched) -> Self {
-        let Touched { kind, path, name, source, reverted_drift, before, after, .. } = touched;
+    pub(crate) fn new(touched: ResourceChange) -> Self {
+        let ResourceChange { kind, path, name, source, reverted_drift, before, after, .. } = touched;
         let event = ChangeEvent::of(before.is_some(), after.is_some());
         let fields_of = |side: Option<Value>| match side {
             Some(Value::Object(fields)) if event == Some(ChangeEvent::Updated) => fields,

@@ -16,7 +16,7 @@ use crate::{
     store::{
         Revision, StoreError,
         commit::{
-            codec::{self, Former},
+            codec::{self, FormerValues},
             entries::CommitEntries,
             header::CommitHeader,
         },
@@ -100,12 +100,12 @@ pub(crate) enum NextRevision {
     Here(Revision),
     /// There is none yet.
     NotYet,
-    /// It is no longer in memory.
+    /// The revision is no longer in memory.
     Gone,
 }
 
 /// The newest revisions.
-pub(crate) struct Recent {
+pub(crate) struct ChangeWindow {
     window: Mutex<Window>,
     newer: Condvar,
     newest: watch::Sender<u64>,
@@ -113,7 +113,7 @@ pub(crate) struct Recent {
 
 /// The states that have left the window.
 #[derive(Default)]
-pub(crate) struct Evicted {
+pub(crate) struct EvictedStates {
     pub(crate) snapshots: Vec<Arc<Snapshot>>,
     /// How many states of resources are only in them.
     pub(crate) replaced: usize,
@@ -122,18 +122,18 @@ pub(crate) struct Evicted {
 struct Window {
     /// The revision before the oldest one in memory.
     start: u64,
-    kept: VecDeque<KeptRevision>,
+    kept: VecDeque<WindowRevision>,
     changes: usize,
     bytes: usize,
 }
 
-struct KeptRevision {
+struct WindowRevision {
     revision: Revision,
     /// The size of the resources that it wrote.
     bytes: usize,
 }
 
-impl Recent {
+impl ChangeWindow {
     /// Starts after a revision, with no revision in memory.
     pub(crate) fn after(revision: u64) -> Self {
         let window = Window { start: revision, kept: VecDeque::new(), changes: 0, bytes: 0 };
@@ -158,7 +158,7 @@ impl Recent {
             if previous.revision == batch.revision {
                 continue;
             }
-            let mut former = Former::default();
+            let mut former = FormerValues::default();
             former.add(batch);
             // Readers cannot follow from before a commit that does not say who made it.
             let Ok(CommitHeader { at, author, .. }) = CommitHeader::from_bytes(&batch.header) else { break };
@@ -178,12 +178,12 @@ impl Recent {
 
     /// Adds revisions with the sizes of what they wrote, and wakes readers once for all. Returns what leaves the window, so
     /// that the caller chooses the thread that frees it.
-    pub(crate) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> Evicted {
-        let (mut left, mut newest) = (Evicted::default(), None);
+    pub(crate) fn push(&self, revisions: impl IntoIterator<Item = (Revision, usize)>) -> EvictedStates {
+        let (mut left, mut newest) = (EvictedStates::default(), None);
         let mut window = self.window();
         for (revision, bytes) in revisions {
             newest = Some(revision.snapshot.revision);
-            window.push(KeptRevision { revision, bytes }, &mut left);
+            window.push(WindowRevision { revision, bytes }, &mut left);
         }
         drop(window);
         if let Some(newest) = newest {
@@ -223,7 +223,7 @@ impl Window {
     }
 
     /// Adds a revision, and moves what leaves the window to `left`.
-    fn push(&mut self, kept: KeptRevision, left: &mut Evicted) {
+    fn push(&mut self, kept: WindowRevision, left: &mut EvictedStates) {
         self.changes += kept.revision.changed.len();
         self.bytes += kept.bytes;
         self.kept.push_back(kept);

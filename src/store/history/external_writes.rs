@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         Store, StoreError,
-        commit::header::{CommitHeader, Touched},
+        commit::header::{CommitHeader, ResourceChange},
         engine::Stories,
     },
 };
@@ -66,7 +66,7 @@ impl Store {
             if is_own && header.changed > LARGE {
                 return Ok(ControlFlow::Break(()));
             }
-            let Some(touched) = reader.touched(entry)? else { return Ok(ControlFlow::Continue(())) };
+            let Some(touched) = reader.change(entry)? else { return Ok(ControlFlow::Continue(())) };
             let (write, received) = written_by(header, revision, touched, source, &state);
             let is_over = search.add(is_own, write, received) || search.read >= MOST_SEARCHED;
             Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -148,11 +148,11 @@ enum Received {
 fn written_by(
     header: &CommitHeader,
     revision: u64,
-    touched: Touched,
+    touched: ResourceChange,
     source: &str,
     state: &Snapshot,
 ) -> (ForeignWrite, Received) {
-    let Touched { mut before, mut after, .. } = touched;
+    let ResourceChange { mut before, mut after, .. } = touched;
     let owner_in = |side: &mut Option<Value>| {
         let claim = side.as_mut().and_then(|side| side.as_object_mut()).and_then(|side| side.remove(OWNED_BY));
         claim.and_then(|claim| claim.get("source")?.as_str().map(str::to_owned))

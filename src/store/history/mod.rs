@@ -12,7 +12,7 @@ pub(crate) mod commits;
 pub(crate) mod declared_places;
 pub(crate) mod external_writes;
 pub(crate) mod masking;
-pub(crate) mod past;
 pub(crate) mod records;
+pub(crate) mod rewind;
 pub(crate) mod select;
 pub(crate) mod stories;

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use super::change_description::{EntryReader, TouchedOutline};
+use super::change_description::{ChangeOutline, EntryReader};
 use crate::store::{
     Store, StoreError,
     commit::{
         entries::CommitEntry,
-        header::{CommitHeader, Record, Touched, calls_of},
+        header::{CommitHeader, Record, ResourceChange, calls_of},
     },
     engine::{Batch, Hash, Query, Stories},
 };
@@ -106,16 +106,16 @@ impl CommitDetails {
     }
 
     /// Visits the resources that it changed.
-    pub(crate) fn each_resource(&self, store: &Store, visit: &mut dyn FnMut(Touched)) -> Result<(), StoreError> {
+    pub(crate) fn each_resource(&self, store: &Store, visit: &mut dyn FnMut(ResourceChange)) -> Result<(), StoreError> {
         let reader = store.entry_reader();
         self.batch
             .entries
             .iter()
-            .try_for_each(|entry| reader.touched(&entry).map(|touched| touched.map_or((), &mut *visit)))
+            .try_for_each(|entry| reader.change(&entry).map(|touched| touched.map_or((), &mut *visit)))
     }
 
     /// Returns the resources that it changed, without their values.
-    pub(crate) fn outlines(&self, store: &Store) -> Result<Vec<TouchedOutline>, StoreError> {
+    pub(crate) fn outlines(&self, store: &Store) -> Result<Vec<ChangeOutline>, StoreError> {
         let reader = store.entry_reader();
         self.batch.entries.iter().filter_map(|entry| reader.outline(&entry).transpose()).collect()
     }

@@ -16,7 +16,7 @@ pub(crate) struct OpenStories(HashMap<String, usize>);
 
 impl OpenStories {
     /// Begins with all that are wanted.
-    pub(crate) fn of(wanted: &Stories<'_>) -> Self {
+    pub(crate) fn new(wanted: &Stories<'_>) -> Self {
         Self(wanted.paths.iter().cloned().zip(0..).collect())
     }
 

@@ -18,18 +18,18 @@ use crate::store::{
 };
 
 /// The file that says where the history begins.
-pub(crate) fn kept(folder: &Path) -> PathBuf {
+pub(crate) fn kept_file(folder: &Path) -> PathBuf {
     folder.join(KEPT)
 }
 
 /// Notes that the records up to `start` are about to be removed, so that a log that begins after them is complete.
 pub(crate) fn keep_from(folder: &Path, store: StoreId, start: Tip) -> Result<(), StoreError> {
-    appender::write_whole(&kept(folder), store, start, || Ok(None))
+    appender::write_whole(&kept_file(folder), store, start, || Ok(None))
 }
 
 /// Checks that no file is missing before one that begins at `start`, the first of the log.
 pub(crate) fn check_begin(folder: &Path, start: Tip) -> Result<(), StoreError> {
-    let kept = kept(folder);
+    let kept = kept_file(folder);
     let allowed = match files::exists(&kept)? {
         true => LogReader::open_headers(&kept)?.start.position,
         false => 0,

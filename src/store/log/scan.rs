@@ -62,10 +62,10 @@ impl LogScan {
     /// what the files after it list.
     pub(crate) fn read(path: &Path, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Result<Self, StoreError> {
         let bytes = files::read(path).map_err(|error| StoreError::io("read", path, &error))?;
-        Ok(Self::of(bytes, expected, scrubbed))
+        Ok(Self::from_bytes(bytes, expected, scrubbed))
     }
 
-    fn of(bytes: Vec<u8>, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Self {
+    fn from_bytes(bytes: Vec<u8>, expected: Option<Tip>, scrubbed: &ScrubbedRecords) -> Self {
         let header = start_of(&bytes);
         let mut previous = header.map(|(_, start)| start).or(expected);
         let mut at = HEAD.min(bytes.len());
@@ -99,9 +99,9 @@ impl LogScan {
         Self { bytes, header, first, later, listed }
     }
 
-    /// The same file, with another expected start.
+    /// Scans the file anew with another expected start.
     pub(crate) fn again(self, expected: Tip, scrubbed: &ScrubbedRecords) -> Self {
-        Self::of(self.bytes, Some(expected), scrubbed)
+        Self::from_bytes(self.bytes, Some(expected), scrubbed)
     }
 
     /// The length of the file.

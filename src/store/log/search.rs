@@ -41,7 +41,7 @@ struct CommitFilter<'f> {
     before: u64,
     /// How many of a part are visited at most: its newest ones.
     most: usize,
-    /// Whether it visits a commit.
+    /// Selects commits.
     selects: &'f dyn Fn(&Batch) -> Result<bool, StoreError>,
 }
 
@@ -138,7 +138,7 @@ impl LogSearch {
 
     /// Visits the stories of resources.
     pub(crate) fn stories(&self, wanted: Stories<'_>, visit: &mut StoryVisit<'_>) -> Result<(), StoreError> {
-        let (open, mut left) = (RefCell::new(OpenStories::of(&wanted)), MOST_SEARCHED);
+        let (open, mut left) = (RefCell::new(OpenStories::new(&wanted)), MOST_SEARCHED);
         let selects = |batch: &Batch| open.borrow().concern(batch);
         let filter = CommitFilter { open: LogReader::open, before: wanted.before, most: usize::MAX, selects: &selects };
         self.search(&filter, &mut |_, batch| {

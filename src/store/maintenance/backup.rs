@@ -82,7 +82,7 @@ pub(crate) struct OpenedPart {
 }
 
 /// What a store is at, for the manifest.
-pub(crate) struct BackedUp {
+pub(crate) struct BackupPoint {
     /// The id of the store.
     pub store: StoreId,
     /// The end of the log.
@@ -130,7 +130,7 @@ impl Store {
 
 impl Backup {
     /// Prepares a backup of opened files.
-    pub(crate) fn new(folder: &Path, of: &BackedUp, opened: Vec<OpenedPart>) -> Result<Self, StoreError> {
+    pub(crate) fn new(folder: &Path, of: &BackupPoint, opened: Vec<OpenedPart>) -> Result<Self, StoreError> {
         let (mut parts, mut written) = (VecDeque::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
         let mut length = 0;
         for OpenedPart { name, mut file, length: size } in opened {

@@ -2,7 +2,7 @@
 
 use std::{fs::File, path::Path};
 
-use super::backup::{BackedUp, OpenedPart};
+use super::backup::{BackupPoint, OpenedPart};
 use crate::store::{
     StoreError,
     database::{open, state::Access},
@@ -26,7 +26,7 @@ pub(crate) fn open(
     keyring: &Keyring,
     tip: Tip,
     end: u64,
-) -> Result<(BackedUp, Vec<OpenedPart>), StoreError> {
+) -> Result<(BackupPoint, Vec<OpenedPart>), StoreError> {
     let mut opened = Vec::new();
     // A state that cannot be read is no part of a backup.
     let state = content::start(folder, head, keyring, Access::ReadOnly)?.named();
@@ -47,7 +47,7 @@ pub(crate) fn open(
             opened.push(open_one(&path, name.to_owned(), None)?);
         }
     }
-    Ok((BackedUp { store: head.store, tip, generation: head.generation, state }, opened))
+    Ok((BackupPoint { store: head.store, tip, generation: head.generation, state }, opened))
 }
 
 /// Opens a file as the part with this name.

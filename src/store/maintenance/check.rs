@@ -13,7 +13,7 @@ use crate::{
         commit::{
             codec,
             header::{CommitHeader, Retention},
-            record::{self, Lost},
+            record::{self, LostSecrets},
         },
         engine::{Batch, Tip},
         folder::FolderReader,
@@ -95,7 +95,7 @@ impl StoreCheck {
             if !entry.key.starts_with(codec::RECORD) {
                 continue;
             }
-            match record::decode(entry.key.as_bytes(), value, keyring, Lost::Masked) {
+            match record::decode(entry.key.as_bytes(), value, keyring, LostSecrets::Masked) {
                 Ok(entry) => self.former_lost += u64::from(entry.lazy_spec.has_lost_secrets()),
                 Err(error) => self.problem(format!("a former value of record {position}: {error}")),
             }

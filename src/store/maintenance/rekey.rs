@@ -12,17 +12,17 @@ use crate::{
 /// What becomes of the master key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MasterChange<'a> {
-    /// It stays.
+    /// The key stays.
     Keep,
-    /// It is replaced by the one of this source.
+    /// The key of this source replaces it.
     To(&'a MasterKeySource),
-    /// It is read again from where it came from, and replaced if it is another one now.
+    /// The key is read again from where it came from, and another one there replaces it.
     ReadAgain,
 }
 
 /// The keys of a store after new ones were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rekeyed {
+pub(crate) struct RekeyResult {
     /// The new data key.
     pub(crate) key: KeyId,
     /// How many records were encrypted with it.
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// Others read and commit meanwhile. Whenever this is interrupted, the store opens with the former or the new master
     /// key, and this can be done again.
-    pub(crate) fn rekey(&self, change: MasterChange<'_>, forgets: bool) -> Result<Rekeyed, StoreError> {
+    pub(crate) fn rekey(&self, change: MasterChange<'_>, forgets: bool) -> Result<RekeyResult, StoreError> {
         self.health()?;
         let Some(keyring) = &self.keyring else {
             return Err(StoreError::new(Code::Conflict, "this store does not encrypt its secrets"));
@@ -86,7 +86,7 @@ impl Store {
         }
         if forgets {
             // They share Specs with the secrets that were just destroyed.
-            self.past.forget();
+            self.earlier_states.forget();
         }
         let former = keyring.former();
         if forgets && !former.is_empty() {
@@ -96,7 +96,7 @@ impl Store {
         let retired = before.iter().map(|key| key.id).chain([former_key]);
         let destroyed = retired.filter(|id| former.iter().all(|key| key.id != *id)).collect();
         let master = keyring.master();
-        Ok(Rekeyed {
+        Ok(RekeyResult {
             key: keyring.current(),
             records,
             master,

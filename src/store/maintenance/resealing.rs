@@ -156,7 +156,7 @@ impl Resealing {
 pub(crate) struct NeededStates {
     /// The newest state.
     pub newest: u64,
-    /// The one before, or 0 if that is the beginning of the log.
+    /// The state before that, or 0 if that is the beginning of the log.
     pub previous: u64,
 }
 

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     model::diagnostics::code::Code,
     store::{
-        PastError, Stay, Store, StoreError,
+        RevisionError, Stay, Store, StoreError,
         commit::{
             codec,
             entries::CommitEntries,
@@ -222,11 +222,11 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
         let current = store.snapshot().revision;
         let message = match point {
             PointInTime::Revision(revision) if revision > current => {
-                PastError::Future { revision, current }.to_string()
+                RevisionError::Future { revision, current }.to_string()
             }
             PointInTime::Revision(revision) => {
                 let oldest = first.map_or(current, |first| first.revision);
-                PastError::Gone { revision, oldest }.to_string()
+                RevisionError::Gone { revision, oldest }.to_string()
             }
             PointInTime::Time(time) => format!("the history in the backup begins after {time}"),
         };
@@ -237,7 +237,7 @@ fn end_of(store: &Store, point: PointInTime) -> Result<Tip, StoreError> {
 /// Removes everything after a record from an unpacked store, and writes the state at its end. Returns the new head.
 fn cut(staging: &Path, store: &Store, head: Head, end: Tip, keyring: &Keyring) -> Result<Head, StoreError> {
     let snapshot = store.snapshot_at(end.revision).map_err(|error| match error {
-        PastError::Failed(error) => error,
+        RevisionError::Failed(error) => error,
         gone => StoreError::new(Code::RevisionGone, gone.to_string()),
     })?;
     if let Some(entry) = snapshot.iter().find(|entry| entry.lazy_spec.has_lost_secrets()) {

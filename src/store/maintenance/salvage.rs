@@ -175,7 +175,7 @@ struct LogEnd {
 struct NextPart {
     generation: u64,
     after: Tip,
-    /// Whether it is the last one.
+    /// Whether no part follows.
     is_last: bool,
     /// The position that the head acknowledges.
     acknowledged: u64,
@@ -404,7 +404,7 @@ impl Salvage {
                 "the history before record {record} cannot be read: `{name}` is damaged or has a gap"
             ));
         }
-        let kept = parts::kept(folder);
+        let kept = parts::kept_file(folder);
         let noted = match files::exists(&kept)? {
             true => LogReader::open_headers(&kept).map(|kept| kept.start.position),
             false => Ok(0),
@@ -434,7 +434,7 @@ impl Salvage {
     /// The end of the part before one whose header cannot be read.
     fn end_before(&self, folder: &Path, parts: &[u64]) -> Result<Option<Tip>, StoreError> {
         let Some(generation) = parts.last() else {
-            let kept = parts::kept(folder);
+            let kept = parts::kept_file(folder);
             return match files::exists(&kept)? {
                 true => Ok(LogReader::open_headers(&kept).ok().map(|kept| kept.start)),
                 false => Ok(Some(Tip::default())),

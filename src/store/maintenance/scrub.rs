@@ -80,7 +80,7 @@ impl Store {
         self.engine.edit_history(&mut |batch| scrubbed_batch(batch, keyring))?;
         // Nothing may be left that has them, also not the state from before.
         self.checkpoint_now(|| {})?;
-        self.past.forget();
+        self.earlier_states.forget();
         self.beside().map_or(Ok(()), |on_disk| forget_runs(&on_disk.folder))
     }
 }

@@ -78,9 +78,9 @@ pub(super) struct Ring {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NewMaster {
-    /// It was made with the store.
+    /// The key was made with the store.
     Created,
-    /// It was there before the store.
+    /// The key was there before the store.
     Found,
 }
 
@@ -101,7 +101,7 @@ pub(crate) enum NotOpened {
     Destroyed,
     /// Its data key is not one of the store.
     UnknownKey(KeyId),
-    /// It was changed, or was sealed for something else.
+    /// The bytes were changed, or were sealed for something else.
     Changed,
 }
 

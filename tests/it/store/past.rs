@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use edgewright::{
     Snapshot, Store,
     resources::{Entry, Kind, Operation},
-    storage::{MEMORY, PastError, Retention},
+    storage::{MEMORY, Retention, RevisionError},
 };
 
 use super::{commit, deleted, described, edge, small};
@@ -60,7 +60,7 @@ fn every_revision_is_restored_as_it_was() {
         has_all(&store, &states);
         let current = store.snapshot().revision;
         let future = store.snapshot_at(current + 1);
-        assert!(matches!(future, Err(PastError::Future { current: at, .. }) if at == current));
+        assert!(matches!(future, Err(RevisionError::Future { current: at, .. }) if at == current));
         drop(store);
         if address != Path::new(MEMORY) {
             has_all(&Store::open(&address).unwrap(), &states);
@@ -91,9 +91,9 @@ fn a_checkpoint_keeps_earlier_states_and_the_retention_of_records_ends_them() {
     }
     assert!(!path.join("log.0000000001").exists(), "no checkpoint was written");
     let store = open(1);
-    let Err(PastError::Gone { revision: 1, oldest }) = store.snapshot_at(1) else { panic!("revision 1 is kept") };
+    let Err(RevisionError::Gone { revision: 1, oldest }) = store.snapshot_at(1) else { panic!("revision 1 is kept") };
     assert!(oldest > 1 && store.snapshot_at(oldest).is_ok());
-    assert!(matches!(store.snapshot_at(oldest - 1), Err(PastError::Gone { .. })));
+    assert!(matches!(store.snapshot_at(oldest - 1), Err(RevisionError::Gone { .. })));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{
     server::http::response::ApiError,
     store::{
         Store,
-        commit::header::{CommitHeader, Outcome, Record, Touched},
+        commit::header::{CommitHeader, Outcome, Record, ResourceChange},
         history::{blame::Blame, masking, records::CommitDetails},
     },
 };
@@ -303,7 +303,7 @@ impl HistoryEntry {
 }
 
 impl HistoryResource {
-    fn new(mut touched: Touched) -> Self {
+    fn new(mut touched: ResourceChange) -> Self {
         masking::hide_change(touched.before.as_mut(), touched.after.as_mut());
         Self {
             kind: touched.kind.to_string(),

@@ -1,6 +1,6 @@
 //! Hides API tokens in the public texts of a former record, and binds its secrets to the new texts (D23).
 
-use super::{EMPTY, Read, SealedSecrets, Written, append_written, secrets::places_of};
+use super::{EMPTY, RecordFields, SealedSecrets, StoredRecord, append_written, secrets::places_of};
 use crate::{
     model::diagnostics::code::Code,
     store::{
@@ -17,9 +17,9 @@ pub(crate) fn scrubbed(name: &str, value: &[u8], keyring: Option<&Keyring>) -> R
     let damaged = || StoreError::new(Code::StoreCorrupt, format!("a former value of the record {name} cannot be read"));
     // Tokens have no character that JSON escapes.
     let hidden = without_tokens(text);
-    let former: Read<'_> = serde_json::from_str(text).map_err(|_| damaged())?;
+    let former: StoredRecord<'_> = serde_json::from_str(text).map_err(|_| damaged())?;
     let Some(sealed) = former.sealed else { return Ok(Some(hidden.into_owned().into_bytes())) };
-    let Read { spec, references, created_at, order, claim, .. } =
+    let StoredRecord { spec, references, created_at, order, claim, .. } =
         serde_json::from_str(&hidden).map_err(|_| damaged())?;
     let (before, after) = (former.spec.get(), spec.get());
     // No token reaches across a secret, so each place moves by what is hidden before it.
@@ -41,7 +41,7 @@ pub(crate) fn scrubbed(name: &str, value: &[u8], keyring: Option<&Keyring>) -> R
         Err(_) => return Err(damaged()),
     };
     let sealed = Some(SealedSecrets { at, value, token: sealed.token, digests: sealed.digests });
-    let written = Written { references, created_at, order, claim: &claim, token: None, sealed };
+    let written = RecordFields { references, created_at, order, claim: &claim, token: None, sealed };
     let mut out = Vec::with_capacity(text.len());
     append_written(after, &written, &mut out).map_err(|_| damaged())?;
     Ok(Some(out))

@@ -68,8 +68,8 @@ impl Apart {
 }
 
 impl Moved {
-    /// Those that a source has in one of the states. What they contain goes without saying.
-    pub(super) fn of(&self, source: &str, current: &Snapshot, target: &Snapshot) -> Apart {
+    /// The resources that a source has in one of the states, without those inside of others.
+    pub(super) fn owned_by(&self, source: &str, current: &Snapshot, target: &Snapshot) -> Apart {
         let is_own = |key: &Key| {
             let owned = |state: &Snapshot| state.get(key).is_some_and(|entry| entry.is_owned_by(source));
             self.0.contains(key) && (owned(current) || owned(target))

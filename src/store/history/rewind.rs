@@ -1,10 +1,15 @@
-//! States of earlier revisions: the current state, with every later batch of the log undone (D79).
+//! Rewinds the current state to an earlier revision.
+//!
+//! Only the newest state is kept as a whole. The log has, for every record that a commit changed, the value before it: walking
+//! back from the present, the oldest value that is met is the one that the record had. So a state costs as much as what has
+//! changed since, and no state is stored a second time. What the retention has removed cannot be rewound, and secrets whose
+//! data key is destroyed stay lost (D79).
 
 use std::{fmt, sync::Arc};
 
 use crate::{
     model::snapshot::Snapshot,
-    store::{Store, StoreError, commit::codec::Former, engine::Tip},
+    store::{Store, StoreError, commit::codec::FormerValues, engine::Tip},
 };
 
 /// How many earlier states are kept: the pages of a list are requested one after another. They share all that has not
@@ -15,7 +20,7 @@ const ATTEMPTS: usize = 3;
 
 /// Why there is no state of a revision.
 #[derive(Debug)]
-pub enum PastError {
+pub enum RevisionError {
     /// The revision is newer than the store.
     Future {
         /// The revision.
@@ -34,57 +39,57 @@ pub enum PastError {
     Failed(StoreError),
 }
 
-impl fmt::Display for PastError {
+impl fmt::Display for RevisionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PastError::Future { revision, current } => {
+            RevisionError::Future { revision, current } => {
                 write!(f, "revision {revision} does not exist; the store is at revision {current}")
             }
-            PastError::Gone { revision, oldest } => {
+            RevisionError::Gone { revision, oldest } => {
                 write!(f, "the state of revision {revision} is no longer kept; the oldest revision is {oldest}")
             }
-            PastError::Failed(error) => error.fmt(f),
+            RevisionError::Failed(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for PastError {}
+impl std::error::Error for RevisionError {}
 
-impl From<StoreError> for PastError {
+impl From<StoreError> for RevisionError {
     fn from(error: StoreError) -> Self {
-        PastError::Failed(error)
+        RevisionError::Failed(error)
     }
 }
 
 impl Store {
     /// Returns the state of a revision: exactly what it was, including secrets, unless their data key was destroyed (D96).
     /// The state of an earlier revision is restored from the history, which reads from disk.
-    pub fn snapshot_at(&self, revision: u64) -> Result<Arc<Snapshot>, PastError> {
+    pub fn snapshot_at(&self, revision: u64) -> Result<Arc<Snapshot>, RevisionError> {
         let current = self.snapshot();
         if revision == current.revision {
             return Ok(current);
         }
         if revision > current.revision {
-            return Err(PastError::Future { revision, current: current.revision });
+            return Err(RevisionError::Future { revision, current: current.revision });
         }
-        let (known, version) = self.past.get(&revision);
+        let (known, version) = self.earlier_states.get(&revision);
         if let Some(state) = known {
             return Ok(state);
         }
-        let mut restored = self.restored(&current, revision);
+        let mut restored = self.rewind(&current, revision);
         for _ in 1..ATTEMPTS {
-            if !matches!(restored, Err(PastError::Failed(_))) {
+            if !matches!(restored, Err(RevisionError::Failed(_))) {
                 break;
             }
-            restored = self.restored(&current, revision);
+            restored = self.rewind(&current, revision);
         }
         let state = Arc::new(restored?);
-        self.past.keep(revision, Arc::clone(&state), version);
+        self.earlier_states.keep(revision, Arc::clone(&state), version);
         Ok(state)
     }
 
-    fn restored(&self, current: &Snapshot, revision: u64) -> Result<Snapshot, PastError> {
-        let mut former = Former::default();
+    fn rewind(&self, current: &Snapshot, revision: u64) -> Result<Snapshot, RevisionError> {
+        let mut former = FormerValues::default();
         // The end of the log at the revision.
         let mut end: Option<Tip> = None;
         // The oldest revision that can be restored, if it is newer than the revision.
@@ -112,7 +117,7 @@ impl Store {
             (Some(end), None) if last == Some(current.revision) => {
                 Ok(former.before(current, revision, end.next_order, self.keyring.as_deref())?)
             }
-            (_, oldest) => Err(PastError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
+            (_, oldest) => Err(RevisionError::Gone { revision, oldest: oldest.unwrap_or(current.revision) }),
         }
     }
 }
