@@ -392,10 +392,6 @@ impl Store {
         if !batches.is_empty() {
             metrics::group(batches.len(), appended.is_ok(), began);
         }
-        if self.stay == Stay::Brief {
-            // The process ends soon. Freeing the changes of a large commit one by one takes longer than hashing them.
-            std::mem::forget(batches);
-        }
         (writers, appended)
     }
 

@@ -18,8 +18,6 @@ use crate::{
 
 /// How many resources one core writes at once.
 const AT_ONCE: usize = 256;
-/// The most resources of a commit that keep their stored forms: those that people change, and change again.
-const FEW: usize = 8;
 
 /// The states before and after a commit, and what is known of its resources besides.
 pub(crate) struct StateChange<'c> {
@@ -56,10 +54,6 @@ fn piece(keys: &[&Key], change: &StateChange<'_>, keyring: Option<&Keyring>) -> 
         value.clear();
         let new = after.get(key);
         if let Some(entry) = new {
-            if keys.len() <= FEW && old.is_some() {
-                // The next change needs the form again, as the one before. If it fails, it does so below.
-                let _ = entry.lazy_spec.stored();
-            }
             record::with_form(entry, keyring, |form| record::encode_form(entry, form, keyring, &mut value))?;
         }
         let drift = reverted_drift.get(key).map(serde_json::to_string).transpose();

@@ -92,59 +92,57 @@ pub(super) fn when_free<T>(open: impl Fn() -> Result<T, StoreError>) -> Result<T
 }
 
 /// Locks a folder for as long as the returned files are open.
-pub(crate) fn lock(folder: &Path) -> Result<[File; 2], StoreError> {
-    when_free(|| try_lock(folder))
-}
-
-fn try_lock(folder: &Path) -> Result<[File; 2], StoreError> {
+pub(crate) fn lock(folder: &Path) -> Result<Vec<File>, StoreError> {
     let path = folder.join(LOCK);
-    // On a full disk no file can be created, so an existing lock file is only opened.
-    let file = match open(&path, OpenOptions::new().write(true)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
-        opened => opened,
-    };
-    let file = file.map_err(|error| StoreError::io("open", &path, &error))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
-        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
-    }
+    let held = when_free(|| {
+        // On a full disk no file can be created, so an existing lock file is only opened.
+        let file = match open(&path, OpenOptions::new().write(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => open(&path, private().write(true).create(true)),
+            opened => opened,
+        };
+        hold(folder, file.map(Some), File::try_lock)
+    })?;
     // A server that is gone must not be named.
-    if file.metadata().is_ok_and(|facts| facts.len() > 0) {
+    if let Some(file) = held.first().filter(|file| file.metadata().is_ok_and(|facts| facts.len() > 0)) {
         let _ = fault::point("lock.clear").and_then(|()| file.set_len(0));
     }
-    // People remove lock files, so the folder is locked as well where the file system supports it.
-    let held = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
-    match held.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(locked(folder)),
-        _ => Ok([file, held]),
-    }
+    Ok(held)
 }
 
 /// Shares the lock of a folder with other readers for as long as the returned files are open. Needs no write access.
 pub(crate) fn lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
-    when_free(|| try_lock_shared(folder))
+    when_free(|| {
+        let file = match open(&folder.join(LOCK), OpenOptions::new().read(true)) {
+            // A lock file must not be created here.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        };
+        hold(folder, file, File::try_lock_shared)
+    })
 }
 
-fn try_lock_shared(folder: &Path) -> Result<Vec<File>, StoreError> {
-    let path = folder.join(LOCK);
-    let mut held = Vec::new();
-    match open(&path, OpenOptions::new().read(true)) {
-        Ok(file) => match file.try_lock_shared() {
+/// Locks a lock file, if there is one. People remove it, so the folder is locked as well where the file system supports it.
+fn hold(
+    folder: &Path,
+    file: io::Result<Option<File>>,
+    lock: fn(&File) -> Result<(), TryLockError>,
+) -> Result<Vec<File>, StoreError> {
+    let (path, mut held) = (folder.join(LOCK), Vec::new());
+    if let Some(file) = file.map_err(|error| StoreError::io("open", &path, &error))? {
+        match lock(&file) {
             Ok(()) => held.push(file),
             Err(TryLockError::WouldBlock) => return Err(locked(folder)),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path, &error)),
-        },
-        // Writers lock the folder as well, and a lock file must not be created here.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(StoreError::io("open", &path, &error)),
+        }
     }
     let file = File::open(folder).map_err(|error| StoreError::io("open", folder, &error))?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => return Err(locked(folder)),
-        _ => held.push(file),
+    match lock(&file) {
+        Err(TryLockError::WouldBlock) => Err(locked(folder)),
+        _ => {
+            held.push(file);
+            Ok(held)
+        }
     }
-    Ok(held)
 }
 
 /// Returns the error for a folder that another process has open.
@@ -190,12 +188,6 @@ pub(crate) fn unreadable(path: &Path, error: &io::Error) -> StoreError {
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let mut source = open(from, File::options().read(true)).map_err(|error| unreadable(from, &error))?;
     write_whole(to, |writer| io::copy(&mut source, writer).map(|_| ()))
-}
-
-/// Creates the file that is renamed to `path` once it is complete. Replaces what an interrupted attempt left.
-pub(crate) fn create_temporary(path: &Path) -> io::Result<(PathBuf, File)> {
-    let temporary = path.with_extension("tmp");
-    files::create_temporary(&temporary).map(|file| (temporary, file))
 }
 
 /// Lists everything below a folder, each folder before what is in it. Links are not followed.

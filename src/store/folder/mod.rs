@@ -114,7 +114,7 @@ pub(crate) struct FolderEngine {
     stay: Stay,
     /// Held while a checkpoint removes files, and while a backup opens them.
     removing: Mutex<()>,
-    _lock: [File; 2],
+    _lock: Vec<File>,
 }
 
 struct Writing {

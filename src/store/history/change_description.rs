@@ -11,7 +11,6 @@ use crate::{
         Kind,
         diagnostics::code::Code,
         json::{self, JsonError},
-        operation::Claim,
         secrets::secret::Secrets,
         snapshot::Entry,
     },
@@ -76,34 +75,6 @@ impl EntryReader<'_> {
             reverted_drift: drift_in(entry)?,
             before: before.map(Value::Object),
             after: after.map(Value::Object),
-        }))
-    }
-
-    /// Returns what an entry did to its resource without the values, or none if it is not the record of one. The values of
-    /// resources that were created or deleted are not read.
-    pub(super) fn outline(self, entry: &CommitEntry<'_>) -> Result<Option<ChangeOutline>, StoreError> {
-        #[derive(Deserialize)]
-        struct Claimed {
-            #[serde(default)]
-            claim: Option<Claim>,
-        }
-        let (Some(value), true) = (entry.after.xor(entry.before), entry.key.starts_with(RECORD)) else {
-            return Ok(self.change(entry)?.map(ChangeOutline::new));
-        };
-        let key = decode_key(RECORD, entry.key.as_bytes()).map_err(damaged)?;
-        let Claimed { claim } = serde_json::from_slice(value).map_err(damaged)?;
-        let (name, source) = claim.map(|claim| (claim.name, claim.source)).unzip();
-        Ok(Some(ChangeOutline {
-            kind: key.kind,
-            path: key.path(),
-            name,
-            source,
-            event: ChangeEvent::of(entry.before.is_some(), entry.after.is_some()),
-            fields: Vec::new(),
-            unset: BTreeSet::new(),
-            reverted_drift: drift_in(entry)?,
-            owner_before: None,
-            owner_after: None,
         }))
     }
 }

@@ -117,7 +117,8 @@ impl CommitDetails {
     /// Returns the resources that it changed, without their values.
     pub(crate) fn outlines(&self, store: &Store) -> Result<Vec<ChangeOutline>, StoreError> {
         let reader = store.entry_reader();
-        self.batch.entries.iter().filter_map(|entry| reader.outline(&entry).transpose()).collect()
+        let changes = self.batch.entries.iter().filter_map(|entry| reader.change(&entry).transpose());
+        changes.map(|change| change.map(ChangeOutline::new)).collect()
     }
 }
 

@@ -20,8 +20,6 @@ use crate::{
 };
 
 const MAGIC: [u8; 8] = *b"ewlog-4\n";
-/// How many bytes are collected for one write.
-const TOGETHER: usize = 1 << 20;
 /// Magic, position, revision, next order, hash, store, checksum.
 pub(crate) const HEAD: usize = 8 + 8 + 8 + 8 + 32 + 16 + 32;
 
@@ -35,13 +33,8 @@ pub(crate) struct LogAppender {
 impl LogAppender {
     /// Creates a part that continues the log after `start`.
     pub(crate) fn create(path: PathBuf, store: StoreId, start: Tip) -> Result<Self, StoreError> {
-        let failed = |error: io::Error| StoreError::io("create", &path, &error);
-        let head = head(store, start);
-        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
-        fault::write_all_at("log.create", &file, &head, 0).map_err(failed)?;
-        fault::point("log.sync").and_then(|()| file.sync_all()).map_err(failed)?;
-        files::rename(&temporary, &path)?;
-        Ok(Self { file, path, length: HEAD as u64 })
+        write_whole(&path, store, start, || Ok(None))?;
+        Self::open(path, HEAD as u64)
     }
 
     /// Opens a part whose complete batches end at `length`, and cuts off the rest of an interrupted write.
@@ -88,61 +81,22 @@ impl LogAppender {
 
     /// Writes frames after the last one: small ones together in one write, large ones in pieces. Returns the end.
     fn write(&self, frames: &[BatchFrame<'_>]) -> io::Result<u64> {
-        let all: u64 = frames.iter().map(BatchFrame::length).sum();
-        let mut writer =
-            PieceWriter { file: &self.file, waiting: Vec::with_capacity(TOGETHER.min(all as usize)), end: self.length };
+        let (mut end, mut together) = (self.length, Vec::new());
+        let write = |bytes: &[u8], at: u64| match bytes.is_empty() {
+            true => Ok(at),
+            false => fault::write_all_at("log.write", &self.file, bytes, at).map(|()| at + bytes.len() as u64),
+        };
         for frame in frames {
             if let Some(whole) = frame.whole() {
-                writer.write(whole)?;
+                together.extend_from_slice(whole);
                 continue;
             }
+            let start = write(&std::mem::take(&mut together), end)?;
             // The start goes last: without it, an interrupted write is no frame.
-            writer.flush()?;
-            let start = writer.end;
-            writer.end += frame::HEAD as u64;
-            frame.content().try_for_each(|piece| writer.write(piece))?;
-            writer.flush()?;
-            fault::write_all_at("log.write", &self.file, &frame.start(), start)?;
+            end = frame.content().try_fold(start + frame::HEAD as u64, |end, piece| write(piece, end))?;
+            write(&frame.start(), start)?;
         }
-        writer.flush()?;
-        Ok(writer.end)
-    }
-}
-
-/// Writes pieces to a file, one after another: small ones together, large ones without a copy.
-struct PieceWriter<'f> {
-    file: &'f File,
-    waiting: Vec<u8>,
-    /// Where the next bytes go.
-    end: u64,
-}
-
-impl PieceWriter<'_> {
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        if self.waiting.len() + piece.len() > TOGETHER {
-            self.flush()?;
-        }
-        if piece.len() > TOGETHER {
-            return self.write_now(piece);
-        }
-        self.waiting.extend_from_slice(piece);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        self.write_now(&waiting)?;
-        waiting.clear();
-        self.waiting = waiting;
-        Ok(())
-    }
-
-    fn write_now(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if !bytes.is_empty() {
-            fault::write_all_at("log.write", self.file, bytes, self.end)?;
-            self.end += bytes.len() as u64;
-        }
-        Ok(())
+        write(&together, end)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::{
     fs::File,
+    io::Write,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -51,15 +52,11 @@ pub(crate) fn path(folder: &Path) -> PathBuf {
 impl HeadFile {
     /// Creates the head as the last file of a new store: a folder without one is not a store.
     pub(crate) fn create(folder: &Path, head: Head) -> Result<Self, StoreError> {
-        let path = path(folder);
-        let failed = |error: std::io::Error| StoreError::io("write", &path, &error);
-        let (temporary, file) = files::create_temporary(&path).map_err(failed)?;
-        let mut created = Self { file, counter: 0 };
-        created.write(head).map_err(failed)?;
-        created.write(head).map_err(failed)?;
-        created.sync().map_err(failed)?;
-        files::rename(&temporary, &path)?;
-        Ok(created)
+        let mut slots = slot(2, head);
+        slots.resize(STRIDE as usize, 0);
+        slots.extend(slot(1, head));
+        files::write_whole(&path(folder), |writer| writer.write_all(&slots))?;
+        Ok(Self::open(folder)?.0)
     }
 
     /// Opens the head and reads the newer of its two slots.
@@ -71,30 +68,31 @@ impl HeadFile {
         Ok((Self { file, counter }, head))
     }
 
-    /// Overwrites the older slot. It survives a crash of the process, and a power loss after [`HeadFile::sync`].
+    /// Overwrites the older slot. It survives a crash of the process, and a power loss once it is synced.
     pub(crate) fn write(&mut self, head: Head) -> std::io::Result<()> {
-        let mut slot = Vec::with_capacity(SLOT);
-        slot.extend_from_slice(&MAGIC);
-        for number in [self.counter + 1, head.position, head.generation, head.state] {
-            slot.extend_from_slice(&number.to_le_bytes());
-        }
-        slot.extend_from_slice(&head.hash);
-        slot.extend_from_slice(&head.store);
-        slot.extend_from_slice(blake3::hash(&slot).as_bytes());
-        fault::write_all_at("head.write", &self.file, &slot, ((self.counter + 1) % 2) * STRIDE)?;
+        let counter = self.counter + 1;
+        fault::write_all_at("head.write", &self.file, &slot(counter, head), (counter % 2) * STRIDE)?;
         self.counter += 1;
         Ok(())
-    }
-
-    /// Makes the last write survive a power loss.
-    pub(super) fn sync(&self) -> std::io::Result<()> {
-        fault::point("head.sync").and_then(|()| self.file.sync_all())
     }
 
     /// Returns another handle of the file, to sync it while a writer continues.
     pub(crate) fn handle(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
+}
+
+/// The bytes of a slot.
+fn slot(counter: u64, head: Head) -> Vec<u8> {
+    let mut slot = Vec::with_capacity(SLOT);
+    slot.extend_from_slice(&MAGIC);
+    for number in [counter, head.position, head.generation, head.state] {
+        slot.extend_from_slice(&number.to_le_bytes());
+    }
+    slot.extend_from_slice(&head.hash);
+    slot.extend_from_slice(&head.store);
+    slot.extend_from_slice(blake3::hash(&slot).as_bytes());
+    slot
 }
 
 /// Reads the newer of the two slots without opening the file for writing.

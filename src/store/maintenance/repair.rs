@@ -51,7 +51,7 @@ impl Repair {
         if Part::Log.generations(folder)?.is_empty() {
             return Err(StoreError::corrupt(folder, "it has no log, so it cannot be repaired"));
         }
-        let lock = files::lock(folder)?.into();
+        let lock = files::lock(folder)?;
         Ok(Self { folder: folder.to_owned(), salvage: salvage::plan(folder, source)?, _lock: lock })
     }
 

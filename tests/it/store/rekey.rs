@@ -266,7 +266,7 @@ const POINTS: [(&str, &str); 6] = [
     ("file.write", "torn"),
     ("file.remove", "kill"),
     ("folder.sync", "kill"),
-    ("log.create", "kill"),
+    ("file.sync", "kill"),
     ("head.write", "kill"),
 ];
 /// No step comes so often.

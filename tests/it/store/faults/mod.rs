@@ -24,7 +24,7 @@ const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
 /// The fail points of the store, in src/files and src/store. Logs of a few bytes make checkpoints frequent.
-const POINTS: [&str; 20] = [
+const POINTS: [&str; 19] = [
     "lock.clear",
     "lock.note",
     "file.create",
@@ -38,7 +38,6 @@ const POINTS: [&str; 20] = [
     "head.write",
     "index.read",
     "index.write",
-    "log.create",
     "log.cut",
     "log.sync",
     "log.write",
