@@ -59,9 +59,6 @@ pub(super) struct Line {
     /// The next commit drops tombstones of deletions up to this revision.
     pub(super) forget: u64,
     waiting: Vec<QueuedWriter>,
-    /// Revisions that are no longer in memory for readers. Whoever enters next frees them: most of their memory was allocated
-    /// there, and the leader has others to answer.
-    evicted: Vec<Arc<Snapshot>>,
     /// Whether a writer leads or is about to.
     pub(super) led: bool,
     /// When a checkpoint may be tried again after a failure.
@@ -118,8 +115,7 @@ impl Queue {
     /// Creates an empty queue after a state.
     pub(crate) fn new(tip: Arc<Snapshot>, durable: Tip) -> Self {
         let position = durable.position;
-        let (waiting, evicted) = (Vec::new(), Vec::new());
-        let line = Line { tip, position, durable, forget: 0, waiting, evicted, led: false, checkpoint_after: None };
+        let line = Line { tip, position, durable, forget: 0, waiting: Vec::new(), led: false, checkpoint_after: None };
         Self { line: Mutex::new(line), entrance: Mutex::default() }
     }
 
@@ -181,7 +177,6 @@ impl Store {
         }
         let mut line = self.queue.line_to_enter();
         let before = Arc::clone(&line.tip);
-        let evicted = std::mem::take(&mut line.evicted);
         // Even what changes nothing waits: it may rest on a commit that is not durable yet.
         let (ticket, outcome) = match make(&before) {
             Err(error) => (line.enter(false, None), Err(Declined::Declined(error))),
@@ -211,7 +206,6 @@ impl Store {
                 }
             }
         };
-        drop(evicted);
         Ok(QueuedCommit { ticket, outcome, began })
     }
 
@@ -319,8 +313,7 @@ impl Store {
         // Whoever holds the line relies on it that nothing becomes visible meanwhile: a run that has searched the history for
         // drift would not look again.
         if appended.is_ok() {
-            let evicted = self.publish(revisions);
-            line.evicted.extend(evicted);
+            self.publish(revisions);
         }
         self.strained.store(appended.is_err(), Ordering::Release);
         match &appended {
@@ -395,11 +388,10 @@ impl Store {
         (writers, appended)
     }
 
-    /// Makes the revisions of a group visible, with their sizes in the store. Returns those that leave the memory, unless
-    /// freeing them takes long.
-    fn publish(&self, revisions: Vec<(Revision, usize)>) -> Vec<Arc<Snapshot>> {
+    /// Makes the revisions of a group visible, with their sizes in the store.
+    fn publish(&self, revisions: Vec<(Revision, usize)>) {
         // Each has all changes of those before it, and waits until no reader is about to take the one that it replaces.
-        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return Vec::new() };
+        let Some(newest) = revisions.last().map(|(newest, _)| Arc::clone(&newest.snapshot)) else { return };
         let replaced = self.current.swap(newest);
         let mut freed = 0;
         {
@@ -418,9 +410,8 @@ impl Store {
         freed += evicted.replaced;
         if freed >= LARGE_CHANGE {
             evicted.snapshots.push(replaced);
-            free_later(std::mem::take(&mut evicted.snapshots));
+            free_later(evicted.snapshots);
         }
-        evicted.snapshots
     }
 }
 
