@@ -313,7 +313,7 @@ fn a_refused_commit_is_told_once_to_each_chat_with_its_place_and_author() {
     assert_eq!(card["attachments"][0]["content"]["body"][0]["inlines"][0]["text"], text);
 
     // Neither further syncs nor a restart tell it again.
-    std::thread::sleep(Duration::from_millis(2500));
+    std::thread::sleep(Duration::from_millis(1500));
     let run = served.stop();
     assert!(!run.all().contains("hush"), "{}", run.all());
     let served = serve(&folder, &config);

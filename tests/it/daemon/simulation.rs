@@ -1,4 +1,4 @@
-//! A thousand random events around a server that follows a folder and a Git repository: edits, broken states, writes
+//! Random events around a server that follows a folder and a Git repository: edits, broken states, writes
 //! over the API, an unreachable repository, rollbacks, suspensions, kills and restarts. In the end everything is as the
 //! manifests say, and the history has each acknowledged write once.
 //!
@@ -25,11 +25,9 @@ use serde_json::{Value, json};
 
 use crate::{
     plan::diff::git,
-    support::program::{Folder, Serve, copy, number_in, within},
+    support::program::{Folder, Serve, copy, number_in, rounds, within},
 };
 
-/// The number of events.
-const EVENTS: usize = 1000;
 /// How long the sources may take to be as their manifests say, on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 const CONFIG: &str = "
@@ -404,13 +402,13 @@ fn writer(address: Address, is_over: Arc<AtomicBool>) -> JoinHandle<Vec<Acknowle
 }
 
 #[test]
-fn a_thousand_random_events_end_as_the_manifests_say_and_nothing_is_lost() {
+fn random_events_end_as_the_manifests_say_and_nothing_is_lost() {
     let seed = number_in("EDGEWRIGHT_SIMULATION_SEED", 1);
     println!("EDGEWRIGHT_SIMULATION_SEED={seed}");
     let mut simulation = Simulation::start(seed);
     let is_over = Arc::new(AtomicBool::new(false));
     let writer = writer(Arc::clone(&simulation.address), Arc::clone(&is_over));
-    for _ in 0..EVENTS {
+    for _ in 0..rounds(250, 1000) {
         simulation.event();
         std::thread::sleep(Duration::from_millis(simulation.random.random_range(0..20)));
     }

@@ -399,7 +399,7 @@ fn a_suspension_ends_by_itself() {
     folder.write(CONFIG, "sources:\n- {name: shop, path: shop, suspend: false}\n");
     folder.ok("reconcile --source shop shop");
     folder.ok("suspend shop --reason sooner");
-    let run = folder.ok("suspend shop --reason later --for 8s");
+    let run = folder.ok("suspend shop --reason later --for 5s");
     assert!(run.err.contains("This replaces an earlier suspension: suspended by command line since "), "{}", run.err);
     folder.write("shop/one.yaml", &edge("one", "new"));
     let serve = folder.serve("");

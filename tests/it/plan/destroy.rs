@@ -3,7 +3,7 @@
 use edgewright::{Disk, Options, Store, apply, plan};
 use serde_json::{Value, json};
 
-use crate::support::program::{Folder, Run, Serve, finish, until};
+use crate::support::program::{Folder, Run, Serve, finish, rounds, until};
 
 /// The manifests of so many edges.
 fn edges(prefix: &str, count: usize) -> String {
@@ -83,7 +83,7 @@ fn a_source_whose_name_selects_others_or_looks_like_another_ends_and_gets_nothin
         " shop",
         "shop ",
     ];
-    for name in names {
+    for name in names.into_iter().step_by(rounds(2, 1)) {
         let line = |words: &str| {
             let mut command = folder.command(words);
             command.args(["--source", name]);

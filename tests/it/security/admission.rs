@@ -15,7 +15,7 @@ use edgewright::resources::Role;
 use serde_json::{Value, json};
 
 use crate::support::{
-    program::until,
+    program::{rounds, until},
     server::{Answer, Server, read_answer, usual_headers},
 };
 
@@ -54,7 +54,7 @@ fn planners_that_send_dry_runs_without_end_keep_nobody_from_applying() {
     let planned: Mutex<BTreeMap<(String, u16), usize>> = Mutex::default();
     let flood = |token: &str| {
         while !is_over.load(Ordering::Relaxed) {
-            let body = reconciliation("plans", 400, number.fetch_add(1, Ordering::Relaxed), true);
+            let body = reconciliation("plans", rounds(100, 400), number.fetch_add(1, Ordering::Relaxed), true);
             let answer = server.call_as(token, "POST", "/reconciliations", Some(body));
             if answer.status != 200 {
                 assert_turned_away(&answer);

@@ -14,11 +14,11 @@ use crate::support::program::{Folder, copy, until};
 /// Keeps the records of the last checkpoint.
 const ONE: Retention = Retention { records: 1, age: std::time::Duration::MAX, bytes: u64::MAX };
 
-/// Makes commits that are each followed by a checkpoint.
+/// Makes commits that are each followed by a checkpoint: closing a store writes one.
 fn checkpoints(path: &Path, count: usize, retention: Retention) {
     for number in 0..count {
         let store = Store::open_with(path, retention).unwrap();
-        commit(&store, edge(number, 12_000)).unwrap();
+        commit(&store, edge(number, 500)).unwrap();
         drop(store);
         assert!(path.join(format!("state.{:010}", number + 2)).exists(), "no checkpoint was written");
     }
@@ -57,7 +57,7 @@ fn a_command_leaves_its_state_in_sled_and_the_index_to_a_server() {
             "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{description: {description}}}\n"
         )
     };
-    let edges: Vec<String> = (0..9_000).map(edge).collect();
+    let edges: Vec<String> = (0..500).map(edge).collect();
     folder.write("m/all.yaml", &edges.join("---\n"));
     let store = folder.path("store");
     let states = || {

@@ -24,11 +24,11 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_edgewright");
 pub(crate) const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 /// A folder of the user for configuration that cannot be created.
 pub(crate) const NO_CONFIG: &str = "/dev/null";
-/// How long something may take that takes a moment; a test that reaches it fails.
 /// The configuration file, which the program finds in its working folder.
 pub(crate) const CONFIG: &str = "edgewright.config.yaml";
 /// Names a configuration file. An empty variable is unset.
 pub(crate) const CONFIG_VARIABLE: &str = "EDGEWRIGHT_CONFIG";
+/// How long something may take that takes a moment; a test that reaches it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A temporary folder to work in. Its store is `store`, unless a line says otherwise.
@@ -486,6 +486,11 @@ pub(crate) fn beside(store: &Path) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(".master.key");
     name.into()
+}
+
+/// How much of something slow a test does: `usual` in `cargo test`, and `long` with `EDGEWRIGHT_LONG=1`, as in `.ci/run`.
+pub(crate) fn rounds<T>(usual: T, long: T) -> T {
+    if std::env::var("EDGEWRIGHT_LONG").is_ok_and(|value| value == "1") { long } else { usual }
 }
 
 /// The number in an environment variable, or the usual one.

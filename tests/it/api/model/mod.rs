@@ -15,15 +15,13 @@ mod resources;
 mod specification;
 mod state;
 
-use crate::support::program::number_in;
+use crate::support::program::{number_in, rounds};
 use case::{Case, Counts};
 use client::Difference;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// The steps of a case.
 const STEPS: usize = 120;
-/// The cases of a usual run.
-const CASES: u64 = 8;
 /// How often a failed case is tried with fewer steps.
 const ATTEMPTS: usize = 60;
 
@@ -32,7 +30,7 @@ fn seed() -> u64 {
 }
 
 fn cases() -> u64 {
-    number_in("EDGEWRIGHT_MODEL_CASES", CASES)
+    number_in("EDGEWRIGHT_MODEL_CASES", rounds(3, 24))
 }
 
 /// The steps of a case.

@@ -15,7 +15,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{BEFORE, MOST_MEMORY, PAUSE, peak_memory, total};
-use crate::support::program::{Folder, Serve, http, number_in, until};
+use crate::support::program::{Folder, Serve, http, number_in, rounds, until};
 
 /// The bodies: more than requests that are handled at a time, and than connections that could give their places.
 const BODIES: usize = 1200;
@@ -24,8 +24,6 @@ const ATTACKERS: usize = 4;
 const DRIP: Duration = Duration::from_millis(250);
 /// How many bodies a thread begins in this time in place of those that the server has ended: a thousand in a second in all.
 const RENEWED: usize = 62;
-/// How long honest clients are watched.
-const TIME: Duration = Duration::from_secs(4);
 
 /// An honest request of a kind.
 type Ask<'a> = (&'a str, &'a (dyn Fn() -> u16 + Sync));
@@ -91,6 +89,8 @@ fn flood(serve: &Serve, name: &str, head: &str, asks: &[Ask<'_>]) {
         move || began.elapsed() >= time
     };
     let usual: Vec<Met> = asks.iter().map(|(_, ask)| honest(*ask, &until_time(BEFORE))).collect();
+    // How long honest clients are watched.
+    let time = Duration::from_secs(rounds(2, 4));
     let (ended, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let met = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn flood(serve: &Serve, name: &str, head: &str, asks: &[Ask<'_>]) {
             let page = serve.get("/metrics").body;
             (total(&page, "edgewright_http_requests_shed_total") > 0.0).then_some(())
         });
-        let threads: Vec<_> = asks.iter().map(|(_, ask)| scope.spawn(|| honest(*ask, &until_time(TIME)))).collect();
+        let threads: Vec<_> = asks.iter().map(|(_, ask)| scope.spawn(|| honest(*ask, &until_time(time)))).collect();
         met.lock().unwrap().extend(threads.into_iter().map(|thread| thread.join().unwrap()));
         is_over.store(true, Ordering::Relaxed);
     });

@@ -1,7 +1,7 @@
 //! Faults: a server under load is killed at a random moment or at a fail point of its store, or its disk fails, is full or
 //! read-only, or its clock jumps. After each, a checker that knows what was acknowledged looks at what is on the disk.
 //!
-//! `EDGEWRIGHT_FAULTS` and `EDGEWRIGHT_POWER_LOSSES` are the numbers of rounds, and `EDGEWRIGHT_FAULTS_SEED` repeats a run:
+//! `EDGEWRIGHT_FAULTS` and `EDGEWRIGHT_POWER_LOSSES` set the number of rounds, and `EDGEWRIGHT_FAULTS_SEED` repeats a run:
 //! the seed decides the faults and what the clients write; how far they get depends on the time, too.
 
 mod check;
@@ -13,14 +13,11 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::support::{
     disk::Disk,
-    program::{Folder, Serve},
+    program::{Folder, Serve, number_in, rounds},
 };
 use check::check;
 use load::Load;
 
-/// The rounds of a run of all tests.
-const ROUNDS: usize = 30;
-const POWER_LOSSES: u64 = 5;
 /// After so many rounds, a new store is used.
 const ROUNDS_OF_A_STORE: usize = 15;
 /// The fail points of the store, in src/files and src/store. Logs of a few bytes make checkpoints frequent.
@@ -104,14 +101,10 @@ fn new_folder(load: &mut Load) -> Folder {
     folder
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn nothing_that_was_acknowledged_is_lost_and_nothing_is_half_applied() {
-    let rounds = number("EDGEWRIGHT_FAULTS", ROUNDS as u64) as usize;
-    let seed = number("EDGEWRIGHT_FAULTS_SEED", 1);
+    let rounds = number_in("EDGEWRIGHT_FAULTS", rounds(10, 120)) as usize;
+    let seed = number_in("EDGEWRIGHT_FAULTS_SEED", 1);
     println!("EDGEWRIGHT_FAULTS_SEED={seed}");
     let (mut happened, mut acknowledged, mut starts) = (BTreeMap::<&str, usize>::new(), 0, 0);
     let mut random = StdRng::seed_from_u64(seed);
@@ -145,8 +138,8 @@ fn nothing_that_was_acknowledged_is_lost_and_nothing_is_half_applied() {
 
 #[test]
 fn a_loss_of_power_loses_nothing_that_was_acknowledged() {
-    let rounds = number("EDGEWRIGHT_POWER_LOSSES", POWER_LOSSES);
-    let seed = number("EDGEWRIGHT_FAULTS_SEED", 1);
+    let rounds = number_in("EDGEWRIGHT_POWER_LOSSES", rounds(2, 30));
+    let seed = number_in("EDGEWRIGHT_FAULTS_SEED", 1);
     let mut random = StdRng::seed_from_u64(seed);
     let (mut load, mut acknowledged) = (Load::default(), 0);
     let mut disk = None;
@@ -184,8 +177,10 @@ fn told(folder: &Folder) -> String {
 
 #[test]
 fn a_birth_that_fails_leaves_nothing_or_a_store() {
-    for point in POINTS {
-        for (before, action) in [(0, "kill"), (1, "kill"), (0, "io")] {
+    let actions = [(0, "kill"), (1, "kill"), (0, "io")];
+    for (number, point) in POINTS.into_iter().enumerate() {
+        // A usual run has one of them at each point, and another one at the next.
+        for (before, action) in actions.into_iter().cycle().skip(number % 3).take(rounds(1, 3)) {
             let folder = Folder::new();
             Load::default().declare(&folder);
             let points = format!("{point}={before}*off->1*return({action})");
