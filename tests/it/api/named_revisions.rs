@@ -2,26 +2,20 @@
 
 use serde_json::json;
 
-use crate::{
-    daemon::serve::edge,
-    plan::diff::git,
-    support::program::{Folder, Run, Serve, finish, until},
+use crate::support::{
+    git::git,
+    manifests::edge,
+    program::{Folder, Run, until},
+    sources::client,
 };
 
 /// Commits and applies a description. Returns the commit.
 fn applied(folder: &Folder, description: &str) -> String {
-    folder.write("m/one.yaml", &edge(description));
+    folder.write("m/one.yaml", &edge("one", description));
     git(folder, "-C m add .");
     git(folder, &format!("-C m commit -q -m {description}"));
     folder.ok("reconcile m");
     folder.read("m/.git/refs/heads/main").trim().to_owned()
-}
-
-/// A command through a server.
-fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
-    finish(command, "")
 }
 
 #[test]
@@ -62,7 +56,7 @@ fn a_commit_names_the_newest_revision_that_was_applied_from_it() {
 #[test]
 fn a_commit_that_changes_nothing_is_the_revision_that_it_is_in_sync_with() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     git(&folder, "init -q -b main m");
     git(&folder, "-C m add .");
     git(&folder, "-C m commit -q -m first");
@@ -84,7 +78,7 @@ fn a_commit_that_changes_nothing_is_the_revision_that_it_is_in_sync_with() {
 fn a_revision_that_does_not_exist_is_one_error_everywhere() {
     let folder = Folder::new();
     assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile m");
     let last = folder.snapshot("store").revision;
     let lines = ["history show 99", "rollback --to 99", "rollback --to 99 --dry-run", "get edges --at 99"];
@@ -111,7 +105,7 @@ fn a_revision_that_does_not_exist_is_one_error_everywhere() {
 fn latest_is_the_current_revision_for_every_command() {
     let folder = Folder::new();
     assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile m");
     folder.write("m/one.yaml", "kind: [");
     assert_eq!(folder.run("reconcile m").code, 3, "the newest record is no revision");

@@ -4,15 +4,11 @@ use std::{io::Write, net::TcpStream};
 
 use serde_json::json;
 
-use crate::{
-    daemon::{
-        reload::replace,
-        sources::{CONFIG, client, edge, in_state},
-    },
-    support::{
-        program::{Folder, Serve, request},
-        server::read_answer,
-    },
+use crate::support::{
+    manifests::edge,
+    program::{CONFIG, Folder, Serve, request},
+    server::read_answer,
+    sources::{client, in_state, replace},
 };
 
 const SOURCES: &str = "sources:\n- {name: shop, path: shop, drift: off}\n- {name: docs, path: docs, drift: off}\n";

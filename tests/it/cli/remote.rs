@@ -12,7 +12,11 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::program::{Folder, Run, Serve, finish, http, rounds};
+use crate::support::{
+    git::git,
+    manifests::bare_edge,
+    program::{Folder, Run, Serve, finish, http, rounds},
+};
 
 const SHOP: &str = "storefront/shop/storefront.yaml";
 const STRIPE: &str = "storefront/secrets/stripe-webhook-secret.txt";
@@ -98,23 +102,6 @@ fn said(run: &Run) -> String {
     run.err.lines().filter(|line| !line.contains(" … ")).map(|line| format!("{line}\n")).collect()
 }
 
-/// An edge; `more` goes behind its name.
-fn edge(name: &str, more: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\n\
-         spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
-    )
-}
-
-fn git(folder: &Folder, line: &str) -> String {
-    let who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
-    let mut command = Command::new("git");
-    command.args(who).args(line.split_whitespace()).current_dir(folder.path(""));
-    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
-    assert!(output.status.success(), "git {line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
 #[test]
 fn the_same_is_said_through_a_server_in_every_format() {
     let remote = Remote::new(Folder::with_storefront());
@@ -137,7 +124,7 @@ fn the_same_is_said_through_a_server_in_every_format() {
     assert!(changed.out.contains("(secret, changed)"), "{}", changed.out);
     in_formats(0);
     // A lint that warns, and a fault.
-    let bare = edge("a", "").replace("]}", "], routes: [{match_type: exact_path, match: /}]}");
+    let bare = bare_edge("a", "").replace("]}", "], routes: [{match_type: exact_path, match: /}]}");
     remote.here.write("m/a.yaml", &bare);
     assert!(remote.same("plan --source m m").err.contains("route-without-backend"));
     remote.here.edit("m/a.yaml", "hostports", "hostport");
@@ -227,9 +214,9 @@ fn what_is_faulty_is_set_aside() {
     let remote = Remote::new(Folder::new());
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: home}\n\
                  spec: {edge: bad, match_type: exact_path, match: /, backend: {backend_id: bkd_1}}\n";
-    remote.here.write("m/good.yaml", &edge("good", ""));
-    remote.here.write("m/old.yaml", &edge("old", ""));
-    remote.here.write("m/bad.yaml", &edge("bad", "").replace("hostports", "hostport"));
+    remote.here.write("m/good.yaml", &bare_edge("good", ""));
+    remote.here.write("m/old.yaml", &bare_edge("old", ""));
+    remote.here.write("m/bad.yaml", &bare_edge("bad", "").replace("hostports", "hostport"));
     remote.here.write("m/route.yaml", route);
     assert_eq!(remote.same("reconcile m").code, 3);
     assert_eq!(remote.same("plan --isolate m").code, 1);
@@ -255,7 +242,7 @@ fn a_value_that_is_not_there_is_told_in_the_words_of_this_machine() {
         ("file", "{from_file: none.txt}", "none.txt"),
         ("outside", "{from_file: ../../hosts}", "is outside the source tree"),
     ] {
-        remote.here.write(&format!("m/{place}.yaml"), &edge(place, "").replace("]}", &hook.replace("FROM", from)));
+        remote.here.write(&format!("m/{place}.yaml"), &bare_edge(place, "").replace("]}", &hook.replace("FROM", from)));
         for line in ["plan m", "plan --isolate m"] {
             assert!(remote.same(line).err.contains(word), "{line}: {word}");
         }
@@ -269,7 +256,7 @@ fn values_lints_and_standard_input_are_those_of_whoever_reconciles() {
         let route = format!("match_type: exact_path, match: /{place}");
         format!("  - {{{route}, webhook_verification: {{provider: github, secret: {secret}}}}}\n")
     };
-    let edge = edge("hooks", "").replace("spec: {", "spec:\n  ").replace("]}", "]\n  routes:");
+    let edge = bare_edge("hooks", "").replace("spec: {", "spec:\n  ").replace("]}", "]\n  routes:");
     let text = edge + &hook("env", "{from_env: HOOK_SECRET}") + &hook("file", "{from_file: hook.txt}");
     remote.here.write("m/a.yaml", &text);
     remote.here.write("m/hook.txt", "hush-file\n");
@@ -304,7 +291,7 @@ fn values_lints_and_standard_input_are_those_of_whoever_reconciles() {
 #[test]
 fn a_server_can_have_another_version_header() {
     let remote = Remote::start(Folder::new(), Folder::new(), "--version-header Acme-Version");
-    remote.here.write("m/a.yaml", &edge("a", ""));
+    remote.here.write("m/a.yaml", &bare_edge("a", ""));
     let run = remote.run("plan m");
     assert_eq!((run.code, run.err.contains("ERR_EDGEWRIGHT_VERSION_HEADER")), (1, true), "{}", run.all());
     assert!(run.err.contains("--version-header"), "{}", run.err);
@@ -317,7 +304,7 @@ fn a_server_can_have_another_version_header() {
 #[test]
 fn the_history_tells_who_has_applied_which_commit() {
     let there = Folder::new();
-    there.write("m/own.yaml", &edge("own", ""));
+    there.write("m/own.yaml", &bare_edge("own", ""));
     there.ok("reconcile --source own m");
     let remote = Remote::start(Folder::with_storefront(), there, "");
     git(&remote.here, "init -q -b main");
@@ -351,7 +338,7 @@ fn edits_go_through_and_whole_while_others_write() {
     let remote = Remote::new(Folder::new());
     let write = |round: usize| {
         for name in ["one", "two"] {
-            let text = edge(name, "").replace("spec: {", &format!("spec: {{description: round {round}, "));
+            let text = bare_edge(name, "").replace("spec: {", &format!("spec: {{description: round {round}, "));
             remote.here.write(&format!("m/{name}.yaml"), &text);
         }
     };

@@ -2,7 +2,10 @@
 
 use std::{fs::File, process::Stdio};
 
-use crate::support::program::{Folder, Run};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, Run},
+};
 
 /// Runs the program with standard output going somewhere else.
 fn run_into(folder: &Folder, line: &str, stdout: impl Into<Stdio>) -> Run {
@@ -97,7 +100,7 @@ fn a_report_that_is_started_before_the_apply_is_one_document() {
     let run = folder.ok("reconcile storefront --format json");
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["applied"], 1);
-    folder.write("more/one.yaml", &crate::daemon::serve::edge("one"));
+    folder.write("more/one.yaml", &edge("one", "one"));
     folder.ok("reconcile more --source more --format junit --output report.xml");
     let report = folder.read("report.xml");
     assert!(report.starts_with("<?xml version") && report.matches("<?xml").count() == 1, "{report}");

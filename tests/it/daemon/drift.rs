@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Serve, until, within},
+use crate::support::{
+    git::git,
+    program::{Folder, Serve, until, within},
 };
 
 /// Far below the 30 seconds after which a source is looked at without an event, unless it sets another interval.

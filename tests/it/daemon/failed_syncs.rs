@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{
-    reload::replace,
-    sources::{in_state, repository, shown, status},
+use crate::support::{
+    git::git,
+    program::until,
+    sources::{in_state, replace, repository, shown, status},
 };
-use crate::{plan::diff::git, support::program::until};
 
 #[test]
 fn a_missing_revision_or_path_is_a_failed_look_and_the_message_says_what_exists() {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use super::sources::in_state;
-use crate::support::program::{Folder, Serve, copy, until};
+use crate::support::{
+    program::{Folder, Serve, copy, until},
+    sources::in_state,
+};
 
 const BREAKER: &str = "\n  circuit_breaker: {tripped_duration: 0, rolling_window: 60, num_buckets: 12, volume_threshold: 1, \
                        error_threshold_percentage: 0.5}\n";

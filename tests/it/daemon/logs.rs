@@ -4,11 +4,11 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{
-    serve::{edge, until_shown},
-    sources::status,
+use crate::support::{
+    manifests::edge,
+    program::{Folder, Run, Serve, http, until},
+    sources::{status, until_shown},
 };
-use crate::support::program::{Folder, Run, Serve, http, until};
 
 /// Waits until the server has logged a request to a path, and returns what it has said.
 fn until_logged(serve: &Serve, path: &str) -> String {
@@ -89,7 +89,7 @@ fn each_request_is_one_line_with_its_template_its_actor_and_its_id() {
 #[test]
 fn what_identifies_a_source_or_a_revision_is_no_part_of_a_logged_path() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     // Successful reads have a line only at this level.
     let levels = [("EDGEWRIGHT_LOG", "info,edgewright::access=debug")];
     let serve = folder.serve_with("--manifests m --source shop --log-format json", &levels);
@@ -142,10 +142,10 @@ fn probes_are_logged_only_at_debug_and_successful_requests_can_be_left_out() {
 #[test]
 fn a_sync_is_one_block_with_what_changed_and_why() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     for number in 0..25 {
         let name = format!("e{number:02}");
-        folder.write(&format!("m/{name}.yaml"), &edge("more").replace("one", &name));
+        folder.write(&format!("m/{name}.yaml"), &edge(&name, "more"));
     }
     let serve = folder.serve("--manifests m --log-format json --source shop");
     for number in 0..25 {
@@ -153,7 +153,7 @@ fn a_sync_is_one_block_with_what_changed_and_why() {
     }
     // More deletions than the limit allows.
     serve.wait_for("ERR_EDGEWRIGHT_TOO_MANY_DELETIONS");
-    folder.write("m/one.yaml", &edge("second").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "second").replace("hostports", "hostprots"));
     serve.wait_for("ERR_EDGEWRIGHT_UNKNOWN_FIELD");
     let run = serve.stop();
     let events = events(&run);
@@ -186,9 +186,9 @@ fn a_sync_that_a_client_sends_names_its_key_and_commit() {
         });
         serve.call("POST", "/reconciliations", &body.to_string()).status
     };
-    assert_eq!(send(edge("first")), 201);
-    assert_eq!(send(edge("first")), 200);
-    assert_eq!(send(edge("first").replace("hostports", "hostprots")), 400);
+    assert_eq!(send(edge("one", "first")), 201);
+    assert_eq!(send(edge("one", "first")), 200);
+    assert_eq!(send(edge("one", "first").replace("hostports", "hostprots")), 400);
     let key = serve.token[3..].rsplit_once('_').unwrap().0.to_owned();
     let run = serve.stop();
     let why = format!("source=\"shop\" commit=\"4f2a91c\" author=\"Ada <ada@example.com>\" key=\"{key}\"");
@@ -204,11 +204,11 @@ fn a_sync_that_a_client_sends_names_its_key_and_commit() {
 #[test]
 fn as_text_every_line_of_the_log_has_a_time_and_errors_show_the_manifest() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
-    folder.write("m/one.yaml", &edge("second").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "second").replace("hostports", "hostprots"));
     serve.wait_for("the last good state stays in service");
-    folder.write("m/one.yaml", &edge("third"));
+    folder.write("m/one.yaml", &edge("one", "third"));
     until_shown(&serve, "third");
     let run = serve.stop();
     let events = run.err.lines().filter(|line| line.contains(" edgewright::"));
@@ -235,12 +235,12 @@ fn a_server_that_cannot_start_says_so_as_json_too() {
 #[test]
 fn one_cause_is_one_line_or_block() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.write("edgewright.config.yaml", "sources: [{name: shop, path: m, interval: 1s, drift: warn}]\n");
     let serve = folder.serve("");
-    folder.write("m/one.yaml", &edge("first").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "first").replace("hostports", "hostprots"));
     until_logged(&serve, "the last good state stays in service");
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     until_logged(&serve, "In sync with the manifests");
     let list = serve.get("/edges/https").json();
     let path = format!("/edges/https/{}", list["https_edges"][0]["id"].as_str().unwrap());
@@ -251,7 +251,7 @@ fn one_cause_is_one_line_or_block() {
     assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
     until_logged(&serve, "no longer suspended");
     // What is applied beside drift is told with the drift, and not again by the next looks.
-    folder.write("m/one.yaml", &edge("first").replace("spec: {", "spec: {metadata: more, "));
+    folder.write("m/one.yaml", &edge("one", "first").replace("spec: {", "spec: {metadata: more, "));
     until("the change", || serve.get(&path).body.contains("more").then_some(()));
     for _ in 0..3 {
         let looked_at = status(&serve, "shop")["last_attempt"]["at"].clone();

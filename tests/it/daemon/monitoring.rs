@@ -8,8 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::serve::edge;
-use crate::support::program::{Folder, REPOSITORY, Serve};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, REPOSITORY, Serve},
+};
 
 type Labels = BTreeMap<String, String>;
 
@@ -104,7 +106,7 @@ fn families(page: &str) -> BTreeMap<String, Family> {
 fn busy(folder: &Folder) -> Serve {
     folder.write("named.yaml", "notifications: {files: [{name: audit, path: changes.jsonl}]}\n");
     let serve = folder.serve_with("--manifests storefront", &[("EDGEWRIGHT_CONFIG", "named.yaml")]);
-    let files = json!([{"name": "one.yaml", "text": edge("first")}]);
+    let files = json!([{"name": "one.yaml", "text": edge("one", "first")}]);
     let body = json!({"files": files, "source": "say-\"shop\""});
     assert_eq!(serve.call("POST", "/reconciliations", &body.to_string()).status, 201);
     assert_eq!(serve.call("POST", "/edges/https", r#"{"hostports":["new.example.com:443"]}"#).status, 201);

@@ -16,9 +16,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    plan::diff::git,
     security::tls::authority_until,
-    support::program::{CONFIG_VARIABLE, Folder, Serve, finish, until},
+    support::{
+        git::git,
+        manifests::edge,
+        program::{CONFIG_VARIABLE, Folder, Serve, finish, until},
+    },
 };
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -214,14 +217,14 @@ fn a_change_by_a_command_is_told_at_the_next_start_and_no_change_twice() {
     let config = webhook(&receiver, ", kinds: [HttpsEdge], sources: [default]");
     let stop = |served: Serve| assert_eq!(served.stop().code, 0);
     stop(serve(&folder, &config));
-    folder.write("m/one.yaml", &crate::daemon::serve::edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile m");
     let served = serve(&folder, &config);
     let told = receiver.wait_for(200, 1);
     let change = &told[0].json()["data"]["changes"][0];
     assert_eq!((&change["source"], &change["name"]), (&json!("default"), &json!("one")));
     stop(served);
-    folder.write("m/one.yaml", &crate::daemon::serve::edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     folder.ok("reconcile m");
     let _served = serve(&folder, &config);
     let told = receiver.wait_for(200, 2);
@@ -272,7 +275,7 @@ fn a_refused_commit_is_told_once_to_each_chat_with_its_place_and_author() {
     let folder = Folder::new();
     let [hook, slack, teams] = [200, 200, 202].map(Receiver::start);
     git(&folder, "init -q -b main repo");
-    push(&folder, &crate::daemon::serve::edge("first"));
+    push(&folder, &edge("one", "first"));
     folder.write("slack.url", &format!("{}\n", slack.url));
     let config = format!(
         "sources: [{{name: shop, repository: repo, interval: 1s}}]\nnotifications:\n  webhooks:\n\
@@ -282,7 +285,7 @@ fn a_refused_commit_is_told_once_to_each_chat_with_its_place_and_author() {
         hook.url, teams.url
     );
     let served = serve(&folder, &config);
-    push(&folder, &crate::daemon::serve::edge("second").replace("hostports", "hostprots"));
+    push(&folder, &edge("one", "second").replace("hostports", "hostprots"));
     let told = hook.wait_for(200, 1).remove(0);
     told.verify();
     let body = told.json();
@@ -318,13 +321,13 @@ fn a_refused_commit_is_told_once_to_each_chat_with_its_place_and_author() {
     assert!(!run.all().contains("hush"), "{}", run.all());
     let served = serve(&folder, &config);
     served.wait_for("The manifests are not applied");
-    push(&folder, &crate::daemon::serve::edge("third"));
+    push(&folder, &edge("one", "third"));
     let told: Vec<Value> = hook.wait_for(200, 2).iter().map(Delivered::json).collect();
     assert_eq!((&told[1]["type"], &told[1]["data"]["previous_state"]), (&json!("source.recovered"), &json!("Invalid")));
     assert_eq!([told.len(), slack.delivered().len(), teams.delivered().len()], [2, 1, 1]);
     // Another commit that is refused is another message, also if its error is the same.
     for (description, count) in [("fourth", 3), ("fifth", 4)] {
-        push(&folder, &crate::daemon::serve::edge(description).replace("hostports", "hostprots"));
+        push(&folder, &edge("one", description).replace("hostports", "hostprots"));
         hook.wait_for(200, count);
     }
 }
@@ -341,7 +344,7 @@ fn events(folder: &Folder, count: usize) -> Vec<Value> {
 #[test]
 fn drift_suspension_and_recovery_are_told() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &crate::daemon::serve::edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = serve(
         &folder,
         "sources: [{name: shop, path: m, interval: 1s, drift: warn}]\nnotifications:\n  files:\n\
@@ -373,13 +376,13 @@ fn drift_suspension_and_recovery_are_told() {
 #[test]
 fn a_refused_plan_is_told_as_refused() {
     let folder = Folder::new();
-    let edge = |at: usize| {
+    let numbered = |at: usize| {
         format!(
             "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{at}}}\nspec: {{hostports: [\"e{at}.example.com:443\"]}}\n"
         )
     };
-    let many: Vec<String> = (0..8).map(edge).collect();
-    folder.write("m/one.yaml", &crate::daemon::serve::edge("first"));
+    let many: Vec<String> = (0..8).map(numbered).collect();
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.write("m/many.yaml", &many.join("---\n"));
     let config = "sources: [{name: shop, path: m, interval: 1s}]\nnotifications:\n  files:\n\
                   \x20 - {name: events, path: events.jsonl, events: [source.failed, source.recovered]}\n";

@@ -14,8 +14,8 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 
-use super::serve::edge;
 use crate::support::{
+    manifests::edge,
     program::{Folder, http, until},
     server::read_answer,
 };
@@ -132,7 +132,7 @@ fn a_request_continues_the_trace_of_its_client() {
 fn a_sync_is_a_trace_with_its_stages() {
     let collector = Collector::start();
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve_with(&format!("--manifests m --source shop {}", collector.option()), &[SOON]);
     let sync = collector.wait_for("sync", "edgewright.sync.result", "applied");
     assert_eq!(attribute(&sync.attributes, "edgewright.source"), "shop");
@@ -144,7 +144,7 @@ fn a_sync_is_a_trace_with_its_stages() {
     let stages: BTreeSet<&str> = stages.map(|span| span.name.as_str()).collect();
     assert_eq!(stages, BTreeSet::from(["commit", "diff", "judge", "load", "resolve", "try"]));
 
-    folder.write("m/one.yaml", &edge("second").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "second").replace("hostports", "hostprots"));
     let invalid = collector.wait_for("sync", "edgewright.sync.result", "invalid");
     assert!(has_failed(&invalid), "{invalid:?}");
     assert_ne!(invalid.trace_id, sync.trace_id);
@@ -155,7 +155,7 @@ fn a_sync_is_a_trace_with_its_stages() {
 fn a_request_that_fails_in_the_server_is_an_error() {
     let collector = Collector::start();
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "first").replace("hostports", "hostprots"));
     let serve = folder.serve_with(&format!("--manifests m {}", collector.option()), &[SOON]);
     assert_eq!(http(&serve.address, "GET", "/readyz", &[], "").status, 503);
     let span = collector.wait_for("GET /readyz", "http.response.status_code", "503");

@@ -4,10 +4,11 @@ use std::{fs, os::unix::fs::symlink};
 
 use serde_json::json;
 
-use super::sources::{CONFIG, client, edge, in_state, shown, soon_shown, status, two_sources, until_logged};
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Serve, until},
+use crate::support::{
+    git::git,
+    manifests::edge,
+    program::{CONFIG, Folder, Serve, until},
+    sources::{client, in_state, replace, shown, soon_shown, status, two_sources, until_logged},
 };
 
 const SHOP: &str = "- {name: shop, path: shop}\n";
@@ -34,12 +35,6 @@ fn metric(serve: &Serve, series: &str) -> Option<f64> {
 
 fn until_successful(serve: &Serve, value: f64) {
     until("the metric", || (metric(serve, "edgewright_config_last_reload_successful") == Some(value)).then_some(()));
-}
-
-/// A file that replaces another one at once, as an editor does.
-pub(crate) fn replace(folder: &Folder, text: &str) {
-    folder.write("next.yaml", text);
-    fs::rename(folder.path("next.yaml"), folder.path(CONFIG)).unwrap();
 }
 
 #[test]

@@ -21,12 +21,13 @@ use edgewright::{
 };
 use serde_json::json;
 
-use super::serve::{edge, shown, until_shown};
 use crate::{
     store::failing::{FailingEngine, Failure},
     support::{
+        manifests::edge,
         program::{Folder, Serve, http, request, until, within},
         server::{BASE_URL, VERSION_HEADER},
+        sources::{shown, until_shown},
     },
 };
 
@@ -48,15 +49,15 @@ fn soon_shown(serve: &Serve, description: &str) {
 #[test]
 fn a_folder_that_is_made_again_is_followed() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
     for (second, third) in [("second", "third"), ("fourth", "fifth")] {
         let reported = serve.said().matches("ERR_EDGEWRIGHT_UNREADABLE").count();
         fs::remove_dir_all(folder.path("m")).unwrap();
         until("the report", || (serve.said().matches("ERR_EDGEWRIGHT_UNREADABLE").count() > reported).then_some(()));
-        folder.write("m/one.yaml", &edge(second));
+        folder.write("m/one.yaml", &edge("one", second));
         soon_shown(&serve, second);
-        folder.write("m/one.yaml", &edge(third));
+        folder.write("m/one.yaml", &edge("one", third));
         soon_shown(&serve, third);
     }
 }
@@ -64,20 +65,20 @@ fn a_folder_that_is_made_again_is_followed() {
 #[test]
 fn a_folder_whose_parent_is_made_again_is_followed() {
     let folder = Folder::new();
-    folder.write("a/b/m/one.yaml", &edge("first"));
+    folder.write("a/b/m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests a/b/m");
     fs::remove_dir_all(folder.path("a")).unwrap();
     serve.wait_for("ERR_EDGEWRIGHT_UNREADABLE");
-    folder.write("a/b/m/one.yaml", &edge("second"));
+    folder.write("a/b/m/one.yaml", &edge("one", "second"));
     soon_shown(&serve, "second");
-    folder.write("a/b/m/one.yaml", &edge("third"));
+    folder.write("a/b/m/one.yaml", &edge("one", "third"));
     soon_shown(&serve, "third");
 }
 
 #[test]
 fn what_changes_beside_the_followed_folder_causes_no_run() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
     serve.wait_for("Applied as revision 2");
     let runs = || {
@@ -90,7 +91,7 @@ fn what_changes_beside_the_followed_folder_causes_no_run() {
         folder.write("serve.log", &format!("{at}\n"));
         std::thread::sleep(Duration::from_millis(100));
     }
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     soon_shown(&serve, "second");
     // A run is counted when it has ended.
     within(SOON, "the end of the run", || (runs() != before).then_some(()));
@@ -106,7 +107,7 @@ fn a_hangup_means_look_again_and_nothing_where_no_folder_is_followed() {
     folder.write("far/away/secret.txt", "one");
     folder.write(
         "m/one.yaml",
-        &(edge("first").trim_end().trim_end_matches('}').to_owned() + &format!(", routes: [{route}]}}\n")),
+        &(edge("one", "first").trim_end().trim_end_matches('}').to_owned() + &format!(", routes: [{route}]}}\n")),
     );
     let serve = folder.serve("--manifests m --allow-outside-files");
     serve.wait_for("Applied as revision 2");
@@ -125,7 +126,7 @@ fn a_hangup_means_look_again_and_nothing_where_no_folder_is_followed() {
 #[test]
 fn a_server_is_ready_once_its_source_was_applied_and_stays_so_with_broken_manifests() {
     let folder = Folder::new();
-    let broken = edge("broken").replace("hostports", "hostprots");
+    let broken = edge("one", "broken").replace("hostports", "hostprots");
     folder.write("m/one.yaml", &broken);
     let serve = folder.serve("--manifests m");
     let probe = || http(&serve.address, "GET", "/readyz", &[], "");
@@ -134,7 +135,7 @@ fn a_server_is_ready_once_its_source_was_applied_and_stays_so_with_broken_manife
     assert!(before.body.contains("OutOfSync (Invalid)"), "{}", before.body);
     assert_eq!(http(&serve.address, "GET", "/healthz", &[], "").status, 200);
 
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     until_shown(&serve, "first");
     let ready = until("a ready server", || Some(probe()).filter(|answer| answer.status == 200));
     assert_eq!(ready.body, "ready\n");
@@ -189,7 +190,7 @@ impl Tree for Shaky {
 #[test]
 fn a_panic_in_a_run_or_in_its_report_ends_neither_the_loop_nor_the_process() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let store = Arc::new(Store::open(folder.path("store")).unwrap());
     let paths = [folder.path("m")];
     let disk = Disk::new(paths.to_vec());
@@ -250,9 +251,9 @@ fn a_store_that_cannot_be_written_is_not_ready() {
 #[test]
 fn the_source_that_a_server_follows_is_not_applied_through_it() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m --source shop");
-    let files = json!([{"name": "other.yaml", "text": edge("other").replace("one", "other")}]);
+    let files = json!([{"name": "other.yaml", "text": edge("other", "other")}]);
     let ask = |source: &str, dry_run: bool| {
         let body = json!({"files": files, "source": source, "dry_run": dry_run, "max_deletes": "100%"});
         serve.call("POST", "/reconciliations", &body.to_string())
@@ -271,7 +272,7 @@ fn a_server_that_plans_ends_within_its_grace_period() {
     let folder = Folder::new();
     let mut serve = folder.serve("");
     // A build without optimisation plans this for longer than the grace period.
-    let texts: Vec<String> = (0..40_000).map(|number| edge("big").replace("one", &format!("e{number}"))).collect();
+    let texts: Vec<String> = (0..40_000).map(|number| edge(&format!("e{number}"), "big")).collect();
     let body = json!({"files": [{"name": "big.yaml", "text": texts.join("---\n")}], "dry_run": true});
     let mut connection = TcpStream::connect(&serve.address).unwrap();
     // All of it does not fit between client and server: once it is written, the server is at work.

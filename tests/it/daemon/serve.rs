@@ -9,37 +9,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::program::{Folder, Serve, answer, finish, http, request, until};
-
-/// The manifest of an edge.
-pub(crate) fn edge(description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [\"one.example.com:443\"]}}\n"
-    )
-}
-
-/// The descriptions of the edges that the API shows.
-pub(crate) fn shown(serve: &Serve) -> Vec<String> {
-    let list = serve.get("/edges/https").json();
-    let edges = list["https_edges"].as_array().unwrap().iter();
-    edges.map(|edge| edge["description"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Waits until the one edge has a description.
-pub(crate) fn until_shown(serve: &Serve, description: &str) {
-    until(description, || (shown(serve) == [description]).then_some(()));
-}
+use crate::support::{
+    manifests::edge,
+    program::{Folder, answer, finish, http, request, until},
+    sources::{shown, until_shown},
+};
 
 #[test]
 fn a_good_change_is_applied_and_a_broken_one_is_reported() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
     assert_eq!(shown(&serve), ["first"], "the folder is applied before the first request");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
 
-    folder.write("m/one.yaml", &edge("third").replace("hostports", "hostprots"));
+    folder.write("m/one.yaml", &edge("one", "third").replace("hostports", "hostprots"));
     for part in ["ERR_EDGEWRIGHT_UNKNOWN_FIELD", "m/one.yaml:4:", "the last good state stays in service"] {
         serve.wait_for(part);
     }
@@ -48,7 +33,7 @@ fn a_good_change_is_applied_and_a_broken_one_is_reported() {
     serve.wait_for("ERR_EDGEWRIGHT_EMPTY_SOURCE");
     assert_eq!(shown(&serve), ["second"], "an empty folder deletes nothing");
 
-    folder.write("m/new/one.yaml", &edge("fourth"));
+    folder.write("m/new/one.yaml", &edge("one", "fourth"));
     until_shown(&serve, "fourth");
     let run = serve.stop();
     assert_eq!((run.code, run.out.as_str()), (0, ""), "{}", run.all());
@@ -57,7 +42,7 @@ fn a_good_change_is_applied_and_a_broken_one_is_reported() {
 #[test]
 fn the_run_at_the_start_is_measured() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
     let page = serve.get("/metrics").body;
     assert!(page.contains("edgewright_reconcile_total{result=\"applied\"} 1\n"), "{page}");
@@ -71,7 +56,7 @@ fn broken_manifests_at_the_start_are_reported_and_the_api_is_up() {
     let serve = folder.serve("--manifests m");
     assert!(serve.said().contains("ERR_EDGEWRIGHT_API_VERSION"), "{}", serve.said());
     assert!(shown(&serve).is_empty());
-    folder.write("m/one.yaml", &edge("mended"));
+    folder.write("m/one.yaml", &edge("one", "mended"));
     until_shown(&serve, "mended");
 }
 
@@ -85,13 +70,13 @@ fn swap(folder: &Folder, link: &str, target: &str) {
 #[test]
 fn a_mounted_config_map_is_followed_when_it_is_swapped() {
     let folder = Folder::new();
-    folder.write("mount/..v1/one.yaml", &edge("first"));
+    folder.write("mount/..v1/one.yaml", &edge("one", "first"));
     symlink("..v1", folder.path("mount/..data")).unwrap();
     symlink("..data/one.yaml", folder.path("mount/one.yaml")).unwrap();
     let serve = folder.serve("--manifests mount");
     assert_eq!(shown(&serve), ["first"]);
     for (old, new, description) in [("..v1", "..v2", "second"), ("..v2", "..v3", "third")] {
-        folder.write(&format!("mount/{new}/one.yaml"), &edge(description));
+        folder.write(&format!("mount/{new}/one.yaml"), &edge("one", description));
         swap(&folder, "mount/..data", new);
         fs::remove_dir_all(folder.path(&format!("mount/{old}"))).unwrap();
         until_shown(&serve, description);
@@ -101,14 +86,14 @@ fn a_mounted_config_map_is_followed_when_it_is_swapped() {
 #[test]
 fn a_checkout_behind_a_link_is_followed_when_it_is_swapped() {
     let folder = Folder::new();
-    folder.write("r1/one.yaml", &edge("first"));
+    folder.write("r1/one.yaml", &edge("one", "first"));
     symlink("r1", folder.path("current")).unwrap();
     let serve = folder.serve("--manifests current");
     assert_eq!(shown(&serve), ["first"]);
-    folder.write("r2/one.yaml", &edge("second"));
+    folder.write("r2/one.yaml", &edge("one", "second"));
     swap(&folder, "current", "r2");
     until_shown(&serve, "second");
-    folder.write("r2/one.yaml", &edge("third"));
+    folder.write("r2/one.yaml", &edge("one", "third"));
     until_shown(&serve, "third");
 }
 
@@ -175,7 +160,7 @@ fn a_rejected_body_is_not_waited_for() {
 #[test]
 fn a_store_has_one_process_at_a_time() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("");
     for line in ["reconcile m", "plan m", "keys list", "keys create", "owners list"] {
         let run = folder.run(line);
@@ -207,7 +192,7 @@ fn a_port_in_use_is_a_clear_error_and_makes_no_store() {
 #[test]
 fn a_folder_with_other_files_is_not_taken_for_a_store() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     for line in ["plan --store m m", "reconcile --store m m", "serve --store m --listen 127.0.0.1:0"] {
         let run = folder.run(line);
         assert_eq!(run.code, 1, "{line}\n{}", run.all());

@@ -23,9 +23,9 @@ use edgewright::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Serve, copy, number_in, rounds, within},
+use crate::support::{
+    git::git,
+    program::{Folder, Serve, copy, number_in, rounds, within},
 };
 
 /// How long the sources may take to be as their manifests say, on a busy machine.

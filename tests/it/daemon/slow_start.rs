@@ -5,7 +5,10 @@ use std::{
     process::Command,
 };
 
-use super::sources::{CONFIG, in_state, repository};
+use crate::support::{
+    program::CONFIG,
+    sources::{in_state, repository},
+};
 
 #[test]
 fn a_server_answers_while_the_first_look_at_a_source_takes_long() {

@@ -2,10 +2,10 @@
 
 use std::{os::unix::fs::symlink, time::Duration};
 
-use super::sources::{CONFIG, until_logged};
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Serve, within},
+use crate::support::{
+    git::git,
+    program::{CONFIG, Folder, Serve, within},
+    sources::until_logged,
 };
 
 /// Far below the 30 seconds after which a source is looked at without an event.

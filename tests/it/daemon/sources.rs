@@ -6,50 +6,15 @@ use edgewright::{Store, resources::Author, storage::Query};
 
 use serde_json::json;
 
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Run, Serve, copy, finish, until, within},
+use crate::support::{
+    git::{git, head},
+    manifests::edge,
+    program::{CONFIG, Folder, copy, until, within},
+    sources::{client, in_state, repository, shown, soon_shown, status, two_sources, until_logged},
 };
 
 /// Far below the 30 seconds after which a source is looked at without an event.
 const SOON: Duration = Duration::from_secs(10);
-
-pub(crate) const CONFIG: &str = "edgewright.config.yaml";
-
-/// The manifest of an edge.
-pub(crate) fn edge(name: &str, description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{description: {description}, hostports: [\"{name}.example.com:443\"]}}\n"
-    )
-}
-
-/// The descriptions of the edges that the API shows, sorted.
-pub(crate) fn shown(serve: &Serve) -> Vec<String> {
-    let list = serve.get("/edges/https").json();
-    let edges = list["https_edges"].as_array().unwrap().iter();
-    let mut found: Vec<String> = edges.map(|edge| edge["description"].as_str().unwrap().to_owned()).collect();
-    found.sort();
-    found
-}
-
-pub(crate) fn soon_shown(serve: &Serve, descriptions: &[&str]) {
-    within(SOON, &descriptions.join(", "), || (shown(serve) == descriptions).then_some(()));
-}
-
-/// Waits for a line of the log about a source.
-pub(crate) fn until_logged(serve: &Serve, source: &str, text: &str) {
-    let field = format!(" source=\"{source}\"");
-    until(text, || serve.said().lines().any(|line| line.contains(text) && line.contains(&field)).then_some(()));
-}
-
-/// Two folders, and a configuration file that follows both.
-pub(crate) fn two_sources() -> Folder {
-    let folder = Folder::new();
-    folder.write("shop/one.yaml", &edge("one", "a"));
-    folder.write("docs/two.yaml", &edge("two", "b"));
-    folder.write(CONFIG, "sources:\n- {name: shop, path: shop}\n- {name: docs, path: docs, interval: 5m}\n");
-    folder
-}
 
 #[test]
 fn each_source_of_the_configuration_file_is_followed_by_itself() {
@@ -132,25 +97,9 @@ fn the_options_of_a_single_source_exclude_the_list() {
     assert!(!folder.path("store").exists());
 }
 
-/// A repository with an edge in a folder, and a configuration file that follows its main branch.
-pub(crate) fn repository() -> Folder {
-    let folder = Folder::new();
-    folder.write("repo/edge/one.yaml", &edge("one", "a"));
-    folder.write("repo/edge/name.txt", "unused\n");
-    for line in ["init -q -b main", "add .", "commit -q -m first"] {
-        git(&folder, &format!("-C repo {line}"));
-    }
-    folder.write(CONFIG, "sources:\n- {name: shop, repository: repo, ref: main, path: edge}\n");
-    folder
-}
-
 fn commit(folder: &Folder, message: &str) -> String {
     git(folder, &format!("-C repo commit -q -a --allow-empty -m {message}"));
-    head(folder)
-}
-
-fn head(folder: &Folder) -> String {
-    folder.read("repo/.git/refs/heads/main").trim().to_owned()
+    head(folder, "repo")
 }
 
 #[test]
@@ -203,30 +152,11 @@ fn a_bare_repository_a_tag_and_the_top_folder_are_followed() {
     assert!(message.contains("nowhere is not a readable Git repository"), "{message}");
 }
 
-/// The status of a source.
-pub(crate) fn status(serve: &Serve, name: &str) -> serde_json::Value {
-    let answer = serve.get(&format!("/sources/{name}"));
-    assert_eq!(answer.status, 200, "{}", answer.body);
-    answer.json()
-}
-
-/// Waits until a source has a state, and returns its status.
-pub(crate) fn in_state(serve: &Serve, name: &str, state: &str) -> serde_json::Value {
-    until(state, || Some(status(serve, name)).filter(|found| found["state"] == state))
-}
-
-/// The program as a client of a server.
-pub(crate) fn client(folder: &Folder, serve: &Serve, line: &str) -> Run {
-    let mut command = folder.command(line);
-    command.env("EDGEWRIGHT_SERVER", format!("http://{}", serve.address)).env("EDGEWRIGHT_TOKEN", &serve.token);
-    finish(command, "")
-}
-
 #[test]
 fn the_status_of_a_source_names_the_commit_and_the_errors_with_their_places() {
     let folder = repository();
     let serve = folder.serve("");
-    let first = head(&folder);
+    let first = head(&folder, "repo");
     let found = in_state(&serve, "shop", "Synced");
     assert_eq!((&found["last_applied"]["commit"], &found["last_applied"]["revision"]), (&json!(first), &json!(2)));
     assert_eq!(
@@ -490,7 +420,7 @@ fn a_commit_that_cannot_be_read_whole_deletes_nothing() {
     let serve = folder.serve("");
     assert_eq!(shown(&serve), ["a", "b"]);
     git(&folder, "-C repo rm -q -r edge/sub");
-    git(&folder, &format!("-C repo update-index --add --cacheinfo 160000,{},edge/sub", head(&folder)));
+    git(&folder, &format!("-C repo update-index --add --cacheinfo 160000,{},edge/sub", head(&folder, "repo")));
     git(&folder, "-C repo commit -q -m submodule");
     serve.wait_for("edge/sub: is a submodule");
     assert_eq!(shown(&serve), ["a", "b"]);

@@ -1,9 +1,9 @@
 //! A followed source uses the module sets of other folders without owning them (D107, D111).
 
-use super::sources::{CONFIG, in_state, until_logged};
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, Serve, until},
+use crate::support::{
+    git::git,
+    program::{CONFIG, Folder, Serve, until},
+    sources::{in_state, until_logged},
 };
 
 const SETS: &str =

@@ -11,8 +11,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::sources::{CONFIG, client, edge, in_state, repository, status, two_sources};
-use crate::support::program::{Folder, Serve, finish, until};
+use crate::support::{
+    manifests::edge,
+    program::{CONFIG, Folder, Serve, finish, until},
+    sources::{client, in_state, repository, status, two_sources},
+};
 
 /// A command as a client of a server.
 fn command(folder: &Folder, serve: &Serve, line: &str, token: &str) -> Command {

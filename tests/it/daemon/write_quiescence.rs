@@ -9,8 +9,11 @@ use std::{
 
 use serde_json::json;
 
-use super::serve::{edge, shown, until_shown};
-use crate::support::program::{Folder, Serve, until};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, Serve, until},
+    sources::{shown, until_shown},
+};
 
 /// Several times the debounce.
 const PAUSE: Duration = Duration::from_millis(800);
@@ -24,7 +27,7 @@ const HALVES: [&str; 2] = [
 /// A server that follows a folder with one manifest.
 fn followed() -> (Folder, Serve) {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
     assert_eq!(shown(&serve), ["first"]);
     (folder, serve)
@@ -63,7 +66,7 @@ fn a_new_file_is_not_taken_for_an_empty_one_before_it_is_written() {
     let mut file = File::create(folder.path("m/two.yaml")).unwrap();
     until("the status", || serve.get("/sources/default").body.contains("m/two.yaml is still being").then_some(()));
     std::thread::sleep(PAUSE);
-    file.write_all(edge("second").replace("one", "two").as_bytes()).unwrap();
+    file.write_all(edge("one", "second").replace("one", "two").as_bytes()).unwrap();
     drop(file);
     until("both edges", || (shown(&serve).len() == 2).then_some(()));
     let run = serve.stop();
@@ -113,7 +116,7 @@ fn what_is_no_manifest_may_stay_open() {
         file.write_all(b"half").unwrap();
         open.push(file);
     }
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
     assert!(!serve.get("/sources/default").body.contains("still being written"));
 }

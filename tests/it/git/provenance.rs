@@ -4,9 +4,9 @@ use std::{fs, os::unix::fs::symlink};
 
 use edgewright::{Disk, Store, Tree, resources::Author, storage::Query};
 
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, REPOSITORY, copy},
+use crate::support::{
+    git::{git, head},
+    program::{Folder, REPOSITORY, copy},
 };
 
 const EDGE: &str = "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: NAME}\nspec: {description: one}\n";
@@ -23,10 +23,6 @@ fn repository(folder: &Folder, name: &str) {
     for line in ["init -q -b main", "add .", "commit -q -m first"] {
         git(folder, &format!("-C {name} {line}"));
     }
-}
-
-fn head(folder: &Folder, name: &str) -> String {
-    folder.read(&format!("{name}/.git/refs/heads/main")).trim().to_owned()
 }
 
 /// The commit that a reconcile of paths is recorded with, in a store of its own.

@@ -14,28 +14,21 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
-    plan::diff::git,
-    support::program::{CONFIG_VARIABLE, Folder, Serve, finish, http as request, until, within},
+use crate::support::{
+    git::{git, head},
+    manifests::edge,
+    program::{CONFIG, CONFIG_VARIABLE, Folder, Serve, finish, http as request, until, within},
 };
 use http::GitServer;
 
 /// Far below an interval of an hour.
 const SOON: Duration = Duration::from_secs(15);
-const CONFIG: &str = "edgewright.config.yaml";
 const PASSWORD: &str = "correct-horse-battery";
-
-/// The manifest of an edge.
-fn edge(description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}, hostports: [\"one.example.com:443\"]}}\n"
-    )
-}
 
 /// A work tree `repo` with an edge in the folder `edge`, pushed to the bare repository `srv/edge.git`.
 fn pushed() -> Folder {
     let folder = Folder::new();
-    folder.write("repo/edge/one.yaml", &edge("a"));
+    folder.write("repo/edge/one.yaml", &edge("one", "a"));
     for line in [
         "init -q --bare -b main srv/edge.git",
         "init -q -b main repo",
@@ -53,11 +46,7 @@ fn push(folder: &Folder, text: &str) -> String {
     folder.write("repo/edge/one.yaml", text);
     git(folder, "-C repo commit -q -a --allow-empty -m next");
     git(folder, "-C repo push -q ../srv/edge.git main");
-    head(folder)
-}
-
-fn head(folder: &Folder) -> String {
-    folder.read("repo/.git/refs/heads/main").trim().to_owned()
+    head(folder, "repo")
 }
 
 /// A configuration file with one source. `keys` are those beside its name and path.
@@ -105,17 +94,17 @@ fn a_pushed_commit_is_applied_and_a_broken_one_is_not() {
     until_shown(&serve, "a");
     let found = in_state(&serve, "Synced");
     assert_eq!((&found["repository"], &found["ref"]), (&json!(url), &json!("main")));
-    let first = head(&folder);
+    let first = head(&folder, "repo");
     assert_eq!(found["last_applied"]["commit"], json!(first));
 
-    let broken = push(&folder, &edge("b").replace("hostports", "hostprots"));
+    let broken = push(&folder, &edge("one", "b").replace("hostports", "hostprots"));
     let found = in_state(&serve, "Invalid");
     assert_eq!((&found["last_attempt"]["commit"], &found["last_applied"]["commit"]), (&json!(broken), &json!(first)));
     let diagnostic = &found["diagnostics"][0];
     assert_eq!((&diagnostic["file"], &diagnostic["line"]), (&json!("edge/one.yaml"), &json!(4)), "{found:#}");
     assert_eq!(shown(&serve), "a");
 
-    push(&folder, &edge("c"));
+    push(&folder, &edge("one", "c"));
     until_shown(&serve, "c");
     in_state(&serve, "Synced");
     assert!(!serve.said().contains(PASSWORD));
@@ -140,11 +129,11 @@ fn an_outage_keeps_the_last_good_state_even_over_a_restart() {
     let again = serve(&folder);
     let found = in_state(&again, "Failed");
     assert_eq!((shown(&again).as_str(), &found["counts"]["declared"]), ("a", &json!(1)));
-    assert_eq!(found["last_applied"]["commit"], json!(head(&folder)), "it is in effect");
+    assert_eq!(found["last_applied"]["commit"], json!(head(&folder, "repo")), "it is in effect");
     again.wait_for("The store matches the last commit that was fetched: 1 resource.");
     again.wait_for("status=OutOfSync reason=FetchFailed");
     assert!(!again.said().contains("In sync with the manifests"), "{}", again.said());
-    push(&folder, &edge("b"));
+    push(&folder, &edge("one", "b"));
     server.set_online(true);
     until_shown(&again, "b");
     in_state(&again, "Synced");
@@ -225,13 +214,13 @@ fn a_redirect_to_another_port_of_the_host_gets_no_credentials() {
 #[test]
 fn a_revision_is_a_branch_a_tag_a_commit_or_a_range_of_versions() {
     let folder = pushed();
-    let first = head(&folder);
+    let first = head(&folder, "repo");
     for (tag, description) in [("v1.0.0", "one"), ("1.10.0", "ten"), ("v2.0.0", "two"), ("v2.1.0-rc.1", "rc")] {
-        push(&folder, &edge(description));
+        push(&folder, &edge("one", description));
         git(&folder, &format!("-C repo tag -a -m {tag} {tag}"));
     }
     git(&folder, "-C repo push -q --tags ../srv/edge.git");
-    push(&folder, &edge("main"));
+    push(&folder, &edge("one", "main"));
     let server = GitServer::start(&folder.path("srv"), None);
     let (http, file) = (server.url("edge.git"), format!("file://{}", folder.path("srv/edge.git").display()));
     let (whole, short) = (format!("ref: \"{first}\""), format!("ref: \"{}\"", &first[..10]));
@@ -290,7 +279,7 @@ fn a_damaged_mirror_is_fetched_anew() {
             std::fs::write(file.path(), "").unwrap();
         }
     }
-    push(&folder, &edge("b"));
+    push(&folder, &edge("one", "b"));
     let again = serve(&folder);
     until_shown(&again, "b");
     in_state(&again, "Synced");
@@ -314,7 +303,7 @@ fn a_webhook_makes_the_server_look_long_before_the_interval() {
     folder.write(CONFIG, &text);
     let serve = serve(&folder);
     until_shown(&serve, "a");
-    push(&folder, &edge("b"));
+    push(&folder, &edge("one", "b"));
     let hook = |about: &str, secret: &str| {
         let payload = json!({"ref": "refs/heads/main", "repository": {"clone_url": about}}).to_string();
         let digest = format!("sha256={}", hmac(secret, &payload));

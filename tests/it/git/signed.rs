@@ -4,10 +4,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::sources::client,
-    plan::diff::git,
-    support::program::{Folder, Serve, until},
+use crate::support::{
+    git::{git, head},
+    program::{CONFIG, Folder, Serve, until},
+    sources::client,
 };
 
 fn edge(description: &str) -> String {
@@ -26,19 +26,13 @@ fn commit(folder: &Folder, description: &str, key: Option<&str>) -> String {
     });
     let (options, sign) = sign.unwrap_or_default();
     git(folder, &format!("-C repo {options} commit -q {sign} -m next"));
-    head(folder)
-}
-
-fn head(folder: &Folder) -> String {
-    folder.read("repo/.git/refs/heads/main").trim().to_owned()
+    head(folder, "repo")
 }
 
 /// Moves the branch to a commit.
 fn move_to(folder: &Folder, commit: &str) {
     git(folder, &format!("-C repo reset -q --hard {commit}"));
 }
-
-const CONFIG: &str = "edgewright.config.yaml";
 
 /// Follows a revision of the repository, such as `ref: main`.
 fn follow(folder: &Folder, keys: &str) {
@@ -112,7 +106,7 @@ fn only_a_commit_with_the_signature_of_an_allowed_key_is_applied() {
     // A key that may not sign any more is noticed at the next look.
     folder.write("signers", "# nobody\n");
     assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
-    refused(&serve, &head(&folder), "UNVERIFIED_COMMIT");
+    refused(&serve, &head(&folder, "repo"), "UNVERIFIED_COMMIT");
     assert_eq!(serve.stop().code, 0);
 }
 

@@ -1,11 +1,8 @@
 //! Import of what exists: adoption by `metadata.id`, and certificates whose PEM is written in another way (D27, D28).
 
-use crate::{
-    daemon::{
-        reload::replace,
-        sources::{in_state, status},
-    },
-    support::program::{Folder, Run, finish, until},
+use crate::support::{
+    program::{Folder, Run, finish, until},
+    sources::{in_state, replace, status},
 };
 
 const CERTIFICATE: &str = include_str!("../data/wildcard.pem");

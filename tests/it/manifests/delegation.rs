@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::sources::client,
-    support::program::{Folder, Run, Serve, finish},
+use crate::support::{
+    program::{Folder, Run, Serve, finish},
+    sources::client,
 };
 
 pub(crate) fn head(kind: &str, name: &str) -> String {

@@ -1,7 +1,9 @@
 //! `--base`: a review lists what is new, and counts the warnings that were there before.
 
-use super::diff::git;
-use crate::support::program::{Folder, finish};
+use crate::support::{
+    git::git,
+    program::{Folder, finish},
+};
 
 fn manifest(names: &[&str]) -> String {
     let set = |name: &&str| {

@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
-use crate::support::program::{Folder, copy, finish};
+use crate::support::{
+    git::git,
+    program::{Folder, copy, finish},
+};
 
 #[test]
 fn two_folders_are_compared_without_a_store() {
@@ -45,15 +48,6 @@ fn in_git() -> Folder {
     folder.write("storefront/secrets/stripe-webhook-secret.txt", "another\n");
     git(&folder, "commit -q -a -m second");
     folder
-}
-
-/// Runs Git in a folder.
-pub(crate) fn git(folder: &Folder, line: &str) {
-    let who = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
-    let mut command = Command::new("git");
-    command.args(who).args(line.split_whitespace()).current_dir(folder.path(""));
-    let output = command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().unwrap();
-    assert!(output.status.success(), "git {line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

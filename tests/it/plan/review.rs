@@ -1,21 +1,16 @@
 //! Reviews in CI: what a pull request shows of one team's folder, without the rest of the repository and without secrets.
 
-use super::diff::git;
-use crate::support::program::{Folder, REPOSITORY, Run, Serve, finish};
-
-/// An edge without routes.
-fn edge(name: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\n\
-         spec: {{hostports: ['{name}.example.com:443']}}\n"
-    )
-}
+use crate::support::{
+    git::git,
+    manifests::bare_edge,
+    program::{Folder, REPOSITORY, Run, Serve, finish},
+};
 
 #[test]
 fn the_comments_of_two_sources_do_not_replace_each_other() {
     let folder = Folder::new();
-    folder.write("a/a.yaml", &edge("a"));
-    folder.write("b/b.yaml", &edge("b"));
+    folder.write("a/a.yaml", &bare_edge("a", ""));
+    folder.write("b/b.yaml", &bare_edge("b", ""));
     let first = |line: &str| {
         let run = folder.run(&format!("{line} --format markdown"));
         run.out.lines().next().unwrap_or_default().to_owned()
@@ -42,16 +37,16 @@ fn the_comments_of_two_sources_do_not_replace_each_other() {
 #[test]
 fn a_plan_shows_which_field_is_cleared() {
     let folder = Folder::new();
-    let described = edge("a").replace("spec: {", "spec: {description: hand, ");
+    let described = bare_edge("a", "").replace("spec: {", "spec: {description: hand, ");
     let plan = |text: &str| {
         folder.write("a/a.yaml", text);
         let out = folder.ok("reconcile a").out;
         let is_changed = |line: &&str| line.starts_with("+ ") || line.starts_with("- ");
         out.lines().map(str::trim_start).filter(is_changed).map(str::to_owned).collect::<Vec<String>>()
     };
-    plan(&edge("a"));
+    plan(&bare_edge("a", ""));
     assert_eq!(plan(&described), ["+ description: hand"]);
-    assert_eq!(plan(&edge("a")), ["- description: hand", "+ description: ''"]);
+    assert_eq!(plan(&bare_edge("a", "")), ["- description: hand", "+ description: ''"]);
 }
 
 /// A shared folder with module sets and an edge, and a team's folder that uses them.
@@ -64,7 +59,7 @@ fn teams() -> Folder {
     );
     let delegates = "hostports: ['shop.example.com:443'], delegates_to: [{source: team, path_prefix: /}, \
                      {source: default, path_prefix: /}]";
-    folder.write("shared/edge.yaml", &edge("shop").replace("hostports: ['shop.example.com:443']", delegates));
+    folder.write("shared/edge.yaml", &bare_edge("shop", "").replace("hostports: ['shop.example.com:443']", delegates));
     folder.write("team/cart.yaml", &route("usual"));
     folder
 }
@@ -185,8 +180,8 @@ fn two_revisions_of_a_team_are_compared_in_their_context() {
     git(&folder, "add .");
     git(&folder, "commit -q -m first");
     folder.edit("shared/sets.yaml", "{enabled: false}", "{enabled: true}");
-    folder.write("extra/more.yaml", &edge("more"));
-    folder.write("team/cart.yaml", &(route("usual") + "---\n" + &edge("own")));
+    folder.write("extra/more.yaml", &bare_edge("more", ""));
+    folder.write("team/cart.yaml", &(route("usual") + "---\n" + &bare_edge("own", "")));
     git(&folder, "add .");
     git(&folder, "commit -q -m second");
     assert_eq!(folder.run("diff --rev HEAD~1..HEAD team").code, 3);

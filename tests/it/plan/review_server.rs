@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::diff::git;
 use crate::{
     api::{
         administration::{assert_refused, login, run as run_as_user, url},
         client_mistakes::server,
     },
-    support::program::{Folder, Run, Serve, finish},
+    support::{
+        git::git,
+        program::{Folder, Run, Serve, finish},
+    },
 };
 
 /// A server with the edge of a platform team, and the folder of a team that has routes on it. The folder of the platform is

@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::diff::git;
-use crate::{
-    daemon::{
-        serve::{edge, shown, until_shown},
-        sources::{CONFIG, client, edge as source_edge, repository, soon_shown, status},
-    },
-    support::program::{Folder, Serve, finish, on_terminal, until},
+use crate::support::{
+    git::git,
+    manifests::edge,
+    program::{CONFIG, Folder, Serve, finish, on_terminal, until},
+    sources::{client, repository, shown, soon_shown, status, until_shown},
 };
 
 const SECRET: &str = "storefront/secrets/stripe-webhook-secret.txt";
@@ -102,7 +100,7 @@ fn a_terminal_is_asked_before_a_rollback() {
 fn one_source_is_rolled_back_and_another_stays() {
     let folder = Folder::new();
     for source in ["shop", "docs"] {
-        folder.write(&format!("{source}/one.yaml"), &edge("first").replace("one", source));
+        folder.write(&format!("{source}/one.yaml"), &edge(source, "first"));
         folder.ok(&format!("reconcile --source {source} {source}"));
     }
     for source in ["shop", "docs"] {
@@ -123,9 +121,9 @@ fn rollback(serve: &Serve, body: Value) -> (u16, Value) {
 #[test]
 fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
     let (status, planned) = rollback(&serve, json!({"to": 2, "dry_run": true}));
     assert_eq!((status, planned["summary"]["change"].as_u64()), (200, Some(1)), "{planned}");
@@ -140,17 +138,17 @@ fn a_loop_does_not_apply_the_manifests_that_a_rollback_left() {
     let ready = serve.get("/readyz");
     assert!(ready.status == 200 && ready.body.contains("OutOfSync (RolledBack)"), "{}", ready.body);
     // The same state in other words.
-    folder.write("m/one.yaml", &format!("# a comment\n{}", edge("second")));
+    folder.write("m/one.yaml", &format!("# a comment\n{}", edge("one", "second")));
     serve.signal("HUP");
     assert_eq!(serve.stop().code, 0);
 
     let serve = folder.serve("--manifests m");
     serve.wait_for("A rollback undid these manifests");
     assert_eq!(shown(&serve), ["first"], "the next process knows it too");
-    folder.write("m/one.yaml", &edge("third"));
+    folder.write("m/one.yaml", &edge("one", "third"));
     until_shown(&serve, "third");
     // Other manifests were applied since, so these are as good as any.
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
 }
 
@@ -165,16 +163,16 @@ fn until_reason(serve: &Serve, source: &str, reason: &str) {
 #[test]
 fn manifests_that_a_rollback_left_can_be_applied_again_after_others_were_in_sync() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
     assert_eq!(rollback(&serve, json!({"to": 2})).0, 201);
     until_reason(&serve, "default", "RolledBack");
     // The revert declares what the rollback has brought back: there is nothing to change.
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     until_reason(&serve, "default", "InSync");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
     let told = serve.get("/history").json();
     let accepted = &told["history"][1];
@@ -187,7 +185,7 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
     let folder = repository();
     let serve = folder.serve("");
     let push = |description: &str| {
-        folder.write("repo/edge/one.yaml", &source_edge("one", description));
+        folder.write("repo/edge/one.yaml", &edge("one", description));
         git(&folder, &format!("-C repo commit -qam {description}"));
     };
     let first = folder.read("repo/.git/refs/heads/main").trim().to_owned();
@@ -226,7 +224,7 @@ fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
         assert_eq!(serve.call("PATCH", &format!("/edges/https/{id}"), &fields.to_string()).status, 200);
     };
     by_hand(json!({"metadata": "by hand"}));
-    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    folder.write("repo/edge/one.yaml", &edge("one", "b"));
     git(&folder, "-C repo commit -qam b");
     soon_shown(&serve, &["b"]);
     assert_eq!(rollback(&serve, json!({"to": 3})).0, 201);
@@ -256,7 +254,7 @@ fn a_source_that_clients_apply_shows_the_commit_that_a_rollback_brought_back() {
         status(&serve, "ci")["last_applied"].clone()
     };
     let first = applied();
-    folder.write("repo/edge/one.yaml", &source_edge("one", "b"));
+    folder.write("repo/edge/one.yaml", &edge("one", "b"));
     git(&folder, "-C repo commit -qam b");
     let second = applied();
     assert_ne!(first["commit"], second["commit"]);
@@ -274,9 +272,9 @@ fn a_source_that_clients_apply_shows_the_commit_that_a_rollback_brought_back() {
 #[test]
 fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_resumed() {
     let folder = Folder::new();
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     let serve = folder.serve("--manifests m");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     until_shown(&serve, "second");
     let suspended = serve.call("POST", "/sources/default/suspend", &json!({"reason": "an incident"}).to_string());
     assert_eq!(suspended.status, 200, "{}", suspended.body);
@@ -306,7 +304,7 @@ fn a_source_that_is_rolled_back_while_it_is_suspended_is_not_applied_when_it_is_
         let runs = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
         assert!(runs.is_some_and(|runs| runs > 0), "{series}{runs:?}");
     }
-    folder.write("m/one.yaml", &edge("third"));
+    folder.write("m/one.yaml", &edge("one", "third"));
     until_shown(&serve, "third");
 }
 
@@ -320,9 +318,9 @@ fn a_rollback_through_a_server_is_the_one_that_was_shown() {
         command.env("EDGEWRIGHT_TOKEN", &serve.token);
         finish(command, "")
     };
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     assert_eq!(run("reconcile m").code, 0);
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     assert_eq!(run("reconcile m").code, 0);
     let dry = run("rollback --to 2 --dry-run --detailed-exitcode");
     assert_eq!((dry.code, shown(&serve)), (2, vec!["second".to_owned()]), "{}", dry.all());
@@ -341,7 +339,7 @@ fn a_rollback_through_a_server_is_the_one_that_was_shown() {
 fn a_rollback_of_more_deletions_than_the_limit_allows_is_left() {
     let folder = Folder::new();
     for name in ["a", "b", "c", "d", "e"] {
-        folder.write(&format!("m/{name}.yaml"), &source_edge(name, "kept"));
+        folder.write(&format!("m/{name}.yaml"), &edge(name, "kept"));
     }
     let count = |serve: &Serve| serve.get("/edges/https").json()["https_edges"].as_array().map(Vec::len);
     let serve = folder.serve("--manifests m --max-deletes 100%");

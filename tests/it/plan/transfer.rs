@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use edgewright::resources::Kind;
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::sources::{CONFIG, client, edge, in_state, shown, status},
-    support::program::{Folder, Run, Serve, until},
+use crate::support::{
+    manifests::edge,
+    program::{CONFIG, Folder, Run, Serve, until},
+    sources::{client, in_state, shown, status},
 };
 
 pub(crate) const PENDING: &str = "ERR_EDGEWRIGHT_TRANSFER_PENDING";

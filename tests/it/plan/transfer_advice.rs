@@ -6,9 +6,10 @@ use super::{
     transfer::{apply, owner, revision, shop, two_folders},
     transfer_content::restriction,
 };
-use crate::{
-    daemon::sources::{CONFIG, edge, status},
-    support::program::until,
+use crate::support::{
+    manifests::edge,
+    program::{CONFIG, until},
+    sources::status,
 };
 
 #[test]

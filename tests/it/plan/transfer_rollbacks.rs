@@ -6,9 +6,10 @@ use super::{
     transfer::{CONFLICT, PENDING, apply, owner, owners, revision, shop, two_folders},
     transfer_content::{restriction, restrictions},
 };
-use crate::{
-    daemon::sources::{CONFIG, client, edge, in_state, shown, status},
-    support::program::{Folder, Run, until},
+use crate::support::{
+    manifests::edge,
+    program::{CONFIG, Folder, Run, until},
+    sources::{client, in_state, shown, status},
 };
 
 const ROLLED_BACK: &str = "ERR_EDGEWRIGHT_ROLLED_BACK";

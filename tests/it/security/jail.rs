@@ -14,16 +14,12 @@ use std::{
 
 use edgewright::{Disk, Tree, report::Format};
 
-use crate::support::program::{Folder, finish};
+use crate::support::{
+    manifests::bare_edge,
+    program::{Folder, finish},
+};
 
 const MARKER: &str = "outside-7f3a91";
-
-fn edge(name: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\n\
-         spec: {{hostports: ['{name}.example.com:443']}}\n"
-    )
-}
 
 fn authority(file: &str) -> String {
     format!(
@@ -40,7 +36,7 @@ fn staff_pem() -> String {
 #[test]
 fn a_link_to_the_environment_shows_nothing_of_it() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", &edge("a"));
+    folder.write("m/a.yaml", &bare_edge("a", ""));
     symlink("/proc/self/environ", folder.path("m/x.yaml")).unwrap();
     for path in ["m", "m/x.yaml"] {
         for format in Format::ALL {
@@ -65,9 +61,9 @@ fn a_manifest_or_a_folder_outside_is_an_error_unless_it_is_allowed() {
         [("m/b.yaml", "../outside/b.yaml"), ("m/more", "../outside"), ("m/deep/b.yaml", "../../outside/b.yaml")]
     {
         let folder = Folder::new();
-        folder.write("m/a.yaml", &edge("a"));
-        folder.write("m/deep/c.yaml", &edge("c"));
-        folder.write("outside/b.yaml", &edge("b"));
+        folder.write("m/a.yaml", &bare_edge("a", ""));
+        folder.write("m/deep/c.yaml", &bare_edge("c", ""));
+        folder.write("outside/b.yaml", &bare_edge("b", ""));
         symlink(to, folder.path(link)).unwrap();
         let run = folder.run("validate m");
         assert_eq!(run.code, 3, "{link}: {}", run.all());
@@ -81,7 +77,7 @@ fn a_manifest_or_a_folder_outside_is_an_error_unless_it_is_allowed() {
 #[test]
 fn links_that_stay_inside_are_followed() {
     let folder = Folder::new();
-    folder.write("m/real/a.yaml", &edge("a"));
+    folder.write("m/real/a.yaml", &bare_edge("a", ""));
     folder.write("m/real/notes.txt", "no manifest");
     let links: [(PathBuf, &str); 4] = [
         ("real/a.yaml".into(), "m/file.yaml"),
@@ -102,9 +98,9 @@ fn links_that_stay_inside_are_followed() {
 #[test]
 fn nothing_is_read_inside_git() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", &edge("a"));
+    folder.write("m/a.yaml", &bare_edge("a", ""));
     folder.write("m/.git/config", &format!("[remote]\nurl = https://bot:{MARKER}@git.example.com\n"));
-    folder.write("m/.git/deep/x.yaml", &format!("# {MARKER}\n{}", edge("x")));
+    folder.write("m/.git/deep/x.yaml", &format!("# {MARKER}\n{}", bare_edge("x", "")));
     for (link, to) in
         [("x.yaml", ".git/config"), ("y.yaml", "more/../.git/config"), ("hooks", ".git/deep"), ("all", ".git")]
     {
@@ -165,9 +161,9 @@ fn what_is_not_a_regular_file_is_reported_and_never_waited_for() {
 #[test]
 fn a_link_that_is_swapped_while_it_is_read_never_leads_outside() {
     let folder = Folder::new();
-    folder.write("m/a.yaml", &edge("a"));
-    folder.write("m/real/x.yaml", &edge("x"));
-    folder.write("outside/x.yaml", &format!("# {MARKER}\n{}", edge("x")));
+    folder.write("m/a.yaml", &bare_edge("a", ""));
+    folder.write("m/real/x.yaml", &bare_edge("x", ""));
+    folder.write("outside/x.yaml", &format!("# {MARKER}\n{}", bare_edge("x", "")));
     let (aside, link) = (folder.path("m/.aside"), folder.path("m/x.yaml"));
     symlink("real/x.yaml", &link).unwrap();
     let done = Arc::new(AtomicBool::new(false));

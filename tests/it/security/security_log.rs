@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::program::{Folder, Run, Serve, http, until};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, Run, Serve, http, until},
+};
 
 const LOG: &str = "store/security.log";
 
@@ -121,7 +124,7 @@ fn keys_of_a_followed_source_are_logged_with_the_source() {
     let folder = Folder::new();
     let key = "apiVersion: edgewright/v1\nkind: ApiKey\nmetadata: {name: ci}\n\
                spec: {token_file: ../ci.token}\n";
-    folder.write("m/edge.yaml", &crate::daemon::serve::edge("one"));
+    folder.write("m/edge.yaml", &edge("one", "one"));
     let serve = folder.serve("--manifests m");
     folder.write("m/key.yaml", key);
     let found = wait_for(&folder, "key_created");
@@ -210,7 +213,7 @@ fn a_reload_that_changes_credentials_is_logged_without_them() {
     let serve = folder.serve_with("", &[("EDGEWRIGHT_CONFIG", "config.yaml")]);
     let source =
         "{name: shop, repository: 'https://127.0.0.1:1/shop.git', ref: main, username: deploy, password_file: token}";
-    folder.write("m/edge.yaml", &crate::daemon::serve::edge("one"));
+    folder.write("m/edge.yaml", &edge("one", "one"));
     folder.write("config.yaml", &format!("sources:\n- {source}\n- {{name: local, path: m}}\n"));
     let found = wait_for(&folder, "credentials_changed");
     let changed = of(&found, "credentials_changed");

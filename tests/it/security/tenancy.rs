@@ -5,13 +5,11 @@ use edgewright::resources::Role;
 use serde_json::{Value, json};
 
 use super::key_scopes::{key, refused};
-use crate::{
-    daemon::sources::{CONFIG, in_state, repository, status},
-    plan::diff::git,
-    support::{
-        program::{Folder, REPOSITORY, Serve, until},
-        server::{Answer, Server},
-    },
+use crate::support::{
+    git::git,
+    program::{CONFIG, Folder, REPOSITORY, Serve, until},
+    server::{Answer, Server},
+    sources::{in_state, repository, status},
 };
 
 const SHOP_CHAIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/storefront/certs/shop.chain.pem"));

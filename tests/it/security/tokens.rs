@@ -10,9 +10,9 @@ use edgewright::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    plan::diff::git,
-    support::program::{Folder, REPOSITORY, copy, finish, http},
+use crate::support::{
+    git::git,
+    program::{Folder, REPOSITORY, copy, finish, http},
 };
 
 /// The schemas of several kinds, whose fields those of the kinds have too.

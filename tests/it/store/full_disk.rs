@@ -9,9 +9,9 @@ use std::{
 
 use edgewright::{Store, resources::Kind};
 
-use crate::{
-    daemon::serve::edge,
-    support::program::{Folder, until},
+use crate::support::{
+    manifests::edge,
+    program::{Folder, until},
 };
 
 /// A small file system of its own.
@@ -110,7 +110,7 @@ fn a_full_disk_stops_writes_only_and_only_until_there_is_room() {
 fn an_export_to_a_full_disk_leaves_nothing_that_blocks_the_next_one() {
     let Some(disk) = SmallDisk::new() else { return };
     let folder = &disk.folder;
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile m");
     fs::create_dir(folder.path("disk/out")).unwrap();
     disk.fill();

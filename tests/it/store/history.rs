@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{
-    daemon::serve::edge,
-    plan::diff::git,
-    support::program::{Folder, finish},
+use crate::support::{
+    git::git,
+    manifests::edge,
+    program::{Folder, finish},
 };
 
 fn records(folder: &Folder, line: &str) -> Vec<Value> {
@@ -21,9 +21,9 @@ fn every_attempt_is_told_with_what_it_changed() {
             "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}}}\n"
         )
     };
-    folder.write("m/one.yaml", &edge("first"));
+    folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile --source shop m");
-    folder.write("m/one.yaml", &edge("second"));
+    folder.write("m/one.yaml", &edge("one", "second"));
     folder.ok("reconcile --source shop m");
     folder.write("m/one.yaml", "kind: [");
     assert_eq!(folder.run("reconcile --source shop m").code, 3);
@@ -167,7 +167,7 @@ fn secrets_are_digests_that_show_a_change_and_nothing_else() {
 #[test]
 fn the_author_and_the_message_of_the_commit_are_told() {
     let folder = Folder::new();
-    folder.write("one/edge.yaml", &edge("first"));
+    folder.write("one/edge.yaml", &edge("one", "first"));
     for line in ["init -q -b main", "add .", "commit -q -m first"] {
         git(&folder, &format!("-C one {line}"));
     }
@@ -198,7 +198,7 @@ fn the_author_and_the_message_of_the_commit_are_told() {
         }
         assert!(folder.ok(&format!("history verify --store {store}")).out.contains("verified"));
     }
-    folder.write("plain/edge.yaml", &edge("first"));
+    folder.write("plain/edge.yaml", &edge("one", "first"));
     folder.ok("reconcile plain --store plain.db");
     let told = records(&folder, "history --format json --store plain.db");
     for field in ["commit_author", "commit_message"] {

@@ -7,9 +7,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
-    daemon::serve::edge,
-    support::program::{Folder, Run, finish},
+use crate::support::{
+    manifests::edge,
+    program::{Folder, Run, finish},
 };
 
 /// A command through a server.
@@ -24,7 +24,7 @@ fn a_server_shows_what_its_store_shows() {
     let folder = Folder::new();
     assert_eq!(folder.serve("").stop().code, 0, "the first start makes a key");
     for description in ["first", "second"] {
-        folder.write("m/one.yaml", &edge(description));
+        folder.write("m/one.yaml", &edge("one", description));
         folder.ok("reconcile --source shop m");
     }
     folder.write("m/one.yaml", "kind: [");

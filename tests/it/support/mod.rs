@@ -1,5 +1,9 @@
-//! What tests are made with: the program in a folder, the API in this process, and a disk whose power can go.
+//! What tests are made with: the program in a folder, the API in this process, a disk whose power can go, and the manifests,
+//! repositories and sources that many tests begin with.
 
 pub(crate) mod disk;
+pub(crate) mod git;
+pub(crate) mod manifests;
 pub(crate) mod program;
 pub(crate) mod server;
+pub(crate) mod sources;

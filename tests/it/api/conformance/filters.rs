@@ -6,11 +6,14 @@ use edgewright::resources::{AnyResource, IpRestriction, Kind, Traffic};
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::{POST, edge, request},
+    reconciliations::{POST, request},
     row::{ROUTE, Row, row},
     run::hold,
 };
-use crate::support::server::{BASE_URL, Server};
+use crate::support::{
+    manifests::bare_edge,
+    server::{BASE_URL, Server},
+};
 
 #[test]
 fn filters() {
@@ -106,7 +109,7 @@ pub(super) fn rows() -> Vec<Row> {
             .shows("/routes/0/id", json!("{route}"))
             .hides("swordfish"),
         row("plain parameters select by name, source and hostport, and all must hold")
-            .send(POST, request(&edge("find-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("find-{n}", ""), json!({})))
             .succeeds(201)
             .call(&get("/edges/https", &[("name", "find-{n}"), ("source", "source-{n}")]))
             .succeeds(200)

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::{POST, edge, request},
+    reconciliations::{POST, request},
     row::{Row, row},
     run::{hold, hold_on},
     samples::with,
 };
-use crate::support::server::Server;
+use crate::support::{manifests::bare_edge, server::Server};
 
 #[test]
 fn history() {
@@ -32,14 +32,14 @@ fn permission_rows() -> Vec<Row> {
     let own = key("{token_file: ../key.token}");
     let mut rows = vec![
         row("a viewer plans, and applies nothing")
-            .send(POST, request(&edge("viewer-{n}", ""), json!({"dry_run": true})))
+            .send(POST, request(&bare_edge("viewer-{n}", ""), json!({"dry_run": true})))
             .by("viewer")
             .succeeds(200)
-            .send(POST, request(&edge("viewer-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("viewer-{n}", ""), json!({})))
             .by("viewer")
             .fails(403, "FORBIDDEN", ""),
         row("an editor reconciles")
-            .send(POST, request(&edge("editor-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("editor-{n}", ""), json!({})))
             .by("editor")
             .succeeds(201)
             .shows("/reconciliation/key_id", json!("{editor_key}"))
@@ -94,10 +94,10 @@ fn list_rows() -> Vec<Row> {
     let list = "GET /reconciliations";
     let two = || {
         row("a list is newest first, a page at a time")
-            .send(POST, request(&edge("old-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("old-{n}", ""), json!({})))
             .succeeds(201)
             .keep("old", "/reconciliation/id")
-            .send(POST, request(&edge("new-{n}", ""), json!({"source": "other-{n}"})))
+            .send(POST, request(&bare_edge("new-{n}", ""), json!({"source": "other-{n}"})))
             .succeeds(201)
             .keep("new", "/reconciliation/id")
     };
@@ -131,11 +131,11 @@ fn list_rows() -> Vec<Row> {
             .succeeds(200)
             .shows("/reconciliations/0/id", json!("{new}")),
         named("a run with nothing to do, a dry run and a refused one are in no list")
-            .send(POST, request(&edge("old-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("old-{n}", ""), json!({})))
             .succeeds(200)
-            .send(POST, request(&edge("third-{n}", ""), json!({"dry_run": true})))
+            .send(POST, request(&bare_edge("third-{n}", ""), json!({"dry_run": true})))
             .succeeds(200)
-            .send(POST, request(&edge("new-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("new-{n}", ""), json!({})))
             .fails(409, "NOT_DELEGATED", "/files/0/text")
             .call("GET /reconciliations?limit=1")
             .succeeds(200)
@@ -169,7 +169,7 @@ fn list_rows() -> Vec<Row> {
 fn item_rows() -> Vec<Row> {
     let mut rows = vec![
         row("a reconciliation is told with its calls, as often as it is asked for")
-            .send(POST, request(&edge("told-{n}", ""), json!({"commit": "c0ffee"})))
+            .send(POST, request(&bare_edge("told-{n}", ""), json!({"commit": "c0ffee"})))
             .succeeds(201)
             .keep("id", "/reconciliation/id")
             .call("GET /reconciliations/{id}")
@@ -190,7 +190,7 @@ fn item_rows() -> Vec<Row> {
             .succeeds(200)
             .carries("ETag", "{etag}"),
         row("what a client has already is not sent again (D25)")
-            .send(POST, request(&edge("known-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("known-{n}", ""), json!({})))
             .succeeds(201)
             .keep("id", "/reconciliation/id")
             .call("GET /reconciliations/{id}")
@@ -229,7 +229,7 @@ fn a_reconciliation_reads_the_same_wherever_it_is_told() {
     let rows = [row("the first reconciliation of a store")
         .call("GET /reconciliations")
         .answers(200, json!({"reconciliations": [], "uri": "{base}/reconciliations", "next_page_uri": null}))
-        .send(POST, request(&edge("one", ""), json!({"commit": "c0ffee"})))
+        .send(POST, request(&bare_edge("one", ""), json!({"commit": "c0ffee"})))
         .by("editor")
         .succeeds(201)
         .shows("/plan/base", json!(1))

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::{POST, edge, request},
+    reconciliations::{POST, request},
     row::{Row, row},
     run::hold_on,
 };
-use crate::support::server::Server;
+use crate::support::{manifests::bare_edge, server::Server};
 
 /// On a server of its own, where every revision is known: the first one made the keys.
 #[test]
@@ -126,7 +126,7 @@ fn refused_row() -> Row {
 /// Revisions 14 to 16.
 fn commit_row() -> Row {
     let apply = |row: Row, (name, commit): (&str, &str)| {
-        row.send(POST, request(&edge(name, ""), json!({"commit": commit}))).succeeds(201)
+        row.send(POST, request(&bare_edge(name, ""), json!({"commit": commit}))).succeeds(201)
     };
     let row = row("a commit is the newest revision that was applied from it");
     let commits = [("first", "abcdef0111"), ("second", "abcdef0111"), ("third", "abcdef0222")];

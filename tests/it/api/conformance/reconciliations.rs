@@ -8,7 +8,7 @@ use super::{
     run::hold,
     samples::with,
 };
-use crate::support::server::Server;
+use crate::support::{manifests::bare_edge, server::Server};
 
 #[test]
 fn reconciliations() {
@@ -20,14 +20,6 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 pub(super) const POST: &str = "POST /reconciliations";
-
-/// The manifest of an edge; `more` goes behind its name.
-pub(super) fn edge(name: &str, more: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}{more}}}\n\
-         spec: {{hostports: [\"{name}.example.com:443\"]}}\n"
-    )
-}
 
 /// The manifest of an edge with any spec.
 fn edge_with(name: &str, spec: &str) -> String {
@@ -54,7 +46,7 @@ fn documents(texts: &[String]) -> Value {
 }
 
 fn run_rows() -> Vec<Row> {
-    let one = edge("one-{n}", "");
+    let one = bare_edge("one-{n}", "");
     let change = json!({
         "effect": "create", "kind": "HttpsEdge", "name": "one-{n}", "id": "{edghts_}", "notes": [],
         "calls": [{
@@ -140,7 +132,7 @@ fn run_rows() -> Vec<Row> {
             .send(
                 POST,
                 request(
-                    &edge("nulls-{n}", ""),
+                    &bare_edge("nulls-{n}", ""),
                     json!({"dry_run": null, "prune": null, "isolate": null, "max_deletes": null, "commit": null,
                         "commit_author_name": null, "commit_author_email": null, "commit_message": null,
                         "lints": null, "allowed_labels": null, "certificate_expiry_days": null, "expect": null, "token_hashes": null}),
@@ -153,7 +145,7 @@ fn run_rows() -> Vec<Row> {
             .succeeds(201)
             .shows("/plan/changes/0/name", json!("json-{n}")),
         row("manifests may be far larger than other bodies")
-            .send(POST, request(&format!("# {}\n{}", "x".repeat(3 << 20), edge("large-{n}", "")), json!({})))
+            .send(POST, request(&format!("# {}\n{}", "x".repeat(3 << 20), bare_edge("large-{n}", "")), json!({})))
             .succeeds(201),
         row("the plan that is expected runs, and no other one")
             .send(POST, request(&one, json!({"dry_run": true})))
@@ -164,9 +156,9 @@ fn run_rows() -> Vec<Row> {
             .send(POST, request(&one, json!({"expect": "", "dry_run": true})))
             .succeeds(200)
             .shows("/outcome", json!("{outcome}"))
-            .send(POST, request(&edge("one-{n}", ", labels: {a: b}"), json!({"expect": "0".repeat(64)})))
+            .send(POST, request(&bare_edge("one-{n}", ", labels: {a: b}"), json!({"expect": "0".repeat(64)})))
             .fails(409, "STALE", "/expect")
-            .send(POST, request(&edge("two-{n}", ""), json!({"expect": "{outcome}"})))
+            .send(POST, request(&bare_edge("two-{n}", ""), json!({"expect": "{outcome}"})))
             .fails(409, "STALE", "/expect")
             .send(POST, request(&one, json!({"expect": "{outcome}"})))
             .succeeds(201)
@@ -211,7 +203,7 @@ fn value_rows() -> Vec<Row> {
 
 /// Requests that are not well formed, each with the code and the field that it is refused with.
 fn shape_rows() -> Vec<Row> {
-    let good = edge("good-{n}", "");
+    let good = bare_edge("good-{n}", "");
     let file = |more: Value| json!({"files": [with(json!({"name": "a.yaml", "text": good}), more)]});
     let of = |more: Value| request(&good, more);
     let long = "x".repeat(4097);
@@ -330,7 +322,7 @@ fn manifest_rows() -> Vec<Row> {
     let same = |name: &str| edge_with(name, "{hostports: [\"same-{n}.example.com:443\"]}");
     vec![
         row("a fault of a manifest is one of its file, at its line and column")
-            .send(POST, two(&edge("fine-{n}", ""), &bad("bad-{n}")))
+            .send(POST, two(&bare_edge("fine-{n}", ""), &bad("bad-{n}")))
             .fails(400, "UNKNOWN_FIELD", "/files/1/text")
             .says("m/b.yaml:4:8: unknown field `hostport`; did you mean `hostports`?")
             .call("GET /edges/https")
@@ -349,9 +341,9 @@ fn manifest_rows() -> Vec<Row> {
             .fails(400, "UNKNOWN_REFERENCE", "/files/0/text")
             .says("m/a.yaml:4:"),
         row("two sources cannot serve one hostport")
-            .send(POST, request(&edge("owned-{n}", ""), json!({})))
+            .send(POST, request(&bare_edge("owned-{n}", ""), json!({})))
             .succeeds(201)
-            .send(POST, request(&edge("owned-{n}", ""), json!({"source": "other-{n}"})))
+            .send(POST, request(&bare_edge("owned-{n}", ""), json!({"source": "other-{n}"})))
             .fails(409, "NOT_DELEGATED", "/files/0/text")
             .says("m/a.yaml:4:20: ")
             .says("`source-{n}`"),
@@ -378,7 +370,7 @@ fn manifest_rows() -> Vec<Row> {
             .send(
                 POST,
                 request(
-                    &edge("label-{n}", ", labels: {team: a}"),
+                    &bare_edge("label-{n}", ", labels: {team: a}"),
                     json!({"lints": {"unknown-label": "deny"}, "allowed_labels": ["owner"]}),
                 ),
             )
@@ -387,7 +379,7 @@ fn manifest_rows() -> Vec<Row> {
             .send(
                 POST,
                 request(
-                    &edge("label-{n}", ", labels: {team: a}"),
+                    &bare_edge("label-{n}", ", labels: {team: a}"),
                     json!({"lints": {"unknown-label": "deny"}, "allowed_labels": ["owner", "team"]}),
                 ),
             )
@@ -396,11 +388,11 @@ fn manifest_rows() -> Vec<Row> {
 }
 
 fn refusal_rows() -> Vec<Row> {
-    let many = ["a", "b", "c", "d", "e"].map(|name| edge(&format!("{name}-{{n}}"), ""));
-    let (first, second) = (edge("first-{n}", ""), edge("second-{n}", ""));
+    let many = ["a", "b", "c", "d", "e"].map(|name| bare_edge(&format!("{name}-{{n}}"), ""));
+    let (first, second) = (bare_edge("first-{n}", ""), bare_edge("second-{n}", ""));
     let delegates = "spec: {delegates_to: [{source: team-{n}, path_prefix: /}], ";
     let second = second.replace("spec: {", delegates);
-    let kept = edge("second-{n}", ", prevent_destroy: true");
+    let kept = bare_edge("second-{n}", ", prevent_destroy: true");
     let route = "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {name: theirs-{n}}\n\
                  spec: {edge: second-{n}, match_type: exact_path, match: /, backend: {backend_id: bkd_1}}\n";
     vec![

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::{self, edge},
+    reconciliations,
     row::{Row, row},
     run::hold_on,
 };
-use crate::support::server::Server;
+use crate::support::{manifests::bare_edge, server::Server};
 
 const SUSPEND: &str = "POST /sources/shop/suspend";
 const RESUME: &str = "POST /sources/shop/resume";
@@ -16,7 +16,7 @@ const DESTROY: &str = "POST /sources/shop/destroy";
 /// On a server that follows the source `shop`.
 #[test]
 fn sources() {
-    hold_on(&Server::following("shop", &edge("shop", "")), &rows());
+    hold_on(&Server::following("shop", &bare_edge("shop", "")), &rows());
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -155,7 +155,7 @@ fn refused_row() -> Row {
 }
 
 fn destroy_row() -> Row {
-    let manifests = json!({"files": [{"name": "a.yaml", "text": edge("ending", "")}], "source": "ending"});
+    let manifests = json!({"files": [{"name": "a.yaml", "text": bare_edge("ending", "")}], "source": "ending"});
     let ending = "POST /sources/ending/destroy";
     row("a source that nobody follows is destroyed as a dry run has shown, and by no viewer")
         .send(reconciliations::POST, manifests)

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    reconciliations::{POST as RECONCILE, edge, request},
+    reconciliations::{POST as RECONCILE, request},
     row::{Row, row},
     run::hold,
     samples::with,
 };
+use crate::support::manifests::bare_edge;
 
 #[test]
 fn transfers() {
@@ -23,7 +24,10 @@ fn transfer(more: Value) -> Value {
 
 /// A row with an edge that a source owns.
 fn owned(name: &str) -> Row {
-    row(name).send(RECONCILE, request(&edge("moved-{n}", ""), json!({}))).succeeds(201).keep("id", "/plan/changes/0/id")
+    row(name)
+        .send(RECONCILE, request(&bare_edge("moved-{n}", ""), json!({})))
+        .succeeds(201)
+        .keep("id", "/plan/changes/0/id")
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -55,13 +59,13 @@ fn moving_rows() -> Vec<Row> {
             .call("GET /history?limit=1")
             .succeeds(200)
             .shows("/history/0/owner_id", json!("{editor}"))
-            .send(RECONCILE, request(&edge("moved-{n}", ""), json!({})))
+            .send(RECONCILE, request(&bare_edge("moved-{n}", ""), json!({})))
             .fails(409, "OWNER_CONFLICT", "/files/0/text")
             .says("`team-{n}`")
-            .send(RECONCILE, request(&edge("moved-{n}", ""), json!({"source": "team-{n}"})))
+            .send(RECONCILE, request(&bare_edge("moved-{n}", ""), json!({"source": "team-{n}"})))
             .succeeds(201)
             .shows("/plan/changes/0/notes", json!(["now declared by its new source"]))
-            .send(RECONCILE, request(&edge("moved-{n}", ""), json!({"source": "team-{n}"})))
+            .send(RECONCILE, request(&bare_edge("moved-{n}", ""), json!({"source": "team-{n}"})))
             .succeeds(200)
             .shows("/summary/unchanged", json!(1)),
         owned("a transfer can be repeated")

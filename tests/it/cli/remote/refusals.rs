@@ -6,8 +6,11 @@ use std::{
     net::TcpListener,
 };
 
-use super::{KEY, Remote, SHOP, STRIPE, edge, said, through};
-use crate::support::program::{Folder, finish};
+use super::{KEY, Remote, SHOP, STRIPE, said, through};
+use crate::support::{
+    manifests::bare_edge,
+    program::{Folder, finish},
+};
 
 #[test]
 fn a_fault_of_the_files_is_told_before_anything_is_sent() {
@@ -33,14 +36,14 @@ fn a_fault_of_the_files_is_told_before_anything_is_sent() {
 #[test]
 fn what_only_the_server_can_know_is_told_at_its_line_too() {
     let remote = Remote::new(Folder::new());
-    remote.here.write("m/a.yaml", &edge("shop", ""));
+    remote.here.write("m/a.yaml", &bare_edge("shop", ""));
     remote.same("reconcile --source a m");
     remote.refuses("reconcile --source b m", 3, &["ERR_EDGEWRIGHT_NOT_DELEGATED", "m/a.yaml:4:20", "`a`"]);
     remote.same("reconcile --source b m");
     // Columns count characters, here and there.
     let unknown =
         "description: é🦀é, mutual_tls: {certificate_authority_ids: [ca_000000000000000000000000000]}, hostports";
-    remote.here.write("ca/a.yaml", &edge("docs", "").replace("hostports", unknown));
+    remote.here.write("ca/a.yaml", &bare_edge("docs", "").replace("hostports", unknown));
     remote.here.ok("validate ca");
     for verb in ["plan", "reconcile"] {
         remote.refuses(&format!("{verb} ca"), 3, &["ERR_EDGEWRIGHT_UNKNOWN_REFERENCE", "ca/a.yaml:4:", "ca_000"]);
@@ -52,7 +55,7 @@ fn what_only_the_server_can_know_is_told_at_its_line_too() {
 fn the_safety_limits_hold() {
     let remote = Remote::new(Folder::new());
     for name in ["a", "b", "c", "d", "e"] {
-        remote.here.write(&format!("m/{name}.yaml"), &edge(name, ""));
+        remote.here.write(&format!("m/{name}.yaml"), &bare_edge(name, ""));
     }
     remote.same("reconcile m");
     for name in ["b", "c", "d", "e"] {
@@ -66,7 +69,7 @@ fn the_safety_limits_hold() {
     assert_eq!(remote.same("reconcile --prune=false m").out, "No changes: 1 unchanged.\n");
     assert_eq!(remote.same("reconcile --max-deletes 80% m").code, 0);
 
-    remote.here.write("m/a.yaml", &edge("a", ", prevent_destroy: true"));
+    remote.here.write("m/a.yaml", &bare_edge("a", ", prevent_destroy: true"));
     remote.same("reconcile m");
     remote.here.write("m/a.yaml", "# nothing\n");
     let run = remote.refuses("reconcile --max-deletes 1 m", 4, &["ERR_EDGEWRIGHT_PREVENT_DESTROY", "HttpsEdge a ("]);
@@ -88,7 +91,7 @@ fn whatever_has_changed_since_the_review_is_refused_with_its_reason() {
     let edited = remote.here.read("plan.json").replace("All products", "Evil products");
     remote.here.write("edited.json", &edited);
     refuses("edited.json storefront", "the saved plan was edited");
-    remote.here.write("m/a.yaml", &edge("a", ""));
+    remote.here.write("m/a.yaml", &bare_edge("a", ""));
     refuses("plan.json --source other m", "for source `default`");
     remote.here.edit(SHOP, "All products", "Some products");
     refuses("plan.json storefront", "the manifests");
@@ -107,7 +110,7 @@ fn whoever_may_not_reconcile_is_told_why() {
     let there = Folder::new();
     let viewer = there.ok("keys create --role viewer").out;
     let remote = Remote::start(Folder::new(), there, "");
-    remote.here.write("m/a.yaml", &edge("a", ""));
+    remote.here.write("m/a.yaml", &bare_edge("a", ""));
     let unknown = format!("{}x", remote.serve.token);
     for (token, code, word) in [
         ("", "UNAUTHENTICATED", "EDGEWRIGHT_TOKEN"),
@@ -162,7 +165,7 @@ fn page(status: &str) -> String {
 #[test]
 fn what_is_no_server_is_told_from_one_that_refuses() {
     let remote = Remote::new(Folder::new());
-    remote.here.write("m/a.yaml", &edge("a", ""));
+    remote.here.write("m/a.yaml", &bare_edge("a", ""));
     let (not_found, found, behind) =
         (page("404 Not Found"), page("200 OK"), format!("http://{}/x", remote.serve.address));
     let nowhere = format!("http://{}", "x".repeat(70));
@@ -210,7 +213,7 @@ fn an_editor_makes_no_key_for_others() {
     let there = Folder::new();
     let editor = there.ok("keys create --role editor --owner usr_editor").out;
     let remote = Remote::start(Folder::new(), there, "");
-    remote.here.write("m/a.yaml", &edge("a", ""));
+    remote.here.write("m/a.yaml", &bare_edge("a", ""));
     assert_eq!(remote.run_as(editor.trim(), "reconcile m").code, 0);
     assert_eq!(remote.applied()[0]["owner_id"], "usr_editor");
     remote.here.write("keys/key.yaml", &KEY.replace("description: for ci", "owner_id: usr_admin"));

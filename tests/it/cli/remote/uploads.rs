@@ -8,15 +8,18 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Remote, edge, said, through};
-use crate::support::program::{Folder, Run, Serve, finish, http};
+use super::{Remote, said, through};
+use crate::support::{
+    manifests::bare_edge,
+    program::{Folder, Run, Serve, finish, http},
+};
 
 const FILES: usize = 60;
 const FILE_BYTES: usize = 2000;
 
 /// A manifest of some size.
 fn manifest(at: usize) -> String {
-    let text = edge(&format!("edge-{at:02}"), "");
+    let text = bare_edge(&format!("edge-{at:02}"), "");
     let filler = FILE_BYTES - text.len();
     format!("{text}# {}\n", "x".repeat(filler))
 }
@@ -242,7 +245,7 @@ fn a_server_that_keeps_nothing_gets_everything() {
 #[test]
 fn a_source_can_be_larger_than_a_request() {
     let remote = Remote::new(Folder::new());
-    remote.here.write("m/edge.yaml", &edge("a", ""));
+    remote.here.write("m/edge.yaml", &bare_edge("a", ""));
     for at in 0..33 {
         // JSON escapes each quote.
         remote.here.write(&format!("m/{at}.yaml"), &format!("# {at} {}\n", "\"".repeat(1 << 20)));
@@ -260,7 +263,7 @@ fn a_digest_is_no_permission() {
     let second = there.ok("keys create --owner usr_editor").out;
     let viewer = there.ok("keys create --role viewer").out;
     let remote = Remote::start(Folder::new(), there, "");
-    let text = edge("a", "");
+    let text = bare_edge("a", "");
     let post = |token: &str, file: Value, dry_run: bool| {
         let body = json!({"files": [file], "source": "a", "dry_run": dry_run}).to_string();
         remote.serve.call_as(token.trim(), "POST", "/reconciliations", &body)
@@ -280,7 +283,7 @@ fn a_digest_is_no_permission() {
     // The other key of the same owner.
     assert_eq!(post(&second, referred.clone(), false).status, 201);
     // A text under the digest of another is refused, and displaces nothing.
-    let poison = json!({"name": "a.yaml", "text": edge("evil", ""), "digest": digest(&text)});
+    let poison = json!({"name": "a.yaml", "text": bare_edge("evil", ""), "digest": digest(&text)});
     assert_eq!(post(&editor, poison, true).code(), "ERR_EDGEWRIGHT_INVALID_FORMAT");
     let answer = post(&editor, referred, true).json();
     assert_eq!(answer["summary"]["unchanged"], 1, "{answer}");

@@ -13,8 +13,8 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 
-use super::{CONFIG, GitServer, configure, has, in_state, pushed, serve, until_shown};
-use crate::support::program::{Folder, finish};
+use super::{GitServer, configure, has, in_state, pushed, serve, until_shown};
+use crate::support::program::{CONFIG, Folder, finish};
 
 /// Creates a key and a certificate for this machine that is its own authority.
 fn create_certificate(folder: &Folder, name: &str) {

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::{configure, has, in_state, push, pushed, serve, until_shown};
-use crate::support::program::{Folder, until};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, until},
+};
 
 const SSHD: &str = "/usr/sbin/sshd";
 
@@ -83,7 +86,7 @@ fn a_repository_is_fetched_over_ssh_from_a_known_host_only() {
     let key = folder.read("host.pub");
     folder.write("known_hosts", &format!("[127.0.0.1]:{port} {key}"));
     until_shown(&serve, "a");
-    push(&folder, &super::edge("b"));
+    push(&folder, &edge("one", "b"));
     until_shown(&serve, "b");
     // Another key for the host is refused, and the last good state stays.
     keygen(&folder, "other", "");

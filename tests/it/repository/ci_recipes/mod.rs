@@ -11,7 +11,10 @@ use std::{
     process::Command,
 };
 
-use crate::support::program::{Folder, PROGRAM, REPOSITORY, Run, Serve, copy, finish};
+use crate::support::{
+    manifests::edge,
+    program::{Folder, PROGRAM, REPOSITORY, Run, Serve, copy, finish},
+};
 
 const RECIPES: &str = "examples/ci";
 
@@ -25,13 +28,6 @@ fn has(tools: &[&str]) -> bool {
         eprintln!("skipped: not installed: {}", missing.join(", "));
     }
     missing.is_empty()
-}
-
-fn edge(name: &str, description: &str) -> String {
-    format!(
-        "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\n\
-         spec: {{description: {description}, hostports: [\"{name}.example.com:443\"]}}\n"
-    )
 }
 
 /// The checkouts of two teams, and the server that both use.
