@@ -1,48 +1,17 @@
 //! Administration of a server that runs, and the contexts of its users (D105).
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    process::{Command, Stdio},
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
+
+use crate::support::{
+    program::{CONFIG_VARIABLE, Folder, Run, Serve, finish},
+    users::{CONTEXTS, assert_refused, login, run_as_user, url, user},
 };
-
-use crate::support::program::{CONFIG_VARIABLE, Folder, Run, Serve, finish};
-
-/// The file of contexts.
-pub(crate) const CONTEXTS: &str = "config/edgewright/contexts.yaml";
-
-pub(crate) fn url(serve: &Serve) -> String {
-    format!("http://{}", serve.address)
-}
 
 /// A command through a server, with a token.
 fn through(folder: &Folder, serve: &Serve, token: &str, line: &str) -> Run {
     let mut command = folder.command(line);
     command.env("EDGEWRIGHT_SERVER", url(serve)).env("EDGEWRIGHT_TOKEN", token);
     finish(command, "")
-}
-
-/// A command of a user who has contexts and no variables.
-pub(crate) fn user(folder: &Folder, line: &str) -> Command {
-    let mut command = folder.command(line);
-    command.env("XDG_CONFIG_HOME", folder.path("config")).env_remove("EDGEWRIGHT_STORE");
-    command
-}
-
-pub(crate) fn run(folder: &Folder, line: &str) -> Run {
-    finish(user(folder, line), "")
-}
-
-/// Logs in with the token of the first admin.
-pub(crate) fn login(folder: &Folder, serve: &Serve, options: &str) -> Run {
-    let run = finish(user(folder, &format!("login {options} --server {}", url(serve))), &format!("{}\n", serve.token));
-    assert!(!run.all().contains(&serve.token), "{}", run.all());
-    run
-}
-
-pub(crate) fn assert_refused(run: &Run, message: &str) {
-    assert_eq!(run.code, 1, "{}", run.all());
-    assert!(run.err.contains(message), "no {message:?} in {}", run.all());
 }
 
 #[test]
@@ -150,19 +119,19 @@ fn a_context_is_used_by_itself_only_to_read() {
     assert_eq!((folder.mode(CONTEXTS), folder.mode("config/edgewright")), (0o600, 0o700));
     let using = format!("Using context prod ({}).\n", url(&serve));
 
-    let read = run(&folder, "keys list");
+    let read = run_as_user(&folder, "keys list");
     assert_eq!((read.code, read.err.as_str(), read.out.lines().count()), (0, using.as_str(), 1), "{}", read.all());
-    let status = run(&folder, "status");
+    let status = run_as_user(&folder, "status");
     assert!(status.err.starts_with(&using) && status.out.contains("follows no source"), "{}", status.all());
     for line in ["keys create", "owners set-role usr_1 viewer", "store rekey", "suspend shop --reason x"] {
-        assert_refused(&run(&folder, line), "does not use the current context `prod`");
+        assert_refused(&run_as_user(&folder, line), "does not use the current context `prod`");
     }
     folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
-    assert_refused(&run(&folder, "reconcile m"), "add `--context prod` to change that server");
+    assert_refused(&run_as_user(&folder, "reconcile m"), "add `--context prod` to change that server");
     assert!(!folder.path("edgewright.db").exists(), "no store was made instead");
-    let plan = run(&folder, "reconcile --dry-run m");
+    let plan = run_as_user(&folder, "reconcile --dry-run m");
     assert_eq!((plan.code, plan.err.starts_with(&using)), (0, true), "{}", plan.all());
-    let made = run(&folder, "keys create --role viewer --context prod");
+    let made = run_as_user(&folder, "keys create --role viewer --context prod");
     assert_eq!((made.code, made.err.as_str()), (0, using.as_str()), "{}", made.all());
     let mut named = user(&folder, "reconcile m");
     named.env("EDGEWRIGHT_CONTEXT", "prod");
@@ -170,22 +139,22 @@ fn a_context_is_used_by_itself_only_to_read() {
     assert!(named.code == 0 && named.err.contains("Applied as revision"), "{}", named.all());
 
     // A store or a server that is named comes first, and the token of the environment is for such a server.
-    let of_store = run(&folder, "plan m --store other.db");
+    let of_store = run_as_user(&folder, "plan m --store other.db");
     assert!(of_store.code == 0 && !of_store.err.contains("Using context"), "{}", of_store.all());
     let mut of_variable = user(&folder, "plan m");
     of_variable.env("EDGEWRIGHT_STORE", "other.db");
     let of_variable = finish(of_variable, "");
     assert!(of_variable.code == 0 && !of_variable.err.contains("Using context"), "{}", of_variable.all());
-    assert_refused(&run(&folder, &format!("keys list --server {}", url(&serve))), "no token is set for");
+    assert_refused(&run_as_user(&folder, &format!("keys list --server {}", url(&serve))), "no token is set for");
     let mut wrong = user(&folder, "keys list");
     wrong.env("EDGEWRIGHT_TOKEN", "ew_of_another_server");
     assert_eq!(finish(wrong, "").code, 0);
     for line in ["get edges --context prod --store x", "get edges --context prod --server http://127.0.0.1:1"] {
-        assert_refused(&run(&folder, line), "cannot be used together");
+        assert_refused(&run_as_user(&folder, line), "cannot be used together");
     }
-    assert_refused(&run(&folder, "get edges --context none"), "there is no context `none`");
+    assert_refused(&run_as_user(&folder, "get edges --context none"), "there is no context `none`");
     // What reads files does not ask the server.
-    assert_refused(&run(&folder, "history verify"), "no store found in `edgewright.db`");
+    assert_refused(&run_as_user(&folder, "history verify"), "no store found in `edgewright.db`");
 }
 
 #[test]
@@ -194,36 +163,36 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     let serve = folder.serve("");
     assert_eq!(login(&folder, &serve, "prod --source shop").code, 0);
     assert_eq!(login(&folder, &serve, "").code, 0, "the name is the host");
-    let list = run(&folder, "context list");
+    let list = run_as_user(&folder, "context list");
     assert!(list.out.contains(&format!("*  {}", serve.address)), "{}", list.out);
-    assert_eq!(run(&folder, "context use prod").code, 0);
-    let shown = run(&folder, "context show");
+    assert_eq!(run_as_user(&folder, "context use prod").code, 0);
+    let shown = run_as_user(&folder, "context show");
     let expected = format!("name: prod\nserver: {}\nsource: shop\ntoken: saved\n", url(&serve));
     assert_eq!(shown.out, expected, "{}", shown.all());
     // Another login replaces the token, and keeps the rest.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
-    assert_eq!(run(&folder, "context show").out, expected);
+    assert_eq!(run_as_user(&folder, "context show").out, expected);
     // The source of the context is the default of --source.
     folder.write("m/a.yaml", "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {name: a}\nspec: {}\n");
-    assert_eq!(run(&folder, "reconcile m --context prod").code, 0);
+    assert_eq!(run_as_user(&folder, "reconcile m --context prod").code, 0);
     // So is the mark of its comments.
     for (options, mark) in [("", "<!-- edgewright:shop -->"), ("--source docs", "<!-- edgewright:docs -->")] {
-        let plan = run(&folder, &format!("plan m --context prod --format markdown {options}"));
+        let plan = run_as_user(&folder, &format!("plan m --context prod --format markdown {options}"));
         assert!(plan.out.starts_with(mark), "{}", plan.all());
     }
-    assert!(run(&folder, "export").out.contains("name: a"));
-    assert!(!run(&folder, "export --source default").out.contains("name: a"));
+    assert!(run_as_user(&folder, "export").out.contains("name: a"));
+    assert!(!run_as_user(&folder, "export --source default").out.contains("name: a"));
 
-    assert_refused(&run(&folder, "context use nothing"), "there is no context `nothing`");
-    assert_eq!(run(&folder, "context use --none").code, 0);
-    assert_refused(&run(&folder, "context show"), "there is no current context");
-    let removed = run(&folder, "logout prod");
+    assert_refused(&run_as_user(&folder, "context use nothing"), "there is no context `nothing`");
+    assert_eq!(run_as_user(&folder, "context use --none").code, 0);
+    assert_refused(&run_as_user(&folder, "context show"), "there is no current context");
+    let removed = run_as_user(&folder, "logout prod");
     assert!(removed.code == 0 && removed.err.contains("`edgewright keys revoke ak_"), "{}", removed.all());
     for run in [list, shown, removed] {
         assert!(!run.all().contains(&serve.token), "{}", run.all());
     }
-    assert_refused(&run(&folder, "logout prod"), "there is no context `prod`");
-    assert_eq!(run(&folder, &format!("logout {}", serve.address)).code, 0);
+    assert_refused(&run_as_user(&folder, "logout prod"), "there is no context `prod`");
+    assert_eq!(run_as_user(&folder, &format!("logout {}", serve.address)).code, 0);
     assert!(!folder.read(CONTEXTS).contains(&serve.token));
 }
 
@@ -239,9 +208,9 @@ fn a_login_that_fails_saves_nothing() {
     assert!(!folder.path(CONTEXTS).exists());
     // The context of another server is not replaced.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
-    let other = run(&folder, "login prod --server http://127.0.0.1:1");
+    let other = run_as_user(&folder, "login prod --server http://127.0.0.1:1");
     assert_refused(&other, "the context `prod` already exists");
-    assert_refused(&run(&folder, "login a/b --server http://127.0.0.1:1"), "invalid value 'a/b'");
+    assert_refused(&run_as_user(&folder, "login a/b --server http://127.0.0.1:1"), "invalid value 'a/b'");
 }
 
 #[test]
@@ -255,13 +224,13 @@ fn a_token_command_runs_for_each_use_and_its_output_is_never_shown() {
     assert_eq!(done.code, 0, "{}", done.all());
     let file = folder.read(CONTEXTS);
     assert!(file.contains("sh token.sh") && !file.contains(&serve.token), "{file}");
-    assert_eq!(run(&folder, "get edges").code, 0);
+    assert_eq!(run_as_user(&folder, "get edges").code, 0);
     assert_eq!(folder.read("uses").lines().count(), 2);
     folder.write("token.sh", "echo hunter2; echo hunter2 >&2; exit 3\n");
-    let failed = run(&folder, "get edges");
+    let failed = run_as_user(&folder, "get edges");
     assert_refused(&failed, "the token command failed");
     assert!(!failed.all().contains("hunter2"), "{}", failed.all());
-    assert!(run(&folder, "context list").out.contains("from a command"));
+    assert!(run_as_user(&folder, "context list").out.contains("from a command"));
 }
 
 #[test]
@@ -272,15 +241,15 @@ fn a_file_of_contexts_that_is_open_or_broken_is_refused() {
     let mode = |mode: u32| fs::set_permissions(folder.path(CONTEXTS), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o644);
     for line in ["get edges", "context list", "keys create --context prod", "logout"] {
-        assert_refused(&run(&folder, line), "is open to other users (mode 0644)");
+        assert_refused(&run_as_user(&folder, line), "is open to other users (mode 0644)");
     }
     // Whoever names a store or a server needs no context.
-    assert_refused(&run(&folder, "get edges --store other.db"), "no store found in `other.db`");
+    assert_refused(&run_as_user(&folder, "get edges --store other.db"), "no store found in `other.db`");
     mode(0o600);
-    assert_eq!(run(&folder, "get edges").code, 0);
+    assert_eq!(run_as_user(&folder, "get edges").code, 0);
     let text = folder.read(CONTEXTS).replace("    token:", "    tokn:");
     fs::write(folder.path(CONTEXTS), text).unwrap();
-    let broken = run(&folder, "get edges");
+    let broken = run_as_user(&folder, "get edges");
     assert_refused(&broken, "/contexts/prod/tokn (line 5): unknown field `tokn`");
     assert!(!broken.all().contains(&serve.token), "{}", broken.all());
 }

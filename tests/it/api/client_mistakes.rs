@@ -1,13 +1,11 @@
 //! What happens to a client whose variables are empty, whose server is another program, or whose response is lost (D105).
 
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpListener,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::administration::{assert_refused, user};
-use crate::support::program::{Folder, Run, finish};
+use crate::support::{
+    program::{Folder, Run, finish},
+    users::{assert_refused, server_that_answers, user},
+};
 
 fn edge(name: &str) -> String {
     format!("apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {name}}}\nspec: {{}}\n")
@@ -55,33 +53,6 @@ fn an_empty_variable_is_as_unset() {
     assert_refused(&finish(command, ""), "cannot be set in a configuration file found in the working folder");
 }
 
-/// A server that answers a request line with a status and a body, or closes the connection. Returns its URL.
-pub(crate) fn server(answer: fn(&str) -> Option<(u16, &'static str)>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let mut request = BufReader::new(connection.try_clone().unwrap());
-            let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-            request.read_line(&mut first).unwrap();
-            while request.read_line(&mut line).unwrap() > 2 {
-                let lower = line.to_lowercase();
-                length = lower.strip_prefix("content-length:").map_or(length, |it| it.trim().parse().unwrap());
-                line.clear();
-            }
-            request.read_exact(&mut vec![0; length]).unwrap();
-            if let Some((status, body)) = answer(&first) {
-                let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-                let head = format!("HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nConnection: close\r\n");
-                let again = if matches!(status, 429 | 503) { "Retry-After: 1\r\n" } else { "" };
-                let _ = connection.write_all(format!("{head}{again}{length}\r\n{body}").as_bytes());
-            }
-        }
-    });
-    url
-}
-
 fn through(folder: &Folder, url: &str, line: &str) -> Run {
     let mut command = user(folder, line);
     command.env("EDGEWRIGHT_SERVER", url).env("EDGEWRIGHT_TOKEN", "token");
@@ -91,8 +62,8 @@ fn through(folder: &Folder, url: &str, line: &str) -> Run {
 #[test]
 fn a_change_whose_response_is_lost_may_have_been_made() {
     let folder = Folder::new();
-    let silent = server(|_| None);
-    let proxy = server(|_| Some((502, "<html>")));
+    let silent = server_that_answers(|_| None);
+    let proxy = server_that_answers(|_| Some((502, "<html>")));
     for (line, see) in [
         ("keys create", "revoke a new key of `usr_"),
         ("keys create --role viewer", "nobody has its token, and the owner has the role `editor`"),
@@ -116,7 +87,7 @@ fn a_change_whose_response_is_lost_may_have_been_made() {
 #[test]
 fn a_server_of_another_program_has_no_empty_lists() {
     let folder = Folder::new();
-    let url = server(|_| Some((200, "{}")));
+    let url = server_that_answers(|_| Some((200, "{}")));
     for line in ["get edges", "keys list", "owners list", "status"] {
         assert_refused(&through(&folder, &url, line), "not an edgewright server");
     }
@@ -125,7 +96,7 @@ fn a_server_of_another_program_has_no_empty_lists() {
 #[test]
 fn a_list_whose_pages_do_not_advance_ends() {
     let folder = Folder::new();
-    let url = server(|first| {
+    let url = server_that_answers(|first| {
         // Each page names a new one, at another server.
         static PAGES: AtomicUsize = AtomicUsize::new(1);
         let next = format!("http://elsewhere.test/x?before_id={}", PAGES.fetch_add(1, Ordering::Relaxed));
@@ -149,7 +120,7 @@ fn a_list_whose_pages_do_not_advance_ends() {
 #[test]
 fn the_owner_of_a_key_that_is_deleted_again_is_named() {
     let folder = Folder::new();
-    let url = server(|first| match first.split(' ').next() {
+    let url = server_that_answers(|first| match first.split(' ').next() {
         Some("POST") => Some((
             201,
             r#"{"id": "ak_1", "owner_id": "usr_1", "created_at": "2026-11-22T10:00:00Z", "token": "ew_ak_1_secret"}"#,
@@ -166,7 +137,7 @@ fn the_owner_of_a_key_that_is_deleted_again_is_named() {
 fn a_command_that_the_server_turns_away_sends_its_request_again() {
     static REQUESTS: AtomicUsize = AtomicUsize::new(0);
     let folder = Folder::new();
-    let url = server(|_| {
+    let url = server_that_answers(|_| {
         Some(match REQUESTS.fetch_add(1, Ordering::Relaxed) {
             0 => (429, r#"{"error_code": "ERR_EDGEWRIGHT_RATE_LIMITED", "msg": "the owner has its share"}"#),
             1 => (503, r#"{"error_code": "ERR_EDGEWRIGHT_UNAVAILABLE", "msg": "the server is full"}"#),

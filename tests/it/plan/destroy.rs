@@ -3,7 +3,10 @@
 use edgewright::{Disk, Options, Store, apply, plan};
 use serde_json::{Value, json};
 
-use crate::support::program::{Folder, Run, Serve, finish, rounds, until};
+use crate::support::{
+    program::{Folder, Run, finish, rounds, until},
+    users::through,
+};
 
 /// The manifests of so many edges.
 fn edges(prefix: &str, count: usize) -> String {
@@ -171,13 +174,6 @@ fn a_source_of_the_configuration_is_not_destroyed_beside_its_server() {
     folder.ok("destroy --source docs --confirm docs");
     folder.write("edgewright.config.yaml", "sources: []\n");
     folder.ok("destroy --source shop --confirm shop");
-}
-
-/// Runs a line through a server.
-fn through(folder: &Folder, serve: &Serve, line: &str) -> Run {
-    let mut command = folder.command(&format!("{line} --server http://{}", serve.address));
-    command.env("EDGEWRIGHT_TOKEN", &serve.token);
-    finish(command, "")
 }
 
 #[test]

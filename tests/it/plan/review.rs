@@ -3,7 +3,8 @@
 use crate::support::{
     git::git,
     manifests::bare_edge,
-    program::{Folder, REPOSITORY, Run, Serve, finish},
+    program::{Folder, REPOSITORY, Run, finish, has},
+    users::through,
 };
 
 #[test]
@@ -70,19 +71,6 @@ fn route(set: &str) -> String {
         "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: cart}}\n\
          spec: {{edge: shop, match_type: path_prefix, match: /cart, backend: {{backend_id: bkd_1}}, modules_from: [{set}]}}\n"
     )
-}
-
-/// Runs a line through a server, as the admin.
-fn through(folder: &Folder, serve: &Serve, line: &str) -> Run {
-    let mut command = folder.command(&format!("{line} --server http://{}", serve.address));
-    command.env("EDGEWRIGHT_TOKEN", &serve.token);
-    finish(command, "")
-}
-
-fn has(run: &Run, parts: &[&str]) {
-    for part in parts {
-        assert!(run.all().contains(part), "{part:?}\n{}", run.all());
-    }
 }
 
 #[test]

@@ -2,15 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    api::{
-        administration::{assert_refused, login, run as run_as_user, url},
-        client_mistakes::server,
-    },
-    support::{
-        git::git,
-        program::{Folder, Run, Serve, finish},
-    },
+use crate::support::{
+    git::git,
+    program::{Folder, Run, Serve, finish, has},
+    users::{assert_refused, login, run_as_user, server_that_answers, url},
 };
 
 /// A server with the edge of a platform team, and the folder of a team that has routes on it. The folder of the platform is
@@ -72,12 +67,6 @@ fn route(name: &str, path: &str, description: &str) -> String {
         "apiVersion: edgewright/v1\nkind: HttpsEdgeRoute\nmetadata: {{name: {name}}}\n\
          spec: {{edge: shop, match_type: path_prefix, match: {path}, description: {description}, backend: {{backend_id: bkd_1}}}}\n"
     )
-}
-
-fn has(run: &Run, parts: &[&str]) {
-    for part in parts {
-        assert!(run.all().contains(part), "{part:?}\n{}", run.all());
-    }
 }
 
 fn report(run: &Run) -> Value {
@@ -288,8 +277,9 @@ fn a_server_that_cannot_answer_is_an_error_and_never_a_plain_success() {
         command.env("EDGEWRIGHT_TOKEN", "token");
         finish(command, "")
     };
-    let (half, foreign) = (server(|_| None), server(|_| Some((200, "{}"))));
-    let refused = server(|_| Some((403, r#"{"error_code": "ERR_EDGEWRIGHT_FORBIDDEN", "msg": "not allowed"}"#)));
+    let (half, foreign) = (server_that_answers(|_| None), server_that_answers(|_| Some((200, "{}"))));
+    let refused =
+        server_that_answers(|_| Some((403, r#"{"error_code": "ERR_EDGEWRIGHT_FORBIDDEN", "msg": "not allowed"}"#)));
     for line in lines {
         assert_refused(&run(line, "http://127.0.0.1:1"), "cannot reach http://127.0.0.1:1/");
         assert_refused(&run(line, &half), "no usable response from http");
@@ -297,8 +287,14 @@ fn a_server_that_cannot_answer_is_an_error_and_never_a_plain_success() {
         assert_refused(&run(line, &refused), "rejected by the server: not allowed");
     }
     let [_, diff, trace] = lines;
-    assert_refused(&run(diff, &server(|_| Some((400, NO_COMPARE)))), "is too old: it cannot compare manifests");
-    assert_refused(&run(trace, &server(|_| Some((400, NO_TRACE)))), "is too old: it cannot trace manifests");
+    assert_refused(
+        &run(diff, &server_that_answers(|_| Some((400, NO_COMPARE)))),
+        "is too old: it cannot compare manifests",
+    );
+    assert_refused(
+        &run(trace, &server_that_answers(|_| Some((400, NO_TRACE)))),
+        "is too old: it cannot trace manifests",
+    );
 }
 
 const NO_COMPARE: &str =

@@ -1,5 +1,5 @@
 //! What tests are made with: the program in a folder, the API in this process, a disk whose power can go, and the manifests,
-//! repositories and sources that many tests begin with.
+//! repositories, sources and users that many tests begin with.
 
 pub(crate) mod disk;
 pub(crate) mod git;
@@ -7,3 +7,4 @@ pub(crate) mod manifests;
 pub(crate) mod program;
 pub(crate) mod server;
 pub(crate) mod sources;
+pub(crate) mod users;

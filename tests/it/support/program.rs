@@ -446,6 +446,13 @@ pub(crate) fn answer(mut connection: TcpStream) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
+/// Checks that a run has printed all of these.
+pub(crate) fn has(run: &Run, parts: &[&str]) {
+    for part in parts {
+        assert!(run.all().contains(part), "{part:?}\n{}", run.all());
+    }
+}
+
 /// Looks again and again until there is something, and fails after a while.
 pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, what, look)
