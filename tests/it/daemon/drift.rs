@@ -9,7 +9,7 @@ use crate::support::{
     program::{Folder, Serve, until, within},
 };
 
-/// Far below the 30 seconds after which a source is looked at without an event, unless it sets another interval.
+/// Far below the 30 seconds after which a source is synced without an event, unless it sets another interval.
 const SOON: Duration = Duration::from_secs(20);
 
 fn edge(description: &str, hostports: &str) -> String {
@@ -18,7 +18,7 @@ fn edge(description: &str, hostports: &str) -> String {
     )
 }
 
-/// A source with a policy that is looked at every second.
+/// A source with a policy that is synced every second.
 fn source(policy: &str) -> (Folder, Serve) {
     let folder = Folder::new();
     folder.write("shop/one.yaml", &edge("a", "\"one.example.com:443\""));
@@ -76,8 +76,8 @@ fn drift_that_is_only_reported_stays_and_the_manifests_are_applied_next_to_it() 
     assert_eq!((&the_edge(&serve)["description"], &found["counts"]["drifted"]), (&json!("by hand"), &json!(1)));
     assert!(!serve.said().contains("Reverted"), "{}", serve.said());
     // The source's own commit next to it does not make the drift its own.
-    let looked_at = found["last_attempt"]["at"].clone();
-    let found = in_status(&serve, "the next look", |found| found["last_attempt"]["at"] != looked_at);
+    let synced_at = found["last_attempt"]["at"].clone();
+    let found = in_status(&serve, "the next sync", |found| found["last_attempt"]["at"] != synced_at);
     assert_eq!((&the_edge(&serve)["description"], &found["state"]), (&json!("by hand"), &json!("Drifted")));
 
     // What the manifests change, too, is applied.

@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_missing_revision_or_path_is_a_failed_look_and_the_message_says_what_exists() {
+fn a_missing_revision_or_path_is_a_failed_sync_and_the_message_says_what_exists() {
     let folder = repository();
     git(&folder, "-C repo tag v1.0.0");
     let serve = folder.serve("");

@@ -250,12 +250,12 @@ fn one_cause_is_one_line_or_block() {
     until_logged(&serve, "Not applied, because the source is suspended");
     assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
     until_logged(&serve, "no longer suspended");
-    // What is applied beside drift is told with the drift, and not again by the next looks.
+    // What is applied beside drift is told with the drift, and not again by the next syncs.
     folder.write("m/one.yaml", &edge("one", "first").replace("spec: {", "spec: {metadata: more, "));
     until("the change", || serve.get(&path).body.contains("more").then_some(()));
     for _ in 0..3 {
-        let looked_at = status(&serve, "shop")["last_attempt"]["at"].clone();
-        until("the next look", || (status(&serve, "shop")["last_attempt"]["at"] != looked_at).then_some(()));
+        let synced_at = status(&serve, "shop")["last_attempt"]["at"].clone();
+        until("the next sync", || (status(&serve, "shop")["last_attempt"]["at"] != synced_at).then_some(()));
     }
     let run = serve.stop();
     let logged = |text: &str| run.err.lines().filter(|line| line.contains(text)).count();

@@ -21,14 +21,12 @@ use edgewright::{
 };
 use serde_json::json;
 
-use crate::{
-    store::failing::{FailingEngine, Failure},
-    support::{
-        manifests::edge,
-        program::{Folder, Serve, http, request, until, within},
-        server::{BASE_URL, VERSION_HEADER},
-        sources::{shown, until_shown},
-    },
+use crate::support::{
+    engine::{FailingEngine, Failure},
+    manifests::edge,
+    program::{Folder, Serve, http, request, until, within},
+    server::{BASE_URL, VERSION_HEADER},
+    sources::{shown, until_shown},
 };
 
 /// Far below the 30 seconds after which a lost event does not matter any longer.
@@ -99,7 +97,7 @@ fn what_changes_beside_the_followed_folder_causes_no_run() {
 }
 
 #[test]
-fn a_hangup_means_look_again_and_nothing_where_no_folder_is_followed() {
+fn a_hangup_means_sync_again_and_nothing_where_no_folder_is_followed() {
     let folder = Folder::new();
     let route = "{name: hook, match_type: exact_path, match: /, backend: {backend_id: bkd_1}, \
                  webhook_verification: {provider: github, secret: {from_file: ../far/away/secret.txt}}}";

@@ -1,4 +1,4 @@
-//! A first look that takes long: the server answers meanwhile (D52).
+//! A first sync that takes long: the server answers meanwhile (D52).
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_server_answers_while_the_first_look_at_a_source_takes_long() {
+fn a_server_answers_while_the_first_sync_of_a_source_takes_long() {
     let folder = repository();
     let (signers, pipe) = (folder.path("signers"), folder.path("pipe"));
     // A pipe without a writer holds up whoever reads it.
@@ -24,7 +24,7 @@ fn a_server_answers_while_the_first_look_at_a_source_takes_long() {
     let is_starting = ready.body.contains("Unknown (Starting): the first run has not finished");
     assert_eq!((ready.status, is_starting), (503, true), "{}", ready.body);
     assert_eq!(serve.get("/sources").status, 200);
-    // The look goes on, and the next one reads a file.
+    // The sync goes on, and the next one reads a file.
     fs::rename(&signers, &pipe).unwrap();
     folder.write("signers", "");
     drop(OpenOptions::new().write(true).open(&pipe).unwrap());

@@ -8,7 +8,7 @@ use crate::support::{
     sources::until_logged,
 };
 
-/// Far below the 30 seconds after which a source is looked at without an event.
+/// Far below the 30 seconds after which a source is synced without an event.
 const SOON: Duration = Duration::from_secs(10);
 
 fn edge(from_file: &str) -> String {

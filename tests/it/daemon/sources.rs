@@ -13,7 +13,7 @@ use crate::support::{
     sources::{client, in_state, repository, shown, soon_shown, status, two_sources, until_logged},
 };
 
-/// Far below the 30 seconds after which a source is looked at without an event.
+/// Far below the 30 seconds after which a source is synced without an event.
 const SOON: Duration = Duration::from_secs(10);
 
 #[test]
@@ -282,7 +282,7 @@ fn only_those_who_may_read_see_the_sources_and_an_unknown_one_is_not_found() {
 }
 
 #[test]
-fn a_suspended_source_is_looked_at_and_not_applied() {
+fn a_suspended_source_is_synced_and_not_applied() {
     let folder = two_sources();
     let serve = folder.serve("");
     let run = client(&folder, &serve, "suspend shop --reason emergency --for 1h");
@@ -351,7 +351,7 @@ fn the_configuration_file_suspends_a_source_until_it_is_changed() {
 }
 
 #[test]
-fn a_suspension_that_is_replaced_before_the_next_look_is_logged_too() {
+fn a_suspension_that_is_replaced_before_the_next_sync_is_logged_too() {
     let folder = two_sources();
     let serve = folder.serve("");
     for reason in ["first", "second"] {
@@ -402,8 +402,8 @@ fn an_error_that_stays_is_one_attempt() {
     folder.write("shop/one.yaml", &edge("one", "c").replace("hostports", "hostprots"));
     in_state(&serve, "shop", "Invalid");
     for _ in 0..3 {
-        let looked_at = status(&serve, "shop")["last_attempt"]["at"].clone();
-        until("the next look", || (status(&serve, "shop")["last_attempt"]["at"] != looked_at).then_some(()));
+        let synced_at = status(&serve, "shop")["last_attempt"]["at"].clone();
+        until("the next sync", || (status(&serve, "shop")["last_attempt"]["at"] != synced_at).then_some(()));
     }
     let history = serve.get("/history").json();
     let refused = history["history"].as_array().unwrap().iter().filter(|it| it["outcome"] == "refused").count();

@@ -2,4 +2,4 @@
 
 pub(crate) mod provenance;
 pub(crate) mod remote;
-pub(crate) mod signed;
+pub(crate) mod signatures;

@@ -1,8 +1,8 @@
 //! Sources in remote Git repositories, fetched from real servers: Git over HTTP and, where it is installed, over SSH (D88).
 
-mod endless;
 mod http;
 mod https;
+mod ref_floods;
 mod ssh;
 
 use std::{
@@ -292,7 +292,7 @@ fn hmac(secret: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_webhook_makes_the_server_look_long_before_the_interval() {
+fn a_webhook_makes_the_server_sync_long_before_the_interval() {
     let folder = pushed();
     let server = GitServer::start(&folder.path("srv"), None);
     let url = server.url("edge.git");
@@ -322,11 +322,11 @@ fn a_webhook_makes_the_server_look_long_before_the_interval() {
     let own = hook(url.trim_end_matches(".git"), "s3cret");
     assert_eq!((own.status, own.json()), (202, json!({"looked_at": ["shop"]})));
     within(SOON, "b", || (shown(&serve) == "b").then_some(()));
-    // A look that something else causes fetches nothing.
+    // A sync that something else causes fetches nothing.
     let fetched = server.requests();
     let before = status(&serve)["last_attempt"]["at"].clone();
-    // Times are in whole seconds: a look in the same one could not be told from the last.
-    until("the look", || {
+    // Times are in whole seconds: a sync in the same one could not be told from the last.
+    until("the sync", || {
         assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
         (status(&serve)["last_attempt"]["at"] != before).then_some(())
     });

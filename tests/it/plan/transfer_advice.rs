@@ -45,9 +45,9 @@ fn a_plan_warns_about_routes_that_the_new_source_must_not_declare() {
 }
 
 #[test]
-fn a_source_that_waits_looks_again_when_the_other_one_has_changed() {
+fn a_source_that_waits_syncs_again_when_the_other_one_has_changed() {
     let folder = two_folders();
-    // Nothing but the commit of the other source can cause the second look in time.
+    // Nothing but the commit of the other source can cause the second sync in time.
     folder.write(CONFIG, "sources:\n- {name: a, path: a, interval: 1h}\n- {name: b, path: b, interval: 1h}\n");
     let serve = folder.serve("");
     let waits = || status(&serve, "b").to_string().contains("TRANSFER_PENDING");

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::hostile::total;
+use super::attacks::total;
 use crate::support::program::{Folder, Serve, answer, http, until};
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::hostile::total;
+use super::attacks::total;
 use crate::support::{
     program::{Folder, Serve, http, until},
     server::read_answer,

@@ -1,11 +1,11 @@
 //! What clients, teams and files that mean harm can do, and what nobody may read.
 
 pub(crate) mod admission;
+pub(crate) mod attacks;
 pub(crate) mod canary;
 pub(crate) mod connections;
 pub(crate) mod floods;
 pub(crate) mod guards;
-pub(crate) mod hostile;
 pub(crate) mod jail;
 pub(crate) mod key_guesses;
 pub(crate) mod key_rollbacks;

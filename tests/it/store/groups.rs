@@ -14,11 +14,8 @@ use edgewright::{
     storage::{Engine, Query, Retention},
 };
 
-use super::{
-    commit, content, deleted, described, edge,
-    failing::{FailingEngine, Failure},
-    small,
-};
+use super::{commit, content, deleted, described, edge, small};
+use crate::support::engine::{FailingEngine, Failure};
 
 /// Commits per second of so many writers, for a while.
 fn rate(store: &Store, writers: usize, time: Duration) -> f64 {

@@ -16,15 +16,14 @@ mod secret_days;
 mod wrong_clock;
 
 mod damage;
+mod encryption;
 mod engines;
-pub(crate) mod failing;
 mod formats;
 mod groups;
 mod index;
 mod past;
 mod power;
-mod readonly;
-mod sealed;
+mod readers;
 
 use std::sync::Arc;
 

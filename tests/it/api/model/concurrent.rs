@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     client::{Client, Request},
-    linearizable::{Call, Operation, is_linearizable},
+    linearizability::{Call, Operation, is_linearizable},
     state::{routes_of, sources_of},
 };
 use crate::support::{program::Folder, server::BASE_URL};

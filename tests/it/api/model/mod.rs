@@ -8,7 +8,7 @@ mod bodies;
 mod case;
 mod client;
 mod concurrent;
-mod linearizable;
+mod linearizability;
 mod manifests;
 mod modules;
 mod resources;

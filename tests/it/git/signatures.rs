@@ -103,7 +103,7 @@ fn only_a_commit_with_the_signature_of_an_allowed_key_is_applied() {
     until("the signed commit", || (shown(&serve) == "signed again").then_some(()));
     until("its status", || (serve.get("/sources/shop").json()["state"] == "Synced").then_some(()));
 
-    // A key that may not sign any more is noticed at the next look.
+    // A key that may not sign any more is noticed at the next sync.
     folder.write("signers", "# nobody\n");
     assert_eq!(serve.call("POST", "/sources/shop/resume", "").status, 200);
     refused(&serve, &head(&folder, "repo"), "UNVERIFIED_COMMIT");
