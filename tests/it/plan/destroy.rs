@@ -4,20 +4,10 @@ use edgewright::{Disk, Options, Store, apply, plan};
 use serde_json::{Value, json};
 
 use crate::support::{
+    manifests::edges,
     program::{Folder, Run, finish, rounds, until},
     users::through,
 };
-
-/// The manifests of so many edges.
-fn edges(prefix: &str, count: usize) -> String {
-    let edge = |n| {
-        format!(
-            "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: {prefix}{n}}}\n\
-             spec: {{hostports: [\"{prefix}{n}.example.com:443\"]}}\n"
-        )
-    };
-    (0..count).map(edge).collect()
-}
 
 /// A folder with the sources `shop`, with four edges, and `docs`, with one.
 fn two_sources() -> Folder {

@@ -34,7 +34,7 @@ fn invalid() -> Planned {
     planned
 }
 
-fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
+pub(crate) fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
     Report { command: "validate", diagnostics: diagnostics.to_vec(), files: 1, ..Report::default() }
 }
 
@@ -43,7 +43,7 @@ fn of_plan(plan: &Plan) -> Report {
     Report { command: "plan", plan, refusals, files: 1, ..Report::default() }
 }
 
-fn rendered(format: Format, report: &Report) -> String {
+pub(crate) fn rendered(format: Format, report: &Report) -> String {
     render(format, report).unwrap()
 }
 
@@ -61,7 +61,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-fn parsed(text: &str) -> Value {
+pub(crate) fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

@@ -2,23 +2,11 @@
 
 use edgewright::{
     Code, Diagnostic,
-    report::{Format, Report, Severity, render},
+    report::{Format, Report, Severity},
 };
-use serde_json::Value;
 
+use super::formats::{of_diagnostics, parsed, rendered};
 use crate::support::program::Folder;
-
-fn of_diagnostics(diagnostics: &[Diagnostic]) -> Report {
-    Report { command: "validate", diagnostics: diagnostics.to_vec(), files: 1, ..Report::default() }
-}
-
-fn rendered(format: Format, report: &Report) -> String {
-    render(format, report).unwrap()
-}
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
 
 #[test]
 fn every_sarif_result_has_a_location() {

@@ -2,24 +2,14 @@
 
 use edgewright::{ApplyError, Code, Options, Sent, SentFile, Store, apply, plan, report::Name};
 
-use crate::support::program::Folder;
+use crate::support::{manifests::edges, program::Folder};
 
 const REFUSED: &str = "ERR_EDGEWRIGHT_TOO_MANY_DELETIONS";
-
-/// A manifest of so many edges, one in a document.
-fn edges(count: usize) -> String {
-    let edge = |n| {
-        format!(
-            "---\napiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: e{n}}}\nspec: {{hostports: [\"e{n}.example.com:443\"]}}\n"
-        )
-    };
-    (0..count).map(edge).collect()
-}
 
 #[test]
 fn a_small_source_is_guarded_too_and_a_flag_allows_it_once() {
     let folder = Folder::new();
-    folder.write("m/e.yaml", &edges(3));
+    folder.write("m/e.yaml", &edges("e", 3));
     folder.ok("reconcile m");
     folder.write("m/e.yaml", "# all of them are gone\n");
     let refused = folder.run("reconcile m");
@@ -34,11 +24,11 @@ fn a_small_source_is_guarded_too_and_a_flag_allows_it_once() {
 #[test]
 fn a_normal_day_needs_no_flag() {
     let folder = Folder::new();
-    folder.write("m/e.yaml", &edges(20));
+    folder.write("m/e.yaml", &edges("e", 20));
     folder.ok("reconcile m");
-    folder.write("m/e.yaml", &edges(15));
+    folder.write("m/e.yaml", &edges("e", 15));
     folder.ok("reconcile m");
-    folder.write("m/e.yaml", &edges(11));
+    folder.write("m/e.yaml", &edges("e", 11));
     let refused = folder.run("reconcile m");
     assert_eq!((refused.code, refused.err.contains("would delete 4 of the source's 15")), (4, true), "{}", refused.err);
     folder.ok("reconcile m --max-deletes 30%");
@@ -53,10 +43,10 @@ fn the_library_applies_no_refused_plan_and_no_invalid_manifests() {
         let options = Options::new(Sent::new(vec![file], None));
         apply(&store, &options, &plan(&options, &store.snapshot()))
     };
-    assert_eq!(reconcile(edges(3)).unwrap(), 1);
+    assert_eq!(reconcile(edges("e", 3)).unwrap(), 1);
     for (text, code) in [
         ("# all of them are gone\n".to_owned(), Code::TooManyDeletions),
-        (edges(3).replace("hostports", "hostprots"), Code::UnknownField),
+        (edges("e", 3).replace("hostports", "hostprots"), Code::UnknownField),
     ] {
         let error = reconcile(text).unwrap_err();
         let ApplyError::Refused(found) = &error else { panic!("{error:?}") };
