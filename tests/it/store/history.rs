@@ -16,11 +16,6 @@ fn records(folder: &Folder, line: &str) -> Vec<Value> {
 #[test]
 fn every_attempt_is_told_with_what_it_changed() {
     let folder = Folder::new();
-    let edge = |description: &str| {
-        format!(
-            "apiVersion: edgewright/v1\nkind: HttpsEdge\nmetadata: {{name: one}}\nspec: {{description: {description}}}\n"
-        )
-    };
     folder.write("m/one.yaml", &edge("one", "first"));
     folder.ok("reconcile --source shop m");
     folder.write("m/one.yaml", &edge("one", "second"));
