@@ -1,5 +1,5 @@
 //! Measures whole runs of the program on a generated corpus, next to reference points of the same run, and prints a
-//! table with ratios and targets. See `docs/performance.md`.
+//! table with ratios and targets. See `docs/explanation/performance.md`.
 //!
 //! `cargo bench --bench estate` runs it; compare figures of one run on one machine only.
 

@@ -21,7 +21,7 @@
 //!
 //! It handles no traffic and evaluates no policy: a step whose effect is unknown is shown as such.
 //!
-//! See `docs/routing.md` and D42.
+//! See `docs/explanation/routing.md` and D42.
 
 pub(crate) mod order;
 mod passage;

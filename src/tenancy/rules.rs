@@ -1,4 +1,4 @@
-//! The table of all ways between sources. `edgewright explain tenancy` prints it, docs/tenancy.md has it, and a test in
+//! The table of all ways between sources. `edgewright explain tenancy` prints it, docs/explanation/tenancy.md has it, and a test in
 //! tests/it/security/tenancy has a case for each row. A new way needs a row before it needs code.
 
 use std::fmt;

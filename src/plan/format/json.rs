@@ -1,4 +1,4 @@
-//! JSON for programs: documented, versioned (docs/formats.md), and readable back into a report.
+//! JSON for programs: documented, versioned (docs/reference/formats.md), and readable back into a report.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Report formats, one file each (D30). All are pure, and none shows a secret. See docs/formats.md.
+//! Report formats, one file each (D30). All are pure, and none shows a secret. See docs/reference/formats.md.
 
 pub(crate) mod github;
 pub(crate) mod json;

@@ -1,4 +1,4 @@
-//! `/metrics` is what Prometheus accepts, `docs/monitoring.md` lists it, and the alerts and the dashboard use nothing
+//! `/metrics` is what Prometheus accepts, `docs/reference/monitoring.md` lists it, and the alerts and the dashboard use nothing
 //! else (D87).
 
 use std::{
@@ -234,7 +234,7 @@ fn metric_words(text: &str) -> BTreeSet<&str> {
 fn every_metric_is_documented() {
     let folder = Folder::with_storefront();
     let all = scraped(&busy(&folder));
-    let text = fs::read_to_string(format!("{REPOSITORY}/docs/monitoring.md")).unwrap();
+    let text = fs::read_to_string(format!("{REPOSITORY}/docs/reference/monitoring.md")).unwrap();
     let exported: BTreeSet<&str> = all.keys().map(String::as_str).collect();
     assert_eq!(metric_words(&text), exported);
     for (name, family) in &all {

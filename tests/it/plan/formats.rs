@@ -1,4 +1,4 @@
-//! Every format of a report (docs/formats.md): its structure, its escaping, its limits, and that none shows a secret.
+//! Every format of a report (docs/reference/formats.md): its structure, its escaping, its limits, and that none shows a secret.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
@@ -100,7 +100,7 @@ fn every_format_has_a_name_and_tells_the_same_twice() {
 
 #[test]
 fn every_format_is_described() {
-    let text = fs::read_to_string(format!("{REPOSITORY}/docs/formats.md")).unwrap();
+    let text = fs::read_to_string(format!("{REPOSITORY}/docs/reference/formats.md")).unwrap();
     for format in Format::ALL {
         assert!(text.contains(&format!("\n## {}\n", format.as_str())), "{format:?}");
     }
@@ -155,7 +155,7 @@ fn json_has_its_keys() {
         assert_eq!(
             keys(&value),
             ["format", "command", "summary", "diagnostics", "refusals", "plan", "applied"],
-            "a key more is a new field for docs/formats.md; a key less is a new version"
+            "a key more is a new field for docs/reference/formats.md; a key less is a new version"
         );
         let counts = ["create", "change", "replace", "adopt", "delete", "unchanged", "errors", "warnings", "files"];
         assert_eq!(keys(&value["summary"]), counts);

@@ -1,4 +1,4 @@
-//! The list of crates in `docs/security.md`: complete, and with a reason for each.
+//! The list of crates in `docs/explanation/security.md`: complete, and with a reason for each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ fn dependencies(section: &str) -> BTreeSet<String> {
 
 /// The rows of the table, by crate: whether it parses foreign bytes, and the reason.
 fn rows() -> BTreeMap<String, (String, String)> {
-    let text = read("docs/security.md");
+    let text = read("docs/explanation/security.md");
     let rows = text.lines().filter_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [name, parses, reason] = cells[..] else { return None };
@@ -39,7 +39,10 @@ fn each_dependency_states_whether_it_parses_foreign_bytes() {
     let listed: BTreeSet<String> = rows.keys().cloned().collect();
     let missing: Vec<&String> = declared.difference(&listed).collect();
     let former: Vec<&String> = listed.difference(&declared).collect();
-    assert!(missing.is_empty() && former.is_empty(), "add to docs/security.md: {missing:?}; remove: {former:?}");
+    assert!(
+        missing.is_empty() && former.is_empty(),
+        "add to docs/explanation/security.md: {missing:?}; remove: {former:?}"
+    );
     for (name, (parses, reason)) in rows {
         assert!(["yes", "no"].contains(&parses.as_str()) && !reason.is_empty(), "{name}: {parses} {reason}");
     }

@@ -1,4 +1,4 @@
-//! The table of docs/tenancy.md, row by row: a team with a key for its own source changes nothing that the requests of other
+//! The table of docs/explanation/tenancy.md, row by row: a team with a key for its own source changes nothing that the requests of other
 //! sources meet, unless these consent or an admin says so (D112).
 
 use edgewright::resources::Role;
@@ -148,8 +148,8 @@ impl Gateway {
 #[test]
 fn the_page_and_the_program_have_the_table_and_each_row_has_a_case() {
     let table = Folder::new().ok("explain tenancy").out;
-    let page = std::fs::read_to_string(format!("{REPOSITORY}/docs/tenancy.md")).unwrap();
-    assert!(page.contains(&table), "docs/tenancy.md needs this table:\n{table}");
+    let page = std::fs::read_to_string(format!("{REPOSITORY}/docs/explanation/tenancy.md")).unwrap();
+    assert!(page.contains(&table), "docs/explanation/tenancy.md needs this table:\n{table}");
     let rows: Vec<&str> =
         table.lines().skip(2).map(|row| row.trim_start_matches("| `").split('`').next().unwrap()).collect();
     assert_eq!(rows, CASES.map(|(name, _)| name));
