@@ -60,7 +60,8 @@ fn teams() -> Folder {
     );
     let delegates = "hostports: ['shop.example.com:443'], delegates_to: [{source: team, path_prefix: /}, \
                      {source: default, path_prefix: /}]";
-    folder.write("shared/edge.yaml", &bare_edge("shop", "").replace("hostports: ['shop.example.com:443']", delegates));
+    folder
+        .write("shared/edge.yaml", &bare_edge("shop", "").replace("hostports: [\"shop.example.com:443\"]", delegates));
     folder.write("team/cart.yaml", &route("usual"));
     folder
 }

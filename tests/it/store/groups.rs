@@ -115,7 +115,7 @@ fn a_busy_store_stays_small() {
     let retention = Retention { records: 50, ..Retention::default() };
     let store = Store::open_with(&path, retention).unwrap();
     commit(&store, edge(1, 10)).unwrap();
-    let big = "x".repeat(1000);
+    let big = "x".repeat(250);
     let mut most = 0;
     for round in 0..ROUNDS {
         let operations = (0..40).map(|number| small(round * 100 + number)).collect();
