@@ -1,4 +1,8 @@
 //! The files of requests to a server: digests stand for the texts that it has (D72).
+//!
+//! A small source is sent whole. Otherwise the first request has digests only, and the next ones the texts that the server
+//! lacks, each in one of the files that have it. No text is sent more than twice for a plan: a server that has restarted
+//! needs it again, and one whose cache is too small would need it for ever. The last resort is one request with everything.
 
 use std::collections::{HashMap, HashSet};
 

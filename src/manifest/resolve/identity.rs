@@ -1,4 +1,7 @@
 //! Chooses the id of each declared resource: the stated, the previous, or a derived one (D11, D54).
+//!
+//! A derived id must be the same wherever the same commits were applied, and free: a renamed resource keeps its id, which
+//! was derived from its former name. The next resource of that name gets the id with the smallest number that is free.
 
 mod immutable;
 mod names;

@@ -1,4 +1,11 @@
 //! What a request body gives: its fields, without repeated path parameters, and the Spec or module they make (D6, D62).
+//!
+//! In a PATCH, a blank may be meant or come from a client that writes one for everything that it was not given (D65). A kind
+//! lists the fields of which known clients do so, and the other fields that show it (`KindInfo::unmeant_blanks`).
+//!
+//! If every blank were ignored, no text or list could be cleared. If every blank were obeyed, changing a description with
+//! such a client would take the IP policies from an enforced restriction. Repeated path parameters do not tell such
+//! clients: some of them send only what they were given.
 
 use std::sync::Arc;
 

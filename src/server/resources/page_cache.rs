@@ -1,4 +1,7 @@
 //! Pages of lists that are ready, for clients that poll (D71).
+//!
+//! Only pages of the newest revision are kept, and those without a filter. A revision has one content within a process, so
+//! that a page with the same key needs no other check.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

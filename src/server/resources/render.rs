@@ -1,4 +1,9 @@
 //! Response bodies: rendered once, and kept with their entry until it changes (D71).
+//!
+//! Most requests read, and the same resources again and again, so a GET sends bytes that are ready. An entry keeps the form
+//! with secrets and the form with masks, each with its ETag; equal forms share their bytes. A change of the resource or of a
+//! child makes a new entry, or drops the forms of the parent. A request that would have to render many resources waits for
+//! its turn on another thread: one large list must not delay the other requests of its thread.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,5 +1,10 @@
 //! Scrubs API tokens from the history of a store (D23): from records, and from former values of resources. A scrubbed record
-//! keeps its hash; a later record lists it with the digest of its new form, so that the hash chain shows what was changed.
+//! keeps its hash; a later record lists it with the digest of its new form, so that the hash chain shows what was changed. A
+//! chain that was computed anew could not be told from a forgery.
+//!
+//! The record that lists them comes first. Then the segments of the log that have a token are written anew, and a new state
+//! replaces the former ones. Each step leaves an intact store, so that an interrupted scrub can be repeated. A former value is
+//! encrypted with the data key that it had: its secrets must not last longer than before.
 
 use bytes::Bytes;
 

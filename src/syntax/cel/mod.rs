@@ -11,6 +11,10 @@
 //! accepts the whole language. A [`CelExpression`] accepts what filters support, is checked against the shape of `obj`
 //! before it runs (`shape.rs`), and counts every step while it runs (`meter.rs`).
 //!
+//! The evaluation is not that of the crate `cel`, which parses all of CEL with positions and a recursion limit, but
+//! evaluates without a limit on steps or memory and cannot be interrupted: every further `map(x, x + x)` doubles a text,
+//! and nested `all` calls over the routes of an edge multiply. It also compiles a pattern again at each use.
+//!
 //! # An example
 //!
 //! `obj.hostports.exists(it, it.endsWith(':443'))` is a filter. `obj.hostprots` is an error with a suggestion before

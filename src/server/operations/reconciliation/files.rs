@@ -1,4 +1,9 @@
 //! The texts of sent files, kept in memory: a later request refers to them by digest (D72).
+//!
+//! The cost of a plan should follow the change and not the size of the source. A text is found only by whoever has sent it,
+//! and its digest is always computed here: a digest neither permits reading a text nor replaces one. The cache is only a
+//! shortcut. A run uses the texts of its own request whether or not they are kept, and a request that lacks one changes
+//! nothing.
 
 use std::{
     collections::{HashMap, HashSet},

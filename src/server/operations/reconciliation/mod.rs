@@ -1,4 +1,7 @@
 //! POST `/reconciliations`: plans and applies sent manifests as one revision (D24, D45). [`records`] has those of the history.
+//!
+//! What a client has reviewed is identified by the outcome of its plan and not by the revision of the store: unrelated
+//! changes between the dry run and the apply do not matter ([`expected`]).
 
 mod expected;
 pub(crate) mod files;

@@ -1,4 +1,8 @@
 //! The keys and certificates with which the service providers of routes sign their requests (D36).
+//!
+//! A key is derived from the ID of its route and the root secret of the store, and its certificate from the key alone, so that nothing
+//! has to be stored: both survive every change of the module, and differ between stores and between routes. The
+//! ID alone, which is public, is not enough to forge a signature.
 
 use std::convert::Infallible;
 
