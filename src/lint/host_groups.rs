@@ -1,4 +1,12 @@
 //! Edges that share hosts. Lints that look at a `HostView` judge them together.
+//!
+//! Whether a hostport is a duplicate depends on all edges with its host. Edges belong together if they serve one host
+//! on any port, if one of the source serves a wildcard over a host of another one of it, or if a route of one matches a
+//! host that the other serves. Everybody else's edges cannot change the findings, so an edge that shares nothing is
+//! judged with its part.
+//!
+//! For example, a wildcard makes one large group of all edges under it, which is judged again whenever one of them
+//! changes.
 
 use std::{
     collections::{BTreeMap, hash_map},

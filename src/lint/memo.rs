@@ -34,6 +34,15 @@
 //! `shop` and `campaign` are a new group of edges with one host: it is judged. The part of `campaign` is judged without the
 //! lints that look at hosts, which another part does now. All other parts are compared, and keep their findings.
 //!
+//! # Alternatives
+//!
+//! Crates for incremental computation were tried on a model of 10,000 edges with 100,000 routes. salsa 0.28 is as fast while
+//! all names stay, but resolves everything after a rename, never frees the inputs of deleted files, and cancels by
+//! unwinding, which this program forbids itself. comemo 0.5 hashes the content of all inputs in each run, which takes
+//! 100 ms where comparing addresses takes 3 ms, and keeps one global cache for each function. Both need more dependencies
+//! than this needs lines. A way around the comparison, which knew the parts that a change concerns, saved some milliseconds,
+//! and each new lint and each new input had to meet its conditions.
+//!
 //! # What it never does
 //!
 //! - It does not decide what is judged: that depends on the inputs alone, so that a run with an empty memo, as each command

@@ -25,7 +25,8 @@
 //! # What it never does
 //!
 //! A lint rejects nothing that the API accepts: levels decide what a finding does. It reads no file and no clock, and
-//! never quotes a secret. What is missing because of an error in the manifests is no finding (`is_whole`).
+//! never quotes a secret. What is missing because of an error in the manifests is no finding (`is_whole`). It does not
+//! guess about other systems, and one cause is one finding (D70): a false alarm teaches people to ignore the others.
 //!
 //! See D2 and D74.
 

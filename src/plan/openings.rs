@@ -1,5 +1,22 @@
-//! What a plan opens: resources that lose what restricts access to them, and routes that take requests from others with less
-//! that restricts access. Nobody must have to find that among other changes.
+//! What a plan opens: resources that lose what restricts access to them, and routes that take requests from others with
+//! less that restricts access (D113).
+//!
+//! # The problem
+//!
+//! One removed line among many opens an admin page to everybody, and nobody looks for it.
+//!
+//! # The idea
+//!
+//! Each module says whether it restricts access, and of which sort it is. A resource that has fewer sorts after its
+//! change than before is an [`Opening`]. So one login in the place of another opens nothing. `takeover` asks the same
+//! of requests that change hands.
+//!
+//! For example, a route that loses `oauth` and keeps `ip_restriction` opens, and the message names both.
+//!
+//! # What it never does
+//!
+//! It refuses nothing: whoever may apply a source may open it. It does not compare what a list or an address range lets
+//! in; the plan shows that field by field.
 
 mod takeover;
 

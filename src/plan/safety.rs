@@ -1,4 +1,21 @@
 //! The deletion limit: a plan that deletes more must be confirmed (D41).
+//!
+//! # The problem
+//!
+//! A partial checkout, a wrong folder or an unmounted volume looks like manifests that declare less. The plan for it is
+//! valid, and empties the gateway.
+//!
+//! # The idea
+//!
+//! A [`Budget`] compares what a plan deletes with what the source owns. The default lets ordinary changes through in
+//! sources of any size: a few, or a share with a cap, but never everything.
+//!
+//! For example, 5 of 20 resources pass and 4 of 8 do not; 100 of 10,000 pass and 101 do not.
+//!
+//! # What it never does
+//!
+//! It does not count what is kept because another source uses it (`retention`). It is no protection of a single
+//! resource: that is `prevent_destroy`.
 
 use std::{fmt, str::FromStr};
 

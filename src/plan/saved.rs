@@ -1,4 +1,30 @@
 //! A saved plan: the document that `--out` writes for a review, and that `--plan` compares with the current plan.
+//!
+//! # The problem
+//!
+//! What is applied must be what was reviewed. But between a review and the merge, others commit, so the store has
+//! another revision; and a secret can be replaced, which a document without secrets does not show.
+//!
+//! # The idea
+//!
+//! A plan is its outcome (D59): the store, the source, the desired state and the calls. The revision is information,
+//! not a condition: with it, a large reconcile beside a few unrelated writes per second would never succeed.
+//!
+//! The desired state, secrets included, is a digest (D60). With a store it is keyed with the store's root secret, so it
+//! tells a reader of the document nothing. Without a store there is no key, and a key in the document would be none.
+//! Then the digest has a salt and is as slow to compute as that of a password; all secrets go into this one digest, so
+//! a guess of one needs all others.
+//!
+//! For example, another team's commit leaves the outcome as it is, and a rotated webhook secret changes the digest: the
+//! plan is stale, and [`SavedPlan`] has the difference between the two documents.
+//!
+//! # What it never does
+//!
+//! It contains no secret. It permits nothing: what is applied is the plan that the run computes itself, if its outcome
+//! is equal. A plan without secrets (`masked:`) is for a review whose secrets come from elsewhere (D101).
+//!
+//! The alternatives were to leave secrets out of the digest, so that one could be replaced after the review, and to
+//! save no plan without a store, so that a first rollout could not be reviewed.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,11 @@
-//! The base of a change: warnings that its manifests have, too, are counted and not listed.
+//! The base of a change: warnings that its manifests have, too, are counted and not listed (D114).
+//!
+//! A comment that repeats ten old warnings below each change teaches everybody to scroll past the eleventh. So the
+//! manifests at the base are judged as well, without a store, and each of their warnings takes one away with the same
+//! lint, message and file. Lines do not count, because they move. For example, of two equal warnings in a file where
+//! the base has one, one is new.
+//!
+//! Errors are always listed, and exit codes stay as they are. A warning that needs a store or a server counts as new.
 
 use clap::Args;
 

@@ -1,7 +1,22 @@
-//! The context of a source: what other manifests declare, which the source uses without owning it (D107).
+//! The context of a source: what surrounding manifests declare, which the source uses without owning it (D107).
 //!
-//! Module sets are taken from the context. Without a store, its resources are those of another source in a store; with
-//! one, only the store has resources of others.
+//! # The problem
+//!
+//! A plan must be one that can be applied. Surrounding manifests are a copy of what others declare, and may be older or
+//! newer than what they have applied.
+//!
+//! # The idea
+//!
+//! What exists in manifests alone is taken from them: module sets. What a store has is taken from the store: resources.
+//! Only without a store or server, the surrounding resources stand for it, as those of another source with the name
+//! [`CONTEXT_OWNER`].
+//!
+//! For example, a route with `edge: shop` and `modules_from: [base]` gets `base` from the surrounding manifests. If the
+//! store has no edge `shop`, that is an error, with the advice to apply the other manifests first.
+//!
+//! # What it never does
+//!
+//! Nothing here is planned, pruned, linted or counted. A set of the source hides one of the same name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,28 @@
-//! Values that are unset and assumed, for a review without secrets (D106): a field keeps the value that the store has, or is
-//! unknown. In the context of a source, values are always assumed, because most of them belong to resources of others; one
-//! that the source takes from a module set is an error unless the review assumes values.
+//! Values that are unset and assumed, for a review without secrets (D106).
+//!
+//! # The problem
+//!
+//! A review of a pull request from a fork has no secrets. A review that fails for each fork is switched off, and one
+//! that runs with secrets in a fork gives them away.
+//!
+//! # The idea
+//!
+//! An unset value is decoded to a text that stands for it ([`unknown`](crate::model::secrets::secret::unknown)), with
+//! the name of the variable or file. Once the resource is resolved, the text is replaced by the value that the store
+//! has at the same place of the same resource. Otherwise it stays, and whatever needs the value is skipped and listed:
+//! [`SKIPPED`] is the table of that.
+//!
+//! For example, `private_key_pem: {from_env: KEY}` of a certificate in the store keeps its key. For a new certificate
+//! it is `(unknown)`, and whether the key belongs to the certificate is not checked.
+//!
+//! # What it never does
+//!
+//! Such a plan is never saved or applied. A comparison of two sets of manifests takes nothing from the store: a
+//! difference between a guess and the stored value would confirm the guess. Nobody can pass a text off as unknown: the
+//! decoder rejects it in manifests, values and requests, because rules do not check it.
+//!
+//! Values of surrounding manifests (D107) are always assumed, because most of them belong to resources of others. One
+//! that the source takes from a module set is an error, unless the review assumes values.
 
 use std::collections::BTreeSet;
 

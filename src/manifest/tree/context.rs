@@ -1,5 +1,24 @@
-//! Manifests with a context: others whose names and module sets they use, without owning them (D107). And manifests whose
-//! unset values are assumed, for a review without secrets (D106).
+//! Trees with surrounding manifests, whose names and module sets a source uses without owning them (D107), and with
+//! unset values that are assumed, for a review without secrets (D106).
+//!
+//! # The problem
+//!
+//! Teams that share an ingress review and apply their folders one by one, and use names and module sets of each other.
+//! Both folders as one source would make each team the owner of the resources of the other.
+//!
+//! # The idea
+//!
+//! [`ContextTree`] is the tree of a source and the tree around it in one. It lists the files of both, and marks those
+//! that are only surrounding ones. A value is read in the tree that its manifest is from. Everything behind it needs no
+//! other door for them: `resolve::context` takes from marked files what a source may use.
+//!
+//! For example, `plan shop --with .` reads all files below `.`. Those below `shop` are files of the source, by
+//! whichever path they were reached, and the others are marked.
+//!
+//! # What it never does
+//!
+//! It never drops an error in a surrounding file, because what could not be read may be what the source uses. It
+//! reports no warning of one: that is left to its owner.
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 

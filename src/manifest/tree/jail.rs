@@ -1,5 +1,28 @@
-//! Files below one folder, opened relative to its handle: a link cannot lead outside or into `.git`, even if it is
-//! swapped between check and read (D50).
+//! Files below one folder, opened relative to its handle (D50).
+//!
+//! # The problem
+//!
+//! Whoever proposes a manifest chooses its links and the paths of its values. A link to `/proc/self/environ` would
+//! print the secrets of the pipeline that checks the manifest. Checking where a path leads before opening it is not
+//! enough: a link can be swapped in between.
+//!
+//! # The idea
+//!
+//! A [`Jail`] holds a handle of the root, and opens everything relative to it, so that the kernel resolves each part of
+//! a path below the root. What was opened is then asked for its real path, which is that of the open file and not of a
+//! name. A link that leaves the root and comes back, such as an absolute link into the same tree, is resolved once more
+//! and opened by its path below the root.
+//!
+//! For example, `certs/ca.pem -> ../../etc/passwd` is [`AccessError::Outside`], and `current -> releases/42` above the
+//! root is fine: the given path is trusted, and only what is below it is not.
+//!
+//! # What it never does
+//!
+//! - It never reads in `.git`, not even if files outside are allowed: that is not part of what is reviewed, and can
+//!   contain credentials.
+//! - It opens nothing that could wait for a writer, such as a FIFO, and reads only regular files.
+//! - It does not search hidden files and folders for manifests, or what [`IgnoreRules`] leave out. Links and
+//!   `from_file` can lead there, as mounted volumes with `..data` do.
 
 use std::{
     ffi::{OsStr, OsString},

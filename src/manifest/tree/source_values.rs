@@ -1,4 +1,25 @@
-//! The values of a followed source in Git that its commits do not have: files in a folder on the server's machine (D28).
+//! The values of a followed source in Git that its commits do not have: files in a folder on the server's machine
+//! (D28).
+//!
+//! # The problem
+//!
+//! Private keys do not belong in a repository, and a server that follows one has no pipeline that could pass them. They
+//! have to be rotated without a commit, and the history must not say that the author of the last commit has changed
+//! them.
+//!
+//! # The idea
+//!
+//! A `from_file` that the commit does not have is read in the folder, by its path in the folder, wherever its manifest
+//! is. The stamps of the files that were read tell which values have changed since the same commit was applied, so that
+//! such a revision is recorded as `values changed:` with their names.
+//!
+//! For example, `from_file: tls/key.pem` in `edge/shop.yaml` is `edge/tls/key.pem` of the commit or, if it has none,
+//! `tls/key.pem` of the folder.
+//!
+//! # What it never does
+//!
+//! It never leaves the folder: absolute paths, `..` and links that lead out are refused. It shows names and times,
+//! never a value.
 
 use std::{
     collections::BTreeMap,

@@ -1,16 +1,34 @@
 //! Untyped documents: the common form of request bodies and manifests (D76).
 //!
-//! YAML and JSON become a [`Tape`]: all values of a document in one list, with their texts in one string. That takes a few
-//! allocations, however many values there are, and a [`Node`] is a position in it:
+//! # The problem
+//!
+//! A large source has millions of values. A tree with a string of its own for each key and value took a third of the
+//! time to parse it, and a map of serde loses what has to be reported: the order of keys, duplicates, and numbers that
+//! JSON cannot represent.
+//!
+//! # The idea
+//!
+//! YAML and JSON become a [`Tape`]: all values of a document in one list, each collection before its contents and with
+//! its length, and the texts of all of them in one string. That takes a few allocations, however many values there are.
+//! A [`Node`] is a position in it:
 //!
 //! ```text
 //! {a: [1, x]}  →  map(5) "a" seq(3) 1 "x"
 //! ```
 //!
-//! A tape keeps what a map of serde would lose: the order of keys, duplicates, and numbers that JSON cannot represent, so that
-//! they are faults with a path. Plain YAML has a reader of its own, which is several times faster than serde_yaml and leaves
-//! every text to it that might mean something else. A document is never changed to make it valid: what is faulty is removed
-//! and reported.
+//! serde fills the tape: `serde_yaml` for YAML, `serde_json` for JSON. [`plain`](plain_documents) reads nearly all
+//! manifests several times faster, and leaves every other text to serde_yaml. While a mapping is read, its keys are
+//! checked. Only a document with a duplicate, a merge key, a long key or a number without a form in JSON is visited
+//! again ([`Tape::take_faults`], [`Tape::merge`]).
+//!
+//! Offsets have 32 bits. The limits of manifests and requests are far below 4 GiB; a reader without such limits, such
+//! as that of the configuration file, rejects a larger document.
+//!
+//! # What it never does
+//!
+//! A document is never changed to make it valid: what is faulty is removed and reported. It has no positions in the
+//! text. They come from the events of `saphyr-parser`, and only for a file with an error or a warning; to fill the tape
+//! from these events is no faster, and allocates for each scalar.
 
 mod build;
 mod faults;

@@ -1,5 +1,22 @@
-//! The requests of routes that go or get another match, and of edges that lose hostports: another route may take them, with
-//! less that restricts access.
+//! The requests of routes that go or get another match, and of edges that lose hostports: another route may take them,
+//! with less that restricts access.
+//!
+//! # The problem
+//!
+//! A plan that deletes the route `/admin` takes no module from any resource. But the route `/` without a login takes
+//! the requests of `/admin` from then on.
+//!
+//! # The idea
+//!
+//! The states before and after the plan are routed as a gateway would route them. One request stands for all of a route
+//! and a hostport: the shortest one that the match covers. If it reached the route before and another one after, what
+//! restricts the two, with their edges, is compared.
+//!
+//! # What it never does
+//!
+//! If no route takes a request, it ends, and nothing opens. What a new route takes from a restricted one that stays is
+//! no opening: exceptions below a login are usual. It needs the state after the plan, so a refused plan tells nothing
+//! of this.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,27 @@
 //! Applies a plan as a revision.
+//!
+//! # The problem
+//!
+//! A large plan takes a second, and others commit meanwhile. If it was required that the store is still at the revision
+//! of the plan, a large run beside a few small writes would never be applied. If the store was locked for the whole
+//! run, everybody else would wait.
+//!
+//! # The idea
+//!
+//! A plan is computed without holding anyone up. If the store has another revision by then, it is computed again, and
+//! the third time under the lock of the commit ([`apply_current`]). Each plan is decided upon anew: whether its outcome
+//! is the reviewed one (D59), and whether it may run at all.
+//!
+//! Planning tries the operations on the state that they were computed from. If the store is still in that state, the
+//! commit takes the result of the try instead of applying everything once more under the lock ([`Trial`]).
+//!
+//! For example, a plan of 10,000 routes and a PATCH every 100 ms: two plans find that the store has moved on, and the
+//! third one is committed while the PATCHes wait.
+//!
+//! # What it never does
+//!
+//! It applies no plan with a refusal or with assumed values (D106). On an error, nothing has changed, and the files of
+//! new tokens are taken back.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Instant};
 

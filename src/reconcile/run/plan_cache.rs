@@ -1,8 +1,30 @@
-//! Runs that had nothing to do, remembered beside the store (D73): the same run on the same files and the same state is
-//! answered from digests, without parsing the files or loading the state.
+//! Runs that had nothing to do, remembered beside the store (D73).
 //!
-//! What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
-//! same digest. A file that is damaged or missing only costs time.
+//! # The problem
+//!
+//! Most dry runs have nothing to do. They should cost as much as reading the files, and not as much as parsing them and
+//! loading the state.
+//!
+//! # The idea
+//!
+//! A run after which there is nothing to do leaves a line in the file `remembered`: its question (the program, the
+//! options and the folder), the fingerprint of the store, digests of everything that was read, and its warnings. The
+//! next run with the same question reads the files, compares the digests, and has its answer.
+//!
+//! For example, `plan shop` after `reconcile shop` reads the files of `shop` and answers `No changes`. After any
+//! change, it plans everything: it never plans a part of a source from what earlier runs have left.
+//!
+//! The digests have a key that derives from the master key (D96), so whoever has a copy of the folder cannot find short
+//! secrets by hashing guesses. Lints that depend on the time set a time until which the answer holds, and it does not
+//! hold before the time of the run, should the clock be set back.
+//!
+//! # What it never does
+//!
+//! - What is remembered is never trusted over the files: it counts only if everything that the run depended on has the
+//!   same digest.
+//! - A file that is damaged or missing only costs time. A line whose checksum does not match is ignored.
+//! - Runs with errors, with changes, with surrounding manifests or with assumed values are not remembered.
+//! - It finds no damage of the store. Every run that changes something reads the whole state.
 
 use std::{fs, sync::Arc};
 

@@ -1,7 +1,22 @@
 //! The stages of a run, each from one value to the next: load, resolve, judge, isolate, diff, try.
 //!
+//! # The problem
+//!
+//! A plan is computed for a snapshot, and the store moves on. With `--isolate` (D44), a part of the manifests is left
+//! out, and what is left out decides what else has to be.
+//!
+//! # The idea
+//!
 //! Loading returns [`Prepared`]. All later stages depend on a Snapshot, and can be repeated on another one without
-//! reading the manifests again.
+//! reading the manifests again. `isolate` sets aside what is invalid and everything that depends on it, and judges the
+//! rest as a whole, until nothing is left to set aside. What only the plan shows, such as an adoption that the source
+//! may not make, is set aside in the same way, and the rest is planned again.
+//!
+//! For example, an edge with a misspelt field takes its routes with it. A route of another edge is planned.
+//!
+//! # What it never does
+//!
+//! While there are errors, nothing is deleted, because a resource may have moved to the part that cannot be read.
 
 mod changes_from;
 

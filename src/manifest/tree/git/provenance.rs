@@ -1,4 +1,23 @@
 //! The Git commit of the files read from the disk, and whether the commit contains them unchanged (D29).
+//!
+//! # The problem
+//!
+//! A revision names the commit that it was made from. If the work tree has changes, or a value comes from a file that
+//! Git ignores, nobody can find in that commit what was applied.
+//!
+//! # The idea
+//!
+//! [`ReadTracker`] notes each file as it was read, by its path, its real path and its stamp. The commit counts as clean
+//! only if the paths have no uncommitted changes, and the commit contains every file that was read, as it was read.
+//! Otherwise it gets the suffix `-dirty`.
+//!
+//! For example, an ignored `secrets/key.pem` that a manifest takes makes a revision `-dirty`, although `git status`
+//! shows nothing.
+//!
+//! # What it never does
+//!
+//! It records no commit that is not that of all paths, and none for standard input. Environment variables do not count:
+//! no commit has them.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,31 @@
-//! The text of a manifest for people: keys, and the values of fields that are known to be public (D28). Everything else is
-//! hidden: the values of secret and of unknown fields, comments, and what cannot be read.
+//! The text of a manifest for people: keys, and the values of fields that are known to be public (D28).
+//!
+//! # The problem
+//!
+//! An error shows the lines around it, and its log is read by many. Secrets get into manifests by mistake, in places
+//! that nobody expects: in place of a path, as a key after a missing space, in a comment. Whether a text is secret
+//! cannot be seen from its form.
+//!
+//! # The idea
+//!
+//! What a field is for is known. So nothing is shown unless the schemas declare it: the types of the fields say once
+//! what is public, and [`Fields`] reads that from their JSON Schema, for all kinds together. The reader follows the
+//! events of the text with the schemas of each place, and masks everything else. What it has masked as the value of a
+//! secret field is a secret wherever the file repeats it, in a public value, in a key and in a message.
+//!
+//! ```text
+//! client_secret: hunter2   # old one: hunter1
+//! client_secret: *******   #*****************
+//! ```
+//!
+//! Whoever shows the text writes `(hidden)` in place of a masked part. After the first syntax error the structure is
+//! unknown, so only the names of fields at the starts of lines are shown.
+//!
+//! # What it never does
+//!
+//! It does not guess that a text is harmless: forms of tokens and keys (`quoting`) only hide more. It does not change
+//! the length of the text, so that positions stay. Tests in `tests/it/security/canary` put marks into every secret
+//! field and every known mistake, and search every output for them.
 
 mod fields;
 mod mask;

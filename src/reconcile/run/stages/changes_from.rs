@@ -1,4 +1,20 @@
 //! Plans the changes between two sets of manifests of one source, among everything else that a store has (D111).
+//!
+//! # The problem
+//!
+//! A team that has only its own folder gets errors for every name of another team. An export of all other sources would
+//! have the wrong owners, no IDs and no secrets, and would send 100,000 routes to check one folder.
+//!
+//! # The idea
+//!
+//! The server has all that already, at one revision. So the older manifests take the place of the source in the
+//! snapshot, and the newer ones are planned on that. What the source really has in the store gives its resources their
+//! IDs and nothing else, so the same range has the same difference before and after it is applied.
+//!
+//! # What it never does
+//!
+//! The difference has no outcome, and cannot be applied. No value of the store becomes one of either side: a difference
+//! between a guess and the stored secret would confirm the guess.
 
 use super::{Options, Planned, Prepared, judge};
 use crate::{
