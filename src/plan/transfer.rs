@@ -1,4 +1,30 @@
 //! The plan that moves resources from one source to another, without changing them (D104).
+//!
+//! # The problem
+//!
+//! Moving a manifest from one folder to another deletes the resource in one source and creates it in the other, with an
+//! outage between them. Two repositories cannot be merged at one moment, so any order must be safe.
+//!
+//! # The idea
+//!
+//! Only the claim of a resource changes: who owns it, and what was promised. A claim that moves says where the resource
+//! came from and under which name, so that a manifest of the old source is an error and creates nothing. It also says
+//! that the new source has not declared the resource yet (`transfer_to` of its own name): until it has, its runs keep
+//! the resource instead of pruning it. The same marks, set by `metadata.transfer_to` in a manifest, are the consent of
+//! the old source to a transfer by manifests; `diff` reads them.
+//!
+//! For example, `edgewright transfer edge/shop --from default --to shop` changes the claims of the edge and its routes
+//! in one commit. A run of `default` that still declares it fails; the first run of `shop` that declares it ends the
+//! promise.
+//!
+//! A rollback of the whole store brings the former claims back, and both loops leave it so. What changed hands is left
+//! out when manifests are compared with those that the rollback rejected, because a source that waits for a resource
+//! leads to another state without declaring anything else.
+//!
+//! # What it never does
+//!
+//! It never changes an ID or content, and nothing that the receiver has already: a transfer can be repeated after a
+//! lost response.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,27 @@
-//! What edges of other sources consent to, and what edges require of their routes (D103). Pure: both are parts of the
-//! Specs of edges, so that the state of the store is enough to judge a source.
+//! What edges of other sources consent to, and what edges require of their routes (D103).
+//!
+//! # The problem
+//!
+//! A route of one team on the edge of another takes requests from it. If nobody has to agree, whoever can merge into
+//! one repository takes traffic from another team, or opens a path beside its login.
+//!
+//! # The idea
+//!
+//! Consent is a part of the edge's Spec, declared by the source that owns the edge, and so are the modules that each of
+//! its routes must have. A source is therefore judged from the state of the store alone, by anyone and again at any
+//! time. A match is inside a prefix if all paths that it matches are, compared as plain text; so a prefix ends with
+//! `/`, and a path that an upstream may read as another one is inside no prefix but `/`.
+//!
+//! For example, `delegates_to: [{source: docs, path_prefix: /docs/}]` admits `/docs/api` of `docs`, and neither
+//! `/docsecret` nor `/docs/../admin`.
+//!
+//! The modules that an edge requires are stored in its Spec as they are, and not as names of sets: other sources need
+//! neither the set nor its secrets.
+//!
+//! # What it never does
+//!
+//! It is pure: no IO and no clock. It never compares secrets, because a finding would tell whether a guess is right. It
+//! does not judge what is already in the store: withdrawing a consent must not stop everything else of another source.
 
 use std::{collections::BTreeMap, sync::Arc};
 

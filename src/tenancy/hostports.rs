@@ -1,6 +1,14 @@
-//! Hosts of edges: an edge cannot add a host that an edge of another source has, on whichever port, nor on its port one below
-//! its wildcard or with its hosts below, unless that edge delegates `/` (D103, D112). Cookies and the names of certificates know no ports,
-//! so who has another port of a host has its sessions.
+//! Hosts of edges: who may add a host to an edge (D103, D112).
+//!
+//! Cookies and the names of certificates know no ports, and browsers try port 80 first: whoever has another port of a
+//! host has its sessions. So a host belongs, on all ports, to the source whose edge has it. On one port, a host below a
+//! wildcard belongs to the source of the closest wildcard, which gets its requests today, and a new wildcard needs
+//! those who have hosts below it. The owner consents by delegating `/`.
+//!
+//! For example, `shop` has `*.example.com:443`. An edge of `docs` with `docs.example.com:443` is refused, and one with
+//! `docs.example.com:8443` is not, since no edge has that host on any port.
+//!
+//! Only hosts that are added are judged. What an edge already has stays: its age does not tell who had the host first.
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 

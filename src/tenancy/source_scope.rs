@@ -1,4 +1,9 @@
 //! What a followed source may declare (D112): whoever can merge into its repository has no more power than that.
+//!
+//! Without a scope, a folder may declare everything, because it is the operator's, and a repository everything but API
+//! keys and what acts on every source. A violation is a fault at the line of the manifest, found before anything is
+//! planned, so that the rest of an isolated source is applied. What is left is judged like the changes of an API key,
+//! by `rights.rs`.
 
 use std::{
     borrow::Borrow,

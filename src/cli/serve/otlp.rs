@@ -1,4 +1,9 @@
 //! Exports OpenTelemetry traces to a collector with OTLP over HTTP (D95).
+//!
+//! The code of the crate uses only the API of OpenTelemetry; the SDK and the exporter are here, behind the feature
+//! `otlp`. Without the option there is no exporter, and a request costs one more atomic read. Batches are sent by a
+//! thread of the SDK, with the HTTP client of notifications, so TLS trusts the same authorities. Spans that do not fit
+//! into the queue are dropped: traces must not delay requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,9 @@
-//! When the repository of a source is fetched: at each interval, when a webhook asks for it, and less and less often while
-//! it fails (D88).
+//! When the repository of a source is fetched (D88).
+//!
+//! A fetch is due with the first sync, at each interval, and when a webhook asks for it; any other sync reads the
+//! mirror as it is. After a failure the pause doubles, up to ten intervals or ten minutes, and is shortened at random,
+//! so that many servers do not return to a forge at the same moment. A request during a fetch is about what that fetch
+//! may have missed: it is one flag, so any number of webhooks cause one more fetch.
 
 use std::{
     sync::{

@@ -1,5 +1,24 @@
-//! Plans for readers who do not see all secrets (D101): a plan compares the manifests with the store, so that whoever sends
-//! guesses would learn which one is right. Their plans are made on a state that has the secrets of the manifests instead.
+//! Plans for readers who do not see all secrets (D101).
+//!
+//! # The problem
+//!
+//! A plan compares the manifests with the store. Whoever may plan but not see a secret could send guesses: the one that
+//! changes nothing is right. To refuse plans with secrets would refuse the reviews that need them most.
+//!
+//! # The idea
+//!
+//! The plan of such a reader is made on another state: the secrets that the reader does not see are replaced by those
+//! of the manifests ([`hide_unseen_secrets`]). So the plan shows all other changes and none of a secret, and everything
+//! after it, drift and digests included, needs no rule of its own. A warning lists what was not compared, by what the
+//! manifests declare and never by values. For a rollback, the state gets the secrets of the earlier one.
+//!
+//! For example, a planner's manifest has `client_secret: guess`. Whether the store has that value or another one, the
+//! plan says `No changes`, and that one secret field was not compared.
+//!
+//! # What it never does
+//!
+//! It is not used to apply: a run that applies compares the real secrets. When what was reviewed is applied with
+//! another key, both plans are made, and the masked one is compared with the review.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,5 +1,10 @@
-//! The commit that each source in a repository applied last, which the next one descends from (D89). It is kept beside the
-//! store: history ends, and has no record of a commit that changed nothing.
+//! The commit that each source in a repository applied last, which the next one descends from (D89).
+//!
+//! It is a file beside the store and not a query of the history, because the history ends and has no record of a commit
+//! that changed no manifest. An entry has the repository, ref and range that it was read from: one from elsewhere does
+//! not count, since whoever changes the configuration decides where the source goes on. Without an entry, as after a
+//! restore, the newest commit of the source in the history counts. A file that cannot be parsed is an error: with no
+//! commit to descend from, every commit would be accepted.
 
 use std::sync::Arc;
 

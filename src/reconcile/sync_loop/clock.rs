@@ -1,4 +1,5 @@
-//! The time of a loop, and how it waits. A test pauses it.
+//! The time of a loop, and how it waits. All times of a loop come from here, so that a test can pause it and let hours
+//! pass.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError},

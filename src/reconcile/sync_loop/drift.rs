@@ -1,4 +1,30 @@
 //! Tells drift from pending changes, and leaves drift out of a plan (D85).
+//!
+//! # The problem
+//!
+//! A plan only shows that manifests and store differ. Whether the manifests changed (pending), somebody changed the
+//! store by hand (drift), or both (conflict) needs a third state: what the source applied last. Storing it would double
+//! every resource.
+//!
+//! # The idea
+//!
+//! The third state is computed: it is the present state with the writes of others undone, back to the last write of the
+//! source to the field. The history has these writes with the values before them (`store::history::external_writes`).
+//! Fields are compared one by one, by digests for secrets.
+//!
+//! For example, the source applied `description: Products`, and a key set `Sale`. Undoing that write gives `Products`.
+//! If the manifest still says so, the field drifted; if it says `All products`, it is a conflict, and the manifest
+//! wins.
+//!
+//! [`find_drift`] only annotates a plan: what it does stays the same, so a saved plan and its digest do not depend on
+//! drift. [`hold`] is for the policies `warn` and `off`: it removes the operations that would revert drift, and then
+//! whatever depends on a resource that others have deleted, which it finds by trying the rest on the state.
+//!
+//! # What it never does
+//!
+//! It reads the history only for the resources that a plan changes, and of each commit only the header and the entry of
+//! the resource. A write that is not found within bounds counts as pending: the plan is still applied, and only its
+//! label is missing. It tells nobody whether a secret that they do not see is as a manifest guesses.
 
 use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 

@@ -1,4 +1,9 @@
 //! Since when each source is in its state, and its last attempt: a restart changes neither (D58, D83).
+//!
+//! The history cannot tell: it has no record of manifests that were in sync. So the file `conditions` beside the store
+//! has the last status of each source with its beginning. If the first run of the next process finds the same status,
+//! the beginning still holds; otherwise it begins with that run. Nothing but times depends on the file, so a damaged
+//! one is replaced.
 
 use std::sync::Arc;
 

@@ -1,5 +1,14 @@
-//! Fights: the same field is reverted and changed again, over and over. The loop then rests before it reverts drift
-//! again, longer each time, so that two controllers do not write for ever (D85).
+//! Conflicting writers: the same field is reverted by the loop and changed again by somebody else, over and over (D85).
+//!
+//! If two controllers want different values, neither stops, and each round is a commit with a history record.
+//! [`Repairs`] counts the repairs of each field. The third one within ten minutes is a fight, as Config Sync calls it:
+//! the loop leaves drift as it is for 30 seconds, and twice as long after each further repair, up to ten minutes.
+//! Everything that is not drift is applied meanwhile.
+//!
+//! For example, an autoscaler sets a threshold each minute. The loop reverts it three times, and then once in ten
+//! minutes, while the status names the field and the time of the next repair.
+//!
+//! Rests are in memory: after a restart the loop starts with a repair, which is harmless.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,8 @@
-//! When a loop syncs its source next: decided from what has happened and the time alone.
+//! When a loop syncs its source next.
+//!
+//! It is decided from the events that came and the time alone, both of which a test provides: a burst of events is
+//! followed by one sync, once they have paused for [`QUIET`], or after [`LONGEST_DEBOUNCE`] if they never do. A rest,
+//! after a panic for example, ignores events.
 
 use std::time::{Duration, Instant};
 

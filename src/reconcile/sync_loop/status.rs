@@ -1,4 +1,7 @@
 //! What a followed source last attempted, found and applied (D83).
+//!
+//! The loop writes the status when a run has ended, and readers get a copy, so that a request never waits for a run. It
+//! is in memory and bounded: a hundred diagnostics and twenty drifted resources, with the numbers of the rest.
 
 use std::{
     path::Path,

@@ -1,5 +1,28 @@
-//! Suspended sources, which are planned and not applied. They are kept beside the store, and its history has their
-//! begin and end (D84).
+//! Suspended sources, which are planned and not applied (D84).
+//!
+//! # The problem
+//!
+//! Somebody fixes an emergency over the API, and the next sync would revert it. Whoever suspends the source cannot wait
+//! for a run that is stuck in a huge tree or a hanging file system: that may be the emergency.
+//!
+//! # The idea
+//!
+//! A suspension is an entry in a file beside the store, which commits consult last: [`Suspensions`] is read inside each
+//! commit of a followed source. So a change of it takes no lock that a run holds. Before the response, the entry is
+//! durable, the current run is cancelled at its next step, and the status shows it. A commit that won the race is in
+//! the history before the suspension.
+//!
+//! For example, a run has planned and is about to commit when `edgewright suspend shop` writes the entry. The commit
+//! finds it and does nothing; the next sync plans again and reports what it would apply.
+//!
+//! The history gets a record of each begin and end, after the file: a record that cannot be written is logged and does
+//! not prevent the suspension. The end of a suspension's time is noticed by the loop, and recorded under the name of
+//! the source.
+//!
+//! # What it never does
+//!
+//! It never treats a file that it cannot parse as empty: a lost suspension would apply a source over somebody's fix, so
+//! the server does not start.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,9 @@
 //! The log of syncs: what changed, from which commit, and on whose behalf (D87).
+//!
+//! One block for each new result: counts, and a line for each of the first changes; or the errors with their positions;
+//! or why nothing is applied. Syncs of clients, rollbacks, transfers and destroyed sources have the same block. A
+//! result that stays as it was is not logged again ([`report_dedup`](super::report_dedup)). Values of manifests are
+//! never in it.
 
 use crate::{
     model::{

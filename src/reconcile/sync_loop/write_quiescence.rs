@@ -1,5 +1,30 @@
-//! Whether the files of a source are quiet, or some are still being written. A sync waits until they are complete: half of a
-//! file must not become a revision (D92).
+//! Whether the files of a source are quiet, or some are still being written (D92).
+//!
+//! # The problem
+//!
+//! A sync that starts while somebody saves a file can read half of it. Half of a file can be valid YAML: a route
+//! without its login. No error would stop it from becoming a revision.
+//!
+//! # The idea
+//!
+//! A reading is used only if it is complete. Each file that a run reads is noted with its stamp: device, inode, length
+//! and modification time. After the reading, [`WriteQuiescence::check`] compares the stamps with the files as they are
+//! now, and with what [`OpenWrites`] knows from events. A file that differs was torn, one that changed within the
+//! debounce may change again, and one that is open for writing is not finished. The check comes after the reading
+//! because only manifests tell which values they take.
+//!
+//! For example, `cat > route.yaml` creates the file, pauses, and writes the second half two seconds later. The event of
+//! the creation marks the file as open, so the source waits for the event of its closing, and applies all of it at
+//! once. Without events, the modification time makes it wait for the debounce, which such a pause outlasts.
+//!
+//! A file that is waited for is not read again until it can be complete ([`WriteQuiescence::left`]). A modification
+//! time in the future, such as from a file server with another clock, counts from when the file was first seen so.
+//!
+//! # What it never does
+//!
+//! It never waits longer than a minute, so that a log in the folder cannot stop a source. It does not ask the system
+//! which files are open (`/proc`): that shows only processes of the same user and namespace, and events report their
+//! writes already.
 
 use std::{
     collections::HashMap,

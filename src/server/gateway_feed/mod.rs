@@ -1,5 +1,26 @@
-//! `GET /gateway/configuration`: the resolved configuration of one revision, for the gateway itself (D94). It has private
-//! keys and secrets, so it has a role of its own, goes to other machines only with TLS, and each read is in the audit log.
+//! `GET /gateway/configuration`: the resolved configuration of one revision, for the gateway itself (D94).
+//!
+//! # The problem
+//!
+//! A gateway needs certificates with their keys, authorities and login secrets, in the order in which they take effect,
+//! all of the same moment. The resources of the API have references and masks, and reading them one by one mixes
+//! revisions.
+//!
+//! # The idea
+//!
+//! One response has one revision with every reference resolved ([`edges`]): routes in match order, modules in the order
+//! of the stages, for each host the certificates that may be presented ([`certificates`]). It is made once per
+//! revision, outside the threads that serve requests, and kept for the newest revisions ([`cache`]). Each edge has a
+//! version, so the difference between two revisions is a comparison of versions, and a digest of all versions lets a
+//! client check what it has built from differences.
+//!
+//! For example, a gateway with revision 7 asks `since=7` at revision 9. It gets the two edges that differ, whole, and
+//! the digest of all edges at 9.
+//!
+//! # What it never does
+//!
+//! It is not sent to another role than `gateway`, and without TLS not to another machine. Nothing of it depends on the
+//! clock: which of several certificates is valid now is for the gateway to decide. Its types have no `Debug`.
 
 pub(super) mod cache;
 mod certificates;

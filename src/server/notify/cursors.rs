@@ -1,4 +1,7 @@
-//! How far each target has been told: a file beside the store, written after each delivery.
+//! How far each target has been notified: a file beside the store, written after each delivery.
+//!
+//! A cursor is written after its delivery and not before, so a crash repeats one notification and loses none. A new
+//! target starts at the current revision. That of a removed target stays, because it may be configured again.
 
 use std::{
     collections::BTreeMap,

@@ -1,8 +1,28 @@
-//! Notifications: tells webhooks and files of every change, and of sources and certificates that need somebody, at least
-//! once (D81).
+//! Notifications: sends changes, and events of sources and certificates that need somebody, to webhooks and files
+//! (D81).
 //!
-//! The history is the outbox of changes, and the log of transitions that of the rest. Each target has a durable cursor into
-//! both and a thread of its own, so that one that is slow or fails delays neither commits nor other targets.
+//! # The problem
+//!
+//! A target must hear of every change at least once and in order, also of one that was committed a moment before a
+//! crash, and may be down for days. A queue that each commit fills would store every change once more for each target,
+//! and grow while one is down.
+//!
+//! # The idea
+//!
+//! The history is the outbox: it has every change already, durably. A target has a cursor into it ([`cursors`]), which
+//! is written after each delivery, and a thread that reads on from there. States of sources and expiring certificates
+//! are in no history, so [`transitions`] logs these few, in a bounded file. An event waits for the revision that the
+//! store had when it happened.
+//!
+//! For example, the server is killed after a webhook has got revision 7 and before the cursor is written. The next
+//! start sends revision 7 again, with the same `id`, because an id is derived from what it is about; the receiver drops
+//! it.
+//!
+//! # What it never does
+//!
+//! It delays no commit and no other target, and puts no value of a field into a message. A damaged file of its own is
+//! moved aside and never keeps the server from starting. Revisions that the history no longer has are told as a `gap`,
+//! never skipped in silence.
 
 pub(crate) mod http_client;
 

@@ -1,5 +1,10 @@
-//! Events of sources and certificates: what targets were told of each, and the events that are due, in a file beside the
-//! store. Both change together, so a restart neither forgets an event nor repeats one.
+//! Events of sources and certificates: the last one of each, and those that are due, in one file beside the store.
+//!
+//! A loop reports its state after each sync, and most reports say the same. An event is due only when the state
+//! changes, or when the same state is about something new: another commit, error or resource. What is new is kept as
+//! digests. Both parts are one file, which is written before the first delivery, so a restart neither forgets an event
+//! nor repeats one. The file is bounded: events are rare, and a target that is down for long loses the oldest ones,
+//! with a warning.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

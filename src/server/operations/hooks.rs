@@ -1,4 +1,9 @@
-//! POST `/hooks/git`: a webhook of a forge, which makes the server look at the sources of a repository at once (D90).
+//! POST `/hooks/git`: a webhook of a forge, which makes the server fetch and sync the sources of a repository at once
+//! (D90).
+//!
+//! Anybody can send one, so what is cheap comes first: a request without one of the headers is refused before its body
+//! is received, a body must come quickly, and only a body with the right signature is parsed. Of the payload, nothing
+//! but the URLs of the repository is used. The answer does not wait for the fetch.
 
 use std::{fs, path::Path, time::Duration};
 

@@ -1,4 +1,8 @@
 //! Revisions by the Git commit that they were applied from (D93).
+//!
+//! The records of applied reconciliations are searched, newest first, until the commit is found and no other one begins
+//! with the same digits. There is no index: it would have to be built again for every existing store, for a question
+//! that people ask a few times a day. The search ends with the client that waits for it.
 
 use std::fmt;
 

@@ -1,4 +1,26 @@
 //! A configuration file that changes while `serve` runs (D91).
+//!
+//! # The problem
+//!
+//! Another team's source must not cost a restart of the gateway's only server, and a typing error must not stop
+//! anything. Files are replaced in many ways, and can be missing or half written for a moment.
+//!
+//! # The idea
+//!
+//! [`config_watch`] notices that the file is another one and has been quiet. The whole file is then checked as at the
+//! start, with the flags and variables of the server, and only a file without errors has an effect. Its sources are
+//! compared with those that are followed: an unchanged one keeps its loop, a changed one gets a new loop that shares a
+//! lock with the old one, and one that is gone ends (`sources`). Startup options that differ are named in the log,
+//! because they need a restart.
+//!
+//! For example, a platform team adds a source with a repository that does not exist yet. The reload follows it, waits
+//! up to ten seconds for its first sync, and warns; the source is in the status as `Failed` until the repository is
+//! there.
+//!
+//! # What it never does
+//!
+//! It deletes nothing: the resources of a source that is gone from the file stay. It never takes a missing or empty
+//! file for an empty configuration, unless it was empty before.
 
 mod config_watch;
 mod sources;

@@ -1,4 +1,8 @@
-//! One fetch into a mirror.
+//! One fetch into a mirror: list the refs, fetch the wanted one, publish its commit.
+//!
+//! A ref can move between the list and the fetch: what was fetched counts, and nothing else. A commit ID that no ref
+//! has can only be found with the history of all branches and tags. A mirror that fails is fetched anew once, beside
+//! the old one.
 
 use std::{
     fs, io,

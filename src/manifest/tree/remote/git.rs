@@ -1,4 +1,9 @@
 //! Runs the program `git` within bounds (D88): a hostile server can send refs without end, or nothing at all.
+//!
+//! A shell script sets the limits of memory and file size, and then becomes git, so that they hold for git and what it
+//! starts. All processes of a fetch are one group, which ends with the fetch and with this process ([`Subprocess`]).
+//! The environment is empty but for what a connection can need, because that of a server can have the master key.
+//! Progress on stderr is the sign of life: silence for a minute ends the fetch.
 
 use std::{
     env,

@@ -1,4 +1,31 @@
 //! Remote repositories, which are fetched into bare mirrors by the program `git` (D88).
+//!
+//! # The problem
+//!
+//! The manifests are at a forge, and the network, the forge and everybody who can push there are not trusted: a fetch
+//! can hang, send without end, or be killed in the middle. The gateway must keep the last commit, and its memory.
+//!
+//! # The idea
+//!
+//! Each source has a mirror: a bare repository with nothing that a fetch would not bring back ([`Mirrors`]). One fetch
+//! lists the refs, fetches only the one that is wanted, and then moves a ref of the mirror to the new commit. That ref
+//! is what is read, so a killed process leaves the old commit or the new one. It depends on the wanted revision, too:
+//! after a change of the configuration, the commit of the former revision is not read.
+//!
+//! `git` does the network ([`git`]), because its configuration on the machine, such as credential helpers and jump
+//! hosts, is what makes `git fetch` work there. libgit2 reads the objects.
+//!
+//! For example, `main` at the forge has moved. `ls-remote` names the new commit, `fetch` brings it to a ref of its own,
+//! and the next step publishes it. If the pack is over the limit, the old commit stays and the failure of the mirror
+//! says why.
+//!
+//! A mirror that is damaged, has too many packs or cannot be fetched into is replaced by a new one, which is complete
+//! before it takes the place.
+//!
+//! # What it never does
+//!
+//! It reads no hook and no configuration of a repository, shows no secret in a message or in arguments, and asks nobody
+//! for input.
 
 mod access;
 mod failure;

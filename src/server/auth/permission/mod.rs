@@ -1,5 +1,28 @@
-//! Who may do what: the one place that decides (D101). [`allows`] answers for every request, with the role of the caller
-//! and the scope of its key at the revision that the request is about.
+//! Who may do what: the one place that decides (D101).
+//!
+//! # The problem
+//!
+//! A key has a role, perhaps a scope, and both can change while a request waits. If each handler decided by itself, one
+//! would forget a case, and a new endpoint would start without any rule.
+//!
+//! # The idea
+//!
+//! An operation declares its [`Intent`], and [`allows`] answers for it, with the role of the caller and the scope of
+//! its key at the revision that the request is about. What changes resources is asked again with its operations, inside
+//! the commit, at the revision that it changes: `allows_operations` for plans, rollbacks and transfers,
+//! [`allows_request`] for a single resource. Which operations reach another source is decided by `tenancy::rights`, and
+//! in the same way for followed sources.
+//!
+//! For example, a key with `apply: [docs]` sends a PATCH of a route. The intent `Change` passes, since its role is
+//! editor. Inside the commit, the operation is judged: the route belongs to `shop`, and the answer is 403 with the
+//! owners who are admins.
+//!
+//! Which secrets a caller sees is decided here, too ([`Sight`]), resource by resource.
+//!
+//! # What it never does
+//!
+//! It grants nothing that a scope does not list, and no change that a handler has not asked for. A test asks every
+//! endpoint of the OpenAPI document as each role and scope.
 
 mod key_administration;
 mod refusals;

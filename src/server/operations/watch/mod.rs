@@ -1,7 +1,25 @@
 //! `GET /watch`: the changes of resources as server-sent events (D80).
 //!
-//! A client has a cursor into the newest revisions of the store, so that replay and live changes are the same thing, and
-//! a bounded buffer of its own. One that does not keep up is disconnected.
+//! # The problem
+//!
+//! A consumer wants each change once and in order, also after it was disconnected, and a commit must not wait for any
+//! consumer. With a queue for each client that each commit fills, a client that stops reading costs memory until it is
+//! noticed, and the change from replaying old revisions to live ones can lose or repeat one.
+//!
+//! # The idea
+//!
+//! The store keeps the newest revisions in memory, and each client has a cursor into them. Sending is always the same
+//! step: take the revision after the cursor, send it, move on; wait only if there is none. Replay and live changes are
+//! therefore one thing. A bounded buffer lies between the step and the connection.
+//!
+//! For example, a client reconnects with `Last-Event-ID: 40` while revision 43 is current. Its cursor is at 40, so it
+//! gets 41, 42 and 43, and then waits for 44.
+//!
+//! # What it never does
+//!
+//! It delays no commit: a client that does not make room within seconds, or falls behind the window, gets an error and
+//! its stream ends. It sends nothing to a key that was revoked: the caller is checked again before each revision and
+//! each comment.
 
 mod body;
 mod events;

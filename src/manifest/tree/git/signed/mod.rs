@@ -1,4 +1,11 @@
 //! Signed commits (D89): whether a commit has the SSH signature of a key that may sign.
+//!
+//! Verification is done here and not by `git verify-commit`, which runs ssh-keygen and trusts the configuration around
+//! it. The signature and the content are read from the commit object, the signature's own format in [`sshsig`], and the
+//! keys that may sign from the file of allowed signers. That file is read for each commit, so a key that is removed
+//! ends to count; a line that cannot be parsed refuses everything, because it could be the one that limits a key.
+//!
+//! It only answers for one commit. Whether history moved forward is [`lineage`](super::lineage).
 
 mod allowed_signers;
 mod sshsig;
