@@ -1,8 +1,16 @@
-//! What an actor may change of what is not its own: the resources of other sources, and those of no source (D101, D112).
+//! What an actor may change of what is not its own: the resources of other sources, and those of no source (D101,
+//! D112).
 //!
-//! An API key and a followed repository are actors of the same kind. What either may do is a [`KeyScope`]: the sources that
-//! it may apply, the kinds of resources without a source that it may change, and whether it may change what acts on all.
-//! [`Rights::check`] judges the operations of a change whatever they come from: a request, a plan, a rollback or a transfer.
+//! An API key and a followed repository are actors of the same kind. What either may do is a [`KeyScope`]: the sources
+//! that it may apply, the kinds of resources without a source that it may change, and whether it may change what acts
+//! on all. [`Rights::check`] judges the operations of a change whatever they come from: a request, a plan, a rollback
+//! or a transfer.
+//!
+//! For example, a plan of `docs` deletes a certificate that no source owns. The key has `apply: [docs]` and `kinds:
+//! [TlsCertificate]`, and is refused for lack of `global`: edges of other sources may present that certificate.
+//!
+//! The ID of an event subscription does not show whether a manifest states it, and so claims a record of another
+//! system, or only names it. Planning says which ones are stated (`Plan::stated`).
 
 use std::{
     borrow::Borrow,

@@ -1,4 +1,7 @@
 //! The access log: one line for each request, without anything secret of it (D87).
+//!
+//! Reads that succeed, probes and scrapes are below the default level: they would hide everything else, and writing a
+//! line costs a third of the requests that a server can answer.
 
 use std::{sync::Arc, time::Instant};
 

@@ -1,5 +1,8 @@
-//! The newest revisions in memory, for readers that follow the store. A reader has a cursor instead of a queue: one that
-//! is too slow falls behind this window, and delays no commit.
+//! The newest revisions in memory, for readers that follow the store.
+//!
+//! A reader has a cursor instead of a queue: one that is too slow falls behind this window, and delays no commit. The
+//! window is bounded in revisions, changes and bytes, and always has the newest revision. A restart fills it again from
+//! the log.
 
 use std::{
     collections::{BTreeSet, VecDeque},

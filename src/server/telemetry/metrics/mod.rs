@@ -1,4 +1,8 @@
 //! `/metrics`, in the Prometheus text format (D24, D33, D87).
+//!
+//! What happens goes through the recorder. What is true now, such as the resources of a kind, is written when the page
+//! is requested: a series that ends with its source or certificate needs nobody to remove it. Counters of known labels
+//! start at 0, because `increase()` does not see the first event of a counter that appears with it.
 
 mod exposition;
 pub(crate) mod inventory;
