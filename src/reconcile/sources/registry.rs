@@ -1,7 +1,7 @@
 //! The sources that a server follows now, in the order of the configuration. A reload changes them (D91).
 //!
-//! Readers take the whole list once and keep it for their request, while a reload replaces it. A source that was
-//! removed is in no list any more, and a request that still has its handle can do no harm: its loop has ended.
+//! A request reads the list once and sees one state of it, while a reload replaces the whole list. A handle that was
+//! removed stays valid for whoever has it; its loop is asked to end.
 
 use std::sync::{
     Arc,

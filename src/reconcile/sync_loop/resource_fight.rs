@@ -5,8 +5,8 @@
 //! the loop leaves drift as it is for 30 seconds, and twice as long after each further repair, up to ten minutes.
 //! Everything that is not drift is applied meanwhile.
 //!
-//! For example, an autoscaler sets a threshold each minute. The loop reverts it three times, and then once in ten
-//! minutes, while the status names the field and the time of the next repair.
+//! For example, an autoscaler sets a threshold each minute. The loop reverts it three times, and then less and less
+//! often, down to once in ten minutes, while the status and the log have the time of the next repair.
 //!
 //! Rests are in memory: after a restart the loop starts with a repair, which is harmless.
 

@@ -1,8 +1,9 @@
 //! Revisions by the Git commit that they were applied from (D93).
 //!
-//! The records of applied reconciliations are searched, newest first, until the commit is found and no other one begins
-//! with the same digits. There is no index: it would have to be built again for every existing store, for a question
-//! that people ask a few times a day. The search ends with the client that waits for it.
+//! The records of applied reconciliations are searched, newest first. A whole ID ends the search when it is found;
+//! digits that are only the start of one do not, because another commit may begin with them. The search ends with the
+//! client that waits for it. There is no index: it would have to be built for every existing store, for a question that
+//! people ask a few times a day.
 
 use std::fmt;
 

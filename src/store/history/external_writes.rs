@@ -1,10 +1,10 @@
 //! What others than its source have written to a resource, and where it came from: the newest records of the history,
 //! back to the one of the source (D85, D86).
 //!
-//! Only the story of the resource is read, from the index or the log, and of each commit only the header and one entry.
-//! The search ends at the last write of the source to a field, and at bounds that keep a busy resource from costing
-//! more than the plan itself. A commit of the source that changed very many resources counts as one that wrote all
-//! fields: its records do not name them.
+//! Only the story of the resource is read, and of each commit only the header and one entry. The search ends at the
+//! last write of the source to a field, and within bounds: what is beyond them counts as pending. A commit of the
+//! source that changed very many resources counts for all of their fields, because reading them for each resource would
+//! cost more than the rest of a run.
 
 use std::{
     collections::{BTreeSet, HashMap},
