@@ -1,4 +1,14 @@
 //! Checkpoints: the engine gets the whole state when its log has grown long, or when another data key encrypts it.
+//!
+//! A checkpoint has two halves. The log is cut under the lock of the queue, between two groups of commits, so that it is
+//! known which state is written: that takes a moment. A thread writes the state afterwards, with a lower priority, while
+//! commits go to the next part of the log. The state is a value that nobody changes, so nothing has to be copied or stopped
+//! for it.
+//!
+//! One is due when the log after the newest state is longer than that state and than 8 MiB, so that a start reads about twice
+//! the state at most, and all checkpoints together write about as much as the log does. A command that has changed something
+//! writes one at its end, if that takes little of its time: others than edgewright see the current state in sled then. A
+//! failed one changes nothing but the time until the next; the log has everything.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

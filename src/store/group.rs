@@ -1,9 +1,33 @@
 //! Group commit: commits are applied one after another, and all that wait are made durable by one write and one sync.
 //!
-//! A commit is applied to the tip, which is ahead of what is durable, and enters the queue. Its header and its entries are
-//! prepared outside the lock, so that writers prepare theirs in parallel. The first writer in the queue leads: it chains
-//! the commits and gives the whole queue to the engine, while further commits enter. A revision is visible only once it is
-//! durable.
+//! # The problem
+//!
+//! A sync takes as long as thousands of commits. One for each would limit the store to what the disk syncs in a second, and
+//! whoever applies a commit meanwhile would have to wait, or build on something that may never exist.
+//!
+//! # The idea
+//!
+//! Commits are applied to the *tip*, which is ahead of what is durable, and enter a queue. The first writer in it leads: it
+//! takes the whole queue, chains the commits, and gives them to the engine, while further writers apply theirs to the new tip
+//! and queue behind. Headers and entries are prepared outside the lock, so writers prepare theirs in parallel.
+//!
+//! ```text
+//! A   applies, leads: sync .......... done, answered
+//! B         applies, queued ......... leads: sync of B, C, D .... done, answered
+//! C             applies, queued ............................... answered
+//! D                 applies, queued ........................... answered
+//! ```
+//!
+//! The busier the store, the larger the groups: the time of a commit stays about two syncs. A commit that changes nothing
+//! waits, too, because it may rest on one that is not durable yet.
+//!
+//! If a group fails, nothing of it was kept, and neither is what has entered since: it was applied to a state that will never
+//! exist. The tip returns to what is durable, and all of them are told.
+//!
+//! # What it never does
+//!
+//! A revision is not visible before it is durable, and none becomes visible while somebody holds the line. No panic of a
+//! writer stops the others.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,56 @@
-//! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable. Only a commit
-//! changes state, and only this module knows the engines.
+//! Revisions and history: a [`Store`] that makes commits, over an [`Engine`] that makes them durable.
+//!
+//! # The problem
+//!
+//! Requests and syncs change the state at the same time. Each must be checked against the whole state that it changes (is
+//! this the last admin, does the reference resolve). Readers want a whole state, at once. What was acknowledged must survive
+//! a power loss. And months later somebody asks who set a field, and wants the state before. Solved one by one, these
+//! contradict each other: a lock around the state keeps readers waiting, a sync for each commit keeps writers waiting, a
+//! database that is changed in place may not open after a power loss, and a history beside the state can disagree with it.
+//!
+//! # The idea
+//!
+//! The log is the truth, and everything else can be derived from it. A commit is computed on the newest state under a short
+//! lock, takes the next position in the log, and is visible once the log is synced. A state is a value that never changes
+//! ([`Snapshot`]): the next one shares what is the same, so a reader takes the current one and waits for nobody. The history
+//! is the log, read again. An earlier state is the log, undone from its end. Databases only save reading the log, and are
+//! written when nobody waits.
+//!
+//! # The life of a commit
+//!
+//! `PATCH /edges/https/edghts_U9Cj` in a store at revision 4:
+//!
+//! 1. The caller's closure runs on the *tip*, the state after everything in the queue: permissions and preconditions count
+//!    there, not where the request began. The model applies the operations, or refuses them (`speculative`).
+//! 2. The commit enters the queue, with position 7, and becomes the tip. Outside the lock, it is encoded: a header, the
+//!    calls, and an entry with the edge before and after, secrets encrypted (`commit`, `seal`).
+//! 3. Whoever leads the queue appends all commits in it to the log, with one sync (`group`, `log`).
+//! 4. Revision 5 is visible: the current state is swapped, and those who follow revisions are told
+//!    (`history::change_window`). The request is answered.
+//! 5. Later, a thread adds rows to the index of the history, and when the log has grown long, a checkpoint writes the state
+//!    (`database`, `checkpoint`).
+//!
+//! A power loss before the sync in step 3 loses a commit of which nobody was told; after it, nothing is lost.
+//!
+//! # Rooms
+//!
+//! | Room | What it knows |
+//! | --- | --- |
+//! | `group`, `checkpoint`, `speculative` | The order of commits, and when the state is written |
+//! | `commit` | What a commit and a record are, in bytes |
+//! | `log` | Appending, and telling an interrupted write from damage |
+//! | `database` | sled: states and the index |
+//! | `folder`, `memory` | The engines: in a folder, by generations, and in memory |
+//! | `history` | Questions about the log |
+//! | `seal` | Secrets at rest |
+//! | `maintenance` | Backup, restore, check, repair, new keys, scrubbing |
+//! | `shares`, `trusted_time` | Who may fill the history, and what is old |
+//!
+//! # What it never does
+//!
+//! It interprets no change: rules are the model's, and permissions those of whoever commits. It shows nothing that is not
+//! durable. It never takes what it cannot read for empty. Only this module knows the engines; `docs/explanation/store.md` has
+//! what all of this guarantees.
 
 pub(crate) mod checkpoint;
 pub(crate) mod commit;

@@ -1,5 +1,33 @@
-//! How much of the history each owner of API keys and each followed source has filled within a day. The history has a limit, so whoever could fill it
-//! could push out what others have recorded (D77).
+//! How much of the history each owner of API keys and each followed source has filled within a day (D77).
+//!
+//! # The problem
+//!
+//! The history has a limit of records and bytes, and the oldest go first. Whoever may change one resource can change it
+//! 100,000 times in a minute, and then nobody can say what others did, or bring it back.
+//!
+//! # The idea
+//!
+//! Each owner has a leaky bucket of an eighth of the history, which drains within a day. Of a bucket, only the time is kept
+//! at which it will be empty again if nothing more comes. A record moves that time by its part of a day, the larger one of
+//! records and bytes:
+//!
+//! ```text
+//! 12,500 records fill a share, so a record costs a day / 12,500 = 6.9 s
+//! 128 MiB fill one, so a record of 1 MiB costs a day / 128 = 675 s
+//! empty_at = max(empty_at, now) + cost
+//! full     = empty_at is more than a day from now
+//! ```
+//!
+//! A record costs at most a quarter of a day: the first apply of a configuration can be larger than a share, and has to be
+//! possible.
+//!
+//! The process's own count measures the time, so no clock that is set empties a share or fills one. After a restart, the
+//! records of the last day are counted again, from their headers alone.
+//!
+//! # What it never does
+//!
+//! It refuses nothing after a record was made, and no read or dry run. Admins without a scope have no share, since they could
+//! create owners with shares of their own; commands have the files.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, Weak},

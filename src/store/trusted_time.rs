@@ -1,5 +1,36 @@
-//! The time that a store trusts, and what may be removed because of its age (D58). A clock can be wrong for a moment, and
-//! what is removed because of that is lost: another time counts once it has lasted for a day.
+//! The time that a store trusts, and what may be removed because of its age (D58).
+//!
+//! # The problem
+//!
+//! Records of the history go after two years, and former data keys after a month. Both are gone forever, and both are decided
+//! by a clock. A machine that starts can show 2099 until it is corrected from the network, seconds later. In these seconds,
+//! everything is old. Another one shows 1970, and what it writes then seems to be fifty years old ever after.
+//!
+//! # The idea
+//!
+//! A process cannot know the time, but it knows how much time has passed while it ran. So the store has a time of its own,
+//! which is saved with the keys, and grows with the process's uptime. A clock that agrees within an hour is right. Any other
+//! reading is a *jump*, and counts only when it has lasted for a day: the process has seen the clock go on from it for as
+//! long or, between two commands, the clock has not gone back.
+//!
+//! ```text
+//! the store knows   the clock says   in the process for
+//! 2026-11-01 12:00  2026-11-01 12:05  …                   right: the store takes it
+//! 2026-11-01 12:05  2099-01-01 00:00  3 s                 a jump: nothing ages
+//! 2026-11-01 12:05  2026-11-01 12:05  4 s                 right again: the jump is forgotten
+//!
+//! 2026-11-01 12:05  2029-11-01 12:00  1 s                 the store was off for three years, or the clock is wrong
+//! 2026-11-02 12:05  2029-11-02 12:00  24 h                it has lasted: the store takes it
+//! ```
+//!
+//! Even then, only a quarter of what is kept goes at once, and nothing more for a day: if the clock is wrong for long, people
+//! have days to notice the lines in the log.
+//!
+//! # What it never does
+//!
+//! It never counts an age to a time later than the clock, so a store that was ahead for a while ages nothing until the clock
+//! is there. Limits of records and bytes, and secrets that somebody wants gone, do not ask it. The newest record is no clock:
+//! two commands with a wrong one would age everything, and a store that nobody changes would keep its secrets forever.
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
 //! Files of a store, without what they mean: how they are created, locked, synced and replaced.
+//!
+//! A file of a store is private to its owner, is never a link or a device, and is complete or missing: it is written beside
+//! its name, synced, renamed, and then its folder is synced (`files`). What is beside the store but no part of it can be lost
+//! at any time (`sidecar_files`). A lock that a process which has just ended seems to hold is waited for (`lock_wait`), and a
+//! trial write says whether a full disk has room again (`probe`). Nothing here knows what is in a file.
 
 pub(crate) mod files;
 pub(crate) mod lock_wait;

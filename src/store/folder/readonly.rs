@@ -1,7 +1,12 @@
 //! A store that is only read, for example on a read-only mount (D61).
 //!
-//! Nothing in the folder is created, repaired or rebuilt. The history comes from the log, and the state from a copy of its
-//! database, because sled needs to write even to read.
+//! To look at a store must not change it: a backup would no longer be what was saved, and a user who may only read could not
+//! look at all. Nothing in the folder is created, repaired or rebuilt, an interrupted write at the end of the log is skipped
+//! and not cut off, and damage that has cost nothing is only told. The history comes from the log, and the state from a copy
+//! of its database in a temporary folder, because sled writes to open one.
+//!
+//! Readers share the lock that a writer has alone. Without it, a checkpoint could remove files under a reader, which could
+//! not tell that from damage.
 
 use std::{
     fs::File,

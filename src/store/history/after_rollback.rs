@@ -1,4 +1,38 @@
 //! Which manifests a rollback leaves, and whether manifests are such (D78).
+//!
+//! # The problem
+//!
+//! A rollback brings back revision 4. The source's branch still has the commit that made revision 5, and its next sync would
+//! apply it again. To suspend the source would keep back every other change of the team, and somebody has to remember to
+//! resume it.
+//!
+//! # The idea
+//!
+//! The commit of a rollback notes what it leaves, as part of the state: the Git commit that was applied, and keyed digests of
+//! the resources that the source had. A sync skips manifests of that commit, and manifests that *lead to* such a state,
+//! whatever they look like. The digest is of the outcome, because a comment, another file name or another commit must not
+//! bring back what was undone.
+//!
+//! ```text
+//! revision 4   source at c1
+//! revision 5   source at c2, a mistake
+//! revision 6   rollback to 4; notes: commit c2, digest of what c2 led to
+//!
+//! next sync at c2                   rejected: the commit
+//!              c3 = c2 + a comment  rejected: leads to the same state
+//!              c3 = c2 reverted     in sync with revision 6: accepted, and the notes end
+//!              c3 = a correction    applied, and the notes end
+//! ```
+//!
+//! When the manifests are in sync again, that is recorded as a revision that changes no resource, so that what was undone can
+//! be applied again. Resources that changed hands (`apart`) are left out of the digest: the former source's manifests cannot
+//! lead to the whole state again.
+//!
+//! # What it never does
+//!
+//! It does not bind a person: `reconcile` and `POST /reconciliations` apply what they are told to. It never rejects manifests
+//! that lead to the state that was brought back. The notes are state and not history, so retention does not end them; the
+//! last sixteen of a source are kept.
 
 mod apart;
 

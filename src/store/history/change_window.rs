@@ -1,8 +1,11 @@
 //! The newest revisions in memory, for readers that follow the store.
 //!
-//! A reader has a cursor instead of a queue: one that is too slow falls behind this window, and delays no commit. The
-//! window is bounded in revisions, changes and bytes, and always has the newest revision. A restart fills it again from
-//! the log.
+//! A queue for each reader would grow with the slowest one, or make commits wait for it. So a reader has a cursor instead:
+//! the last revision that it knows. It asks for the next one, and waits if there is none. The window has the last 1,000
+//! revisions, less if they are large: each keeps the former state of what it changed in memory. A reader that falls behind it
+//! reads from the history, or begins again with a whole state; it delays nobody.
+//!
+//! A server that has just started fills the window from the log, so that clients which reconnect go on where they were.
 
 use std::{
     collections::{BTreeSet, VecDeque},

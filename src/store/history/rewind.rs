@@ -1,9 +1,35 @@
-//! Rewinds the current state to an earlier revision.
+//! Rewinds the current state to an earlier revision (D79).
 //!
-//! Only the newest state is kept as a whole. The log has, for every record that a commit changed, the value before it: walking
-//! back from the present, the oldest value that is met is the one that the record had. So a state costs as much as what has
-//! changed since, and no state is stored a second time. What the retention has removed cannot be rewound, and secrets whose
-//! data key is destroyed stay lost (D79).
+//! # The problem
+//!
+//! A rollback, a read with `at=` and a restore need the state of any revision that is kept. States on the disk for all of
+//! them would be the store a thousand times, and a replay from the beginning of the history would make yesterday as expensive
+//! as the first day, which retention may have removed.
+//!
+//! # The idea
+//!
+//! Only the newest state is kept as a whole. The log has, for every record that a commit changed, the value before it. Of all
+//! commits since the revision, the *oldest* one that changed a record has the value that the record had then:
+//!
+//! ```text
+//! revision 4   shop = A   docs = X
+//! revision 5   shop: A -> B
+//! revision 6   shop: B -> C   new: +api
+//! revision 7   docs: X -> Y
+//! now          shop = C   docs = Y   api
+//!
+//! at 4         shop = A (before 5)   docs = X (before 7)   api did not exist (before 6)
+//! at 6         shop = C (not changed since)   docs = X   api
+//! ```
+//!
+//! So a state costs as much as what has changed since, and shares everything else with the current one. The last four stay in
+//! memory, because the pages of a list are requested one after another.
+//!
+//! # What it never does
+//!
+//! It never guesses: if a commit since the revision is no longer kept, there is no state, and the error says from which
+//! revision on there is. Secrets whose data key is destroyed stay lost, unless the digests show that the current state has
+//! the same ones.
 
 use std::{fmt, sync::Arc};
 

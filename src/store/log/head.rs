@@ -1,8 +1,18 @@
 //! The head: a file with the position up to which the log was acknowledged, and the generation of the newest state.
 //!
-//! A log with a damaged end looks like one whose last write was interrupted. The head distinguishes the two, and a state
-//! that is missing from one that was never written. It is written after each sync of the log, and synced itself when the
-//! disk is idle.
+//! A log with a damaged end looks like one whose last write was interrupted, and a state that is missing like one that was
+//! never written. The head distinguishes them. It is written after each sync of the log, and synced itself when the disk is
+//! idle.
+//!
+//! A write of the head can be interrupted, too, so it has two slots in different sectors of the disk, each with a counter and
+//! a checksum. A write goes to the older one, and the newer one of those that are whole counts:
+//!
+//! ```text
+//! slot 0 (byte 0)     counter 18  position 41  generation 3  state 3  hash  store  checksum
+//! slot 1 (byte 4096)  counter 19  position 42  generation 3  state 3  hash  store  checksum   <- counts
+//! ```
+//!
+//! It is also the last file of a new or restored store: a folder without a head is no store.
 
 use std::{
     fs::File,
