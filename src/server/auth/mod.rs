@@ -1,7 +1,29 @@
 //! Who asks, and what they may do.
 //!
-//! A request has a token or a client certificate ([`authentication`], [`client_certificates`]); the role of its owner and
-//! the scope of its key decide which operations it may carry out ([`permission`], D23, D101).
+//! # The problem
+//!
+//! Roles and scopes change while requests wait: a key is revoked, an owner becomes a viewer, a scope is narrowed. A check at
+//! the beginning of a request is out of date when it commits, and a check in each handler is forgotten in one of them.
+//!
+//! # The idea
+//!
+//! Who asks is found once: a token or a client certificate becomes a [`Caller`](caller::Caller) with a role and a scope
+//! ([`authentication`], [`client_certificates`]). What it may do is decided in one place, from what it intends and not from
+//! where it was asked ([`permission`], D23, D101), and twice: before the handler, so that nothing is done for whoever may not
+//! ask, and inside the commit, with the role and the scope at the revision that changes.
+//!
+//! ```text
+//! PATCH /edges/https/edghts_1
+//!   before    Intent::Change        an editor?                          403, and a line in the security log
+//!   commit    the operations        this edge, this owner, this scope,  403, nothing has changed
+//!                                   as they are in this revision
+//! ```
+//!
+//! # What it never does
+//!
+//! It keeps no session, and trusts no header for the identity of a client but one that this process has written itself and
+//! signed with a random value. It never says more than it must to whoever has no valid token. A decision never depends on a
+//! secret that the caller does not see.
 
 pub(crate) mod authentication;
 pub(crate) mod caller;

@@ -1,8 +1,31 @@
-//! The bodies that are being received (D98): how many there are, how much memory they take, and whose goes first when
-//! either is short.
+//! The bodies that are being received (D98): how many there are, how much memory they take, and whose goes first when either
+//! is short.
 //!
-//! An owner has a quarter, and all clients without a token have one together. Within that, the slowest body goes: the one
-//! that is furthest behind an ordinary client. So a flood of bodies that never end pushes out itself.
+//! # The problem
+//!
+//! A body takes as long as its client likes, and memory for as long. A place for each would let some hundred clients that
+//! send a byte a second stop all writes. A limit of time alone has to allow what an honest client on a bad line needs, and
+//! 1,024 of these are enough for a flood.
+//!
+//! # The idea
+//!
+//! When there are too many, one that is being received ends, and which one decides it all. It is one of the sender with the
+//! most bodies, an owner of keys or an address without a token, and of these the one that is furthest behind an ordinary
+//! client, who sends a megabyte in a second:
+//!
+//! ```text
+//! behind = seconds since it began × 1 MB − bytes that have come
+//!
+//! owner ci    body of 64 MB for 20 s, 30 MB have come        -10 MB: ahead
+//! owner ci    body for 30 s, 900 bytes have come              30 MB behind    <- ends
+//! ```
+//!
+//! Within that, an owner has a quarter, and all clients without a token have one together. So a flood of bodies that never
+//! end pushes out itself, and a large body that moves stays.
+//!
+//! # What it never does
+//!
+//! A body that is complete is never taken away: its request is about to be answered. Its memory counts until then.
 
 use std::{
     collections::HashMap,

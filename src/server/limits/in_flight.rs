@@ -1,8 +1,12 @@
 //! The limit of requests that are handled at a time (D98): overload sheds new ones early, and answers those it took.
 //!
+//! A server that takes every request answers all of them too late, and clients that give up and ask again make it worse. So
+//! what is over the limit gets 503 before its token is checked and its body is read, which costs next to nothing.
+//!
 //! A request has its place while the server works for it, and gives it back while it waits for the client's body: clients
-//! that send slowly hold no place. The place follows the task of the request, so that whoever learns of the owner, or reads
-//! the body, need not be given it.
+//! that send slowly hold no place. It counts for nobody until its token is known, and for the owner from then on; while more
+//! than half of the places are taken, an owner with a quarter of them gets no more. The place follows the task of the
+//! request, so that whoever learns of the owner, or reads the body, need not be given it.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},

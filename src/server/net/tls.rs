@@ -1,4 +1,13 @@
 //! TLS of the listening socket: a certificate that may change while the server runs, and the certificates of clients (D97).
+//!
+//! Certificates are replaced every few weeks, by programs that write two files one after the other. A server that loads them
+//! in between has a key that does not fit, and one that has to be restarted drops its clients. So the files are read once a
+//! second, and loaded when their contents have changed and then stayed the same for a reading. What cannot be used changes
+//! nothing: the pair that works stays, and the log and `/readyz` say why. An expired certificate does not replace a valid
+//! one.
+//!
+//! Connections keep what they have begun with. Only clients that have shown a certificate are asked to leave when the
+//! authorities change: one of them may have been taken away to lock them out.
 
 use std::{
     fs,

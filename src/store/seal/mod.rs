@@ -18,7 +18,7 @@
 //! day 0    key A encrypts
 //! day 7    key B encrypts; a checkpoint writes the state again, with B. A still decrypts former values in the log
 //! day 14   key C …
-//! day 37   A is destroyed: removed from `keys` and its copy. No file has what it encrypted any more
+//! day 37   A is destroyed: removed from `keys` and its copy. Nobody can read what it encrypted, wherever that is
 //! ```
 //!
 //! A leak does not wait: `store rekey --forget-secrets` destroys all former keys at once. The master key can change without

@@ -1,6 +1,34 @@
-//! The slots of a class of work: how much of it runs and waits at a time, which share of that an owner has, and how work
-//! that waits takes turns by owner (D52). Connections (D97) and bodies (D98) are taken from others instead, by tables of
-//! their own.
+//! The slots of a class of work: how much of it runs and waits at a time, which share of that an owner has, and how work that
+//! waits takes turns by owner (D52).
+//!
+//! # The problem
+//!
+//! Three plans at a time are as many as a machine can compute without delaying requests. If the places are for whoever comes
+//! first, one pipeline with fifty jobs has them all for an hour, and an apply that fixes production is the fifty-first.
+//!
+//! # The idea
+//!
+//! Each class of work says how many run, how many wait, and which part of both an owner has (`classes` is the table of all).
+//! Some places are *reserved* for those that apply something and may do so, and an owner has a share of each [`Lane`] apart,
+//! so that its own dry runs do not delay its applies either. Of those that wait, the owner whose turn is next gets the place
+//! that is free, and not the request that came first (`queue`).
+//!
+//! ```text
+//! reconciliations: 3 run, 1 of them reserved; 1 of an owner runs and 1 waits, in each lane
+//!
+//! ci   dry run   runs
+//! ci   dry run   waits
+//! ci   dry run   429: the owner has its share
+//! web  dry run   runs
+//! api  dry run   waits: the third place is reserved
+//! ci   apply     runs, at once, in the reserved place
+//! ```
+//!
+//! # What it never does
+//!
+//! A place is taken when the body of a request is there, so a slow sender has none. Nothing that runs is stopped for others;
+//! who waits and disconnects frees its place. Connections (D97) and bodies (D98), which cost little to begin again, are taken
+//! from others instead, by tables of their own.
 
 pub(crate) mod classes;
 mod queue;

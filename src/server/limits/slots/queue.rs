@@ -1,7 +1,18 @@
 //! The places of a class: who runs, who waits, and whose turn is next.
 //!
 //! Each request of an owner has a turn that is later than that of the owner's request before it, and never earlier than the
-//! turn that was given last. The earliest turn is next: owners alternate, however many requests each of them sends.
+//! turn that was given last. The earliest turn is next: owners alternate, however many requests each of them sends. `a` sends
+//! three requests, then `b` sends one:
+//!
+//! ```text
+//! a1 turn 1   runs
+//! a2 turn 2   waits
+//! a3 turn 3   waits
+//! b1 turn 1   waits     <- next, although it came last: its turn is the earliest
+//! ```
+//!
+//! An owner is forgotten once it has nothing here and its last turn is past. Otherwise it could begin anew each time, with
+//! the earliest turn.
 
 use std::collections::HashMap;
 

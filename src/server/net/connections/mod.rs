@@ -1,7 +1,43 @@
 //! The connections of a server: how many there may be, who gives way to others, and how long clients may take (D97).
 //!
-//! A connection that has no request costs its client nothing, and the server a descriptor. So the places are limited, and a
-//! new connection takes the place of the one that has been without a request for the longest.
+//! # The problem
+//!
+//! A fixed limit of connections that refuses whoever comes after is an invitation: 4,096 silent connections lock out
+//! everybody. A timeout alone does not help, because the flood comes back sooner than it expires.
+//!
+//! # The idea
+//!
+//! Every connection shows what it does ([`Activity`]): it has had no request yet, it waits for the next one, its request is
+//! being handled, or its client takes nothing of the response. When there is no place, the table ranks them and closes the
+//! one that needs its place least ([`ConnectionTable`]):
+//!
+//! ```text
+//! full, and a new client connects
+//!
+//!   #7   no request since it connected, 4 s ago     goes first: the oldest that never asked
+//!   #3   no request since it connected, 1 s ago     second
+//!   #5   waits for its next request since 50 s      third
+//!   #1   its client has taken nothing for 2 s       fourth
+//!   #2   its request is being handled               stays
+//! ```
+//!
+//! A flood of silent connections thus pushes out itself. A new one has 20 ms for its first request before it can go, so that
+//! a client that has just connected is not among them. If all have requests, the new one is refused.
+//!
+//! An address is limited in the same way among its own connections, so that one client cannot have them all. This machine has
+//! no such limit: proxies connect from here.
+//!
+//! # How it sees what a client takes
+//!
+//! The stream below HTTP notes whether bytes go in and out ([`WatchedStream`]), and the body of a response is handed over in
+//! parts of shared bytes ([`SentBody`]), so a response that nobody reads shows within one part, also on one stream of HTTP/2.
+//! The memory for responses is limited in the same place: while a megabyte of them waits for the client of a connection, it
+//! gets no further requests handled.
+//!
+//! # What it never does
+//!
+//! It never closes a connection whose request is being handled. It does not look at requests: their limits count once they
+//! are there.
 
 mod activity;
 pub(crate) mod counts;

@@ -1,8 +1,13 @@
 //! `/metrics`, in the Prometheus text format (D24, D33, D87).
 //!
-//! What happens goes through the recorder. What is true now, such as the resources of a kind, is written when the page
-//! is requested: a series that ends with its source or certificate needs nobody to remove it. Counters of known labels
-//! start at 0, because `increase()` does not see the first event of a counter that appears with it.
+//! There are two kinds. What *happens* (a request, a commit, a refusal) is counted by a recorder where it happens, because
+//! nobody could count it later. What *is true* (the revision, the resources of a source, the end of a certificate) is read
+//! from the server when the page is requested ([`scrape`]): a series ends with what it is about, while a recorder would
+//! report a deleted certificate until the next restart. Counts that visit all resources are made once for each revision
+//! ([`inventory`]).
+//!
+//! Labels have few values, or a limit: whatever a client can choose is `other` or `unknown`. A page is large and is made anew
+//! for each request; clients that ask and take nothing share one ([`pages`]).
 
 mod exposition;
 pub(crate) mod inventory;
