@@ -1,5 +1,5 @@
 //! The socket that a service manager has opened for the server (D110). systemd passes it as file descriptor 3, and says so in
-//! `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`.
+//! `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`. The crate `listenfd` takes the descriptor, because that needs unsafe code.
 
 use std::net::TcpListener;
 

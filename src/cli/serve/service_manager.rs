@@ -1,5 +1,5 @@
 //! Tells systemd when the server is ready, reloads, stops and is alive (D110). Each message is a datagram to the socket in
-//! `NOTIFY_SOCKET`; without one, nothing is sent.
+//! `NOTIFY_SOCKET`; without one, nothing is sent. A crate for these few lines would not be shorter.
 
 use std::{
     ffi::{OsStr, OsString},
