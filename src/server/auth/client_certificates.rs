@@ -1,8 +1,12 @@
 //! Clients that prove who they are with a certificate instead of a token (D97).
 //!
-//! The configuration maps names in certificates to owners. A request without a token over a connection with such a
-//! certificate gets a header that only this process can write: every place that checks a token gets the headers of the
-//! request, also long after it has begun.
+//! The configuration maps names in certificates to owners. A connection knows its certificate, but the places that check a
+//! token get only the headers of the request, some of them long after it has begun, and inside a commit. So a request without
+//! a token over a connection with such a certificate gets a header that only this process can write: it has the owner and the
+//! name, and a random value that was made at the start and is sent to nobody.
+//!
+//! A request that has a header of its own keeps it, and counts as what that says, valid or not: a client never acts as
+//! somebody it did not mean.
 
 use axum::{
     extract::Request,

@@ -1,5 +1,14 @@
-//! Failed authentication, slowed down per address (D98). Only answers to invalid tokens wait or change: a valid token is
-//! served whatever else comes from its address, which may be that of a proxy.
+//! Failed authentication, slowed down per address (D98).
+//!
+//! A scanner or a client with an old token asks a thousand times a second, and each answer costs a look-up, a line in a log
+//! and an entry in another. Locking an address out would be worse: a proxy has one address for everybody behind it, and
+//! whoever can send wrong tokens from there would lock out the rest. So only *answers to invalid tokens* wait or change. The
+//! token is checked first, and a valid one is served whatever else comes from its address.
+//!
+//! The first 20 failures of a minute are answered at once: somebody is trying a new token. Then each answer waits for 100 ms,
+//! which limits a client that asks one after the other to ten in a second. What waits has places of its own, since a waiting
+//! answer holds a connection; what does not fit, and everything after 1,000, is refused. This cannot prevent guessing 160
+//! random bits, and need not.
 
 use std::{
     convert::Infallible,

@@ -1,4 +1,8 @@
 //! The limit of an API key's requests in a second, as a token bucket (D98).
+//!
+//! A bucket is one number: the time at which it will be full again. A request moves it by what it costs, a second divided by
+//! the limit, and is refused if that would be more than two seconds away. So a key that has been quiet may send twice its
+//! rate at once, nothing has to fill buckets, and a key that was forgotten begins with a full one.
 
 use std::{
     convert::Infallible,

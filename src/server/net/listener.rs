@@ -1,4 +1,13 @@
 //! The listening socket, signals and graceful shutdown.
+//!
+//! Whoever replaces a server wants three things of the old one: to take no more clients, to finish what it has begun, and to
+//! be gone in time. On SIGTERM or SIGINT, the loops of the sources are told to stop, streams of changes end (they would not
+//! by themselves), and the socket is closed. Connections end after their current responses, for which they have ten seconds.
+//! Then the runtime is left, with a second for work that no client waits for. A run that is still going is abandoned, which
+//! costs nothing: a commit is complete or does not happen.
+//!
+//! The socket has a long queue, because many clients may wait while others are closed to make room, and a send buffer that is
+//! chosen for telling a slow reader from one that takes nothing.
 
 use std::{
     io,

@@ -1,4 +1,20 @@
-//! History: the header and the entries of every attempt to change the store, in a hash chain that reveals changes to it.
+//! The header of a commit, and the chain of hashes that reveals changes to the history.
+//!
+//! The history is of use only if nobody can change it unnoticed, not even whoever has the files. So each commit has a hash of
+//! its header, of the digest of its calls and entries, and of the hash before it. Who changes a record, removes one or puts
+//! one in between has to compute all later hashes anew, and then the end of the chain is another one than in a backup.
+//!
+//! ```text
+//! digest 42 = BLAKE3(calls 42 · entries 42)
+//! hash 42   = BLAKE3(hash 41 · digest 42 · header 42)
+//! hash 43   = BLAKE3(hash 42 · …)
+//! ```
+//!
+//! To verify the chain, headers are enough: the digest is checked when somebody reads the rest.
+//!
+//! Tokens that somebody has pasted into a text must be removed all the same (D23). A record that is scrubbed keeps its hash,
+//! so all later ones stay, and does not match it any more. It is accepted if a *later* record lists it with the hash of its
+//! new form: the removal is an entry of the history itself, and the chain protects it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,20 @@
 //! The record of a resource: JSON, with its secrets encrypted (D96).
+//!
+//! ```text
+//! the Spec   {"private_key_pem":"-----BEGIN…","certificate_pem":"…"}
+//! stored     {"spec":{"private_key_pem":"","certificate_pem":"…"}, …,
+//!             "sealed":{"at":[19],"digests":["c2f9…"],"value":"09368a19ab386639.i/2O6F…"}}
+//! ```
+//!
+//! The places of the secrets are noted as offsets while the Spec is written, once. So a record without a secret is written as
+//! if there were no encryption, and a Spec comes back byte by byte, which comparisons by digest rely on. The encrypted value
+//! names its data key. It is bound to the store, the key of the record, the rest of the Spec and everything else in `sealed`:
+//! moved elsewhere, or with another public text, it does not open.
+//!
+//! A digest of each secret, whose key comes from the root secret, outlives the data key. If an earlier state has lost a
+//! secret, and the current one has one with the same digest, it is the same one and takes its place ([`LostSecrets`]).
+//!
+//! A Spec without a secret is parsed on first use: most of a large configuration is never looked at between two starts.
 
 mod scrub;
 mod secrets;

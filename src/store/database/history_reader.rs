@@ -1,4 +1,13 @@
 //! Answers queries about the history: from the index, which another thread updates, and from the log.
+//!
+//! A query says up to which commit it must know everything, waits until the index has that, and reads in the log what the
+//! rows lead to. The thread that follows the log is woken for it, so a query right after a commit waits for one write of the
+//! index, and commits for none. If the index fails, it is given up until the next start, and queries go to the log.
+//!
+//! Retention is here, too, because the index has to go first: it must never lead to a file that is missing. Whole parts of
+//! the log are removed, from the oldest on, while they exceed a limit, and only those before the state from which the log
+//! leads to the present. `kept` is written before: from then on, a log that begins later is complete and not damaged. Because
+//! of their age, at most a quarter of the records goes at once.
 
 use std::{
     fs::{self, File},

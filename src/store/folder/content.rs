@@ -1,4 +1,11 @@
 //! What the files of a folder have: the newest state and the log after it, verified against the head (D58).
+//!
+//! This is where a start decides between "interrupted", "damaged" and "complete". It takes the state that the head names. If
+//! that is damaged, the previous state or the beginning of the log must lead to the same end, and then nothing is lost but
+//! time. From the state on, every part of the log must follow the one before by position and hash, every commit its
+//! predecessor in the chain, and the end must be the commit that the head acknowledges, or a later one. Only at the very end
+//! of the last part may there be bytes that are no commit. Anything else is an error that names the file, the record and the
+//! byte, and nothing is changed.
 
 use std::path::Path;
 

@@ -1,5 +1,9 @@
-//! The two files with the data keys. Nothing else could replace the keys: without them, a store is lost. So a file and its copy
-//! have the same content, one is read if the other is damaged, and whoever writes to the store restores what is damaged (D58).
+//! The two files with the data keys, which have the same content (D58).
+//!
+//! The state can be made again from the log, and the log is checked byte by byte. Nothing could replace the keys: one bad
+//! block in 500 bytes would take every private key with it. So there are two files. One is read if the other is damaged, and
+//! whoever writes to the store restores what is damaged. A change writes `keys` and then `keys.copy`, so if they differ, it
+//! was interrupted, and `keys` is the newer one. A key that is destroyed is in neither of them.
 
 use std::path::{Path, PathBuf};
 

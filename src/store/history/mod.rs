@@ -30,7 +30,7 @@
 //! newest entry:
 //!
 //! ```text
-//! commit 9  before {"compression": null}             after {"compression": {}}               not this field
+//! commit 9  before {"metadata": ""}                  after {"metadata": "{…}"}                  not this field
 //! commit 7  before {"description": "Public shop"}    after {"description": "All products"}   set here: commit 7
 //! ```
 //!

@@ -1,4 +1,9 @@
 //! Finds everything that can be read in a file of the log, also after damage (D100).
+//!
+//! A reader stops at the first bytes that are no frame. A repair wants to know what is behind them: it looks for the next
+//! place at which a complete frame begins, whose checksum and digest make a coincidence impossible, and goes on there. The
+//! result is runs of frames, each of which continues the hash chain without a gap. The first run follows the header of the
+//! file; what the later ones followed is lost.
 
 use std::path::Path;
 

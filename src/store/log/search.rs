@@ -1,5 +1,9 @@
-//! Searches the log without the index: from its newest part to older ones. Whoever only reads a store has no index, and a server
-//! whose index has failed goes on without it. It takes longer, and finds the same.
+//! Searches the log without the index: from its newest part to older ones. Whoever only reads a store has no index, and a
+//! server whose index has failed goes on without it. It takes longer, and finds the same.
+//!
+//! Most questions are about the newest commits, so a part is read forwards, since frames have no length at their end, and
+//! answered backwards, and older parts are not opened once the question is answered. Headers are read without the entries
+//! behind them.
 
 use std::{
     cell::RefCell,

@@ -1,8 +1,18 @@
 //! Backups: one file with everything that a store needs at one revision (D100).
 //!
-//! A backup starts with a manifest, which has the length and hash of each part. The parts follow: files of the store, as they
-//! are on the disk. A hash of everything ends it. The secrets in the parts stay encrypted, and the master key is not
-//! among them.
+//! A running store changes while it is copied, and a copy of its folder can have a head that names a state which was not
+//! there yet. But states and parts of the log never change, except that the newest part grows. So all files are opened at one
+//! moment, while no checkpoint removes any, and the newest part is read up to the last commit of that moment. What happens to
+//! their names afterwards does not matter, and commits go on.
+//!
+//! ```text
+//! ewback2 · length · manifest {revision, position, hash, parts: [{name, length, blake3}, …]}
+//! the files of the state · log.0000000002 · log.0000000003 · keys · kept · suspensions
+//! BLAKE3 of everything before
+//! ```
+//!
+//! The whole history is verified before, and each part is hashed twice: when it is described, and when it is sent. The
+//! secrets in the parts stay encrypted, and the master key is not among them.
 
 use std::{
     collections::VecDeque,

@@ -1,7 +1,21 @@
 //! Plans a repair: what of a damaged store can be read, and what has to be given up (D100).
 //!
-//! The state is the newest one that can be read with every batch of the log after it, up to the first one that cannot. Without
-//! one, the log has to lead there from its beginning. The history is what leads to that state without a gap.
+//! The state is the newest one that can be read with every batch of the log after it, up to the first one that cannot: later
+//! ones were computed on a state that nobody has any more. Without a state, the log has to lead there from its beginning. The
+//! history is what leads to that state without a gap.
+//!
+//! ```text
+//! log.1  1 … 400            whole                     given up: nothing links it to what follows
+//! log.2  401 … 900          850 cannot be read        401 to 851 are given up; 852 to 900 stay
+//! state.3                   after 900, readable       the state begins here
+//! log.3  901 … 950          935 cannot be read        901 to 934 stay; 935 to 950 are given up
+//! ```
+//!
+//! 851 can be read, but nothing says that it followed 850: its place in the chain cannot be verified, so the history begins
+//! after it.
+//!
+//! Nothing is done here. Each [`RepairStep`] names one file, and they are in an order in which an interrupted repair leaves a
+//! store that can be planned again: the history first, and the head last.
 
 use std::{
     collections::BTreeSet,

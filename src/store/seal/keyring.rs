@@ -1,4 +1,12 @@
 //! The data keys of a store. One encrypts; former ones only decrypt, until they are destroyed.
+//!
+//! A key that is due is retired by the checkpoint that writes the state with the next one, so that no state has secrets of
+//! two keys. Commits between two checkpoints have what they wrote in the log, each value with the name of its key. Whoever
+//! removes a key has to know what still needs it; that is decided elsewhere (`maintenance::resealing`), and this keeps the ID
+//! of a destroyed key, so that what it encrypted is "destroyed" and not "damaged".
+//!
+//! Every change writes the whole file before it counts here. The keys are read without a lock: a change replaces all of them
+//! at once.
 
 use std::{
     path::{Path, PathBuf},

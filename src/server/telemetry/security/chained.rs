@@ -1,4 +1,18 @@
 //! The file of the security log: lines that each have the hash of those before them, in files of bounded size.
+//!
+//! ```text
+//! security.log.1   … {"seq":900,…,"hash":"aa"}
+//! security.log     {"seq":901,"event":"log_continued",…,"previous":"aa","hash":"bb"}
+//!                  {"seq":902,"event":"key_deleted",…,"hash":"cc"}
+//! ```
+//!
+//! The hash covers the line without its last field and the hash before it, so a line cannot be changed, removed or inserted
+//! without all later ones. The first line of a file repeats the last hash of the file before, so that neither can be taken
+//! away.
+//!
+//! A crash can cut a line off. It stays as it is, because nobody should have a reason to remove lines from this file, and the
+//! next line has its length and digest. If somebody removes or moves the file while the server runs, the next event goes to a
+//! new one, whose first line says so.
 
 use std::{
     ffi::OsString,

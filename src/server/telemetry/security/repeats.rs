@@ -1,5 +1,9 @@
-//! Events that a client can repeat as often as it likes: the first of an interval is logged at once, the others are
-//! counted.
+//! Events that a client can repeat as often as it likes: the first of an interval is logged at once, the others are counted.
+//!
+//! Whoever wants to hide one line sends a million others. So what is the same (event, address, key and reason) has two lines
+//! a minute at most: the first one when it happens, and one with the count, the first and the last time at the end. The
+//! number of clients that are told apart is limited for each event by itself: with many addresses, the rest have one line for
+//! each API key, and one without a key. Failures of strangers thus hide neither another event nor what a key does.
 
 use std::{
     borrow::Cow,
