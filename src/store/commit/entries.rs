@@ -1,5 +1,14 @@
 //! The entries of a commit: what it did to each record of the state. They are in the form in which the log has them, so that
 //! those of a large commit are not hundreds of thousands of small values in memory.
+//!
+//! An entry is verified by itself, since it is also read by itself. Numbers are little endian, and a length of all ones is a
+//! value that does not exist:
+//!
+//! ```text
+//!  0  lengths: key (4 bytes), value after (8), value before (8), place (4), drift (4)
+//! 28  the first 8 bytes of the BLAKE3 hash of the rest of the entry
+//! 36  key · value after · value before · place · drift
+//! ```
 
 use bytes::Bytes;
 

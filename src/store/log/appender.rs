@@ -1,4 +1,17 @@
 //! A part of the log: a file to which batches are appended, with one write and one sync for all waiting batches.
+//!
+//! It begins with what it follows, so that parts cannot be mixed up or left out:
+//!
+//! ```text
+//!   0  ewlog-4\n
+//!   8  position, revision, next order after the commit before (8 bytes each)
+//!  32  its hash in the chain
+//!  64  the store (16 bytes)
+//!  80  checksum: BLAKE3 of everything before it
+//! 112  frames
+//! ```
+//!
+//! The file `kept` has the same start and no frames.
 
 use std::{
     fs::File,

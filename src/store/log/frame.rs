@@ -1,7 +1,18 @@
 //! The frame of a commit in the log: lengths, hashes, the header, the calls and the entries.
 //!
-//! A checksum covers the start of the frame and the header, and the digest there the calls and the entries. So a frame is read
-//! completely or not at all, and the header of a large one without the rest.
+//! A checksum covers the start of the frame and the header, and the digest there the calls and the entries. So a frame is
+//! read completely or not at all, and the header of a large one without the rest. Numbers are little endian:
+//!
+//! ```text
+//!   0  ewf3
+//!   4  length of the header (4 bytes)
+//!   8  length of the calls, and of the entries (8 bytes each)
+//!  24  position, revision, next order (8 bytes each)
+//!  48  hash of the chain
+//!  80  digest: BLAKE3 of the calls and the entries
+//! 112  checksum: BLAKE3 of everything before it, and of the header
+//! 144  header · calls · entries
+//! ```
 
 use bytes::Bytes;
 
