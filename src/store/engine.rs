@@ -1,5 +1,11 @@
-//! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store)
-//! decides what a batch contains; an engine makes batches durable, in order, and returns them.
+//! The storage engine: it keeps a log of batches and the state that results from them. The [`Store`](super::Store) decides
+//! what a batch contains; an engine makes batches durable, in order, and returns them.
+//!
+//! This is the only line between what a commit means and where its bytes are, so a store in memory, one in a folder and one
+//! that is only read are the same to everything above, and programs that embed the library can bring an engine of their own.
+//! An engine promises three things: a batch that [`append`](Engine::append) has returned for survives a power loss, one for
+//! which it has failed does not exist, and [`load`](Engine::load) returns everything that was appended, or an error. It never
+//! interprets a value, and never returns less because something is missing.
 
 use std::{fmt, ops::ControlFlow, path::PathBuf, sync::Arc};
 
