@@ -3,7 +3,7 @@
 //! A plan of 100,000 operations is tried before it is shown, so that it says whether it would be refused. To apply it again
 //! inside the commit would take as long, and all other writers would wait for it. So a trial keeps the state that it led to.
 //! If the store is still at the state that it began with, the commit takes that result; if others have committed since, or
-//! the trial is more than a minute old, the operations are applied again. What is committed is the same in both cases.
+//! the trial is more than a minute old, it is not used. What is committed is the same in both cases.
 
 use std::{
     collections::BTreeSet,
