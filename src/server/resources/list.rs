@@ -1,6 +1,6 @@
 //! The list of a kind: a page from one snapshot, of all resources (D12) or of those that a filter selects (D66).
 //!
-//! A page joins the bytes of its resources ([`render`](super::render)). Its ETag is a hash of theirs, so that a poller gets
+//! A page joins the bytes of its resources ([`render`](mod@super::render)). Its ETag is a hash of theirs, so that a poller gets
 //! its 304 before the page is joined.
 
 use std::{
