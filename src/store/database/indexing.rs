@@ -1,7 +1,7 @@
 //! The thread behind the commits: it follows the log, adds what is new to the index, and syncs the head in a pause.
 //!
-//! The log itself is the queue. The thread knows up to where the log is durable, and reads on from where the index ends: a
-//! moment after a commit, at once if a query waits, and when a store is opened, so that a crash needs nothing of its own.
+//! The log itself is the queue. The thread knows up to where the log is durable, and reads on from where the index ends: in a
+//! pause after commits, at once if a query waits, and when a store is opened, so that a crash needs nothing of its own.
 //! However far the index is behind, one commit and some thousand rows are in memory.
 
 use std::{
@@ -29,8 +29,10 @@ use crate::{
     },
 };
 
-/// How long commits are gathered, and the time without one after which the head is synced.
+/// The time without a commit after which the head is synced and the index is updated.
 const PAUSE: Duration = Duration::from_millis(20);
+/// While commits go on without a pause, so many are indexed at once.
+const MANY_COMMITS: u64 = 1_000;
 /// The rows from which on the index is written.
 const MANY_ROWS: usize = 4_000;
 
@@ -133,14 +135,18 @@ pub(super) fn follow(folder: &Path, tip: Tip, head: &File, stay: Stay, shared: &
         let waited = shared.moved.wait_timeout_while(progress, PAUSE, is_unasked);
         let (progress, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         let (durable, is_ending, has_failed) = (progress.durable, progress.is_ending, progress.failed.is_some());
+        let is_pause = is_ending || (waited.timed_out() && durable == newest);
+        let is_due = is_pause || is_asked(&progress) || durable - progress.indexed >= MANY_COMMITS;
         drop(progress);
         indexing = indexing.filter(|_| !has_failed);
-        if let Some(Err(error)) = indexing.as_mut().map(|indexing| indexing.read_to(durable)) {
+        if let Some(indexed) = indexing.as_mut().filter(|_| is_due)
+            && let Err(error) = indexed.read_to(durable)
+        {
             // The next start continues where the index ends, so nothing may be added after a gap.
             shared.give_up(error);
         }
         // A commit does not wait for this sync as well.
-        if is_ending || (waited.timed_out() && durable == newest) {
+        if is_pause {
             let _ = fault::point("head.sync").and_then(|()| head.sync_data());
             shared.progress().synced = durable;
         }
