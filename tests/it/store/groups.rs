@@ -109,7 +109,7 @@ fn a_group_that_fails_leaves_what_was_acknowledged() {
 #[test]
 fn a_busy_store_stays_small() {
     /// So many have several checkpoints.
-    const ROUNDS: usize = 300;
+    const ROUNDS: usize = 500;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let retention = Retention { records: 50, ..Retention::default() };
