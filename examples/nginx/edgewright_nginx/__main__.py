@@ -100,7 +100,7 @@ class Consumer:
         return self._nginx.folder / "served.json"
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. nginx goes on serving, unless `--stop-nginx` is given."""
     parser = argparse.ArgumentParser(prog="edgewright_nginx", description=__doc__)
     parser.add_argument("--server", required=True, metavar="URL", help="https, or http to a loopback address")
@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--poll", type=float, default=15.0, help="seconds between looks without a hint (default: 15)")
     parser.add_argument("--once", action="store_true", help="look once; exit with 1 if anything is not served as it should be")
     parser.add_argument("--stop-nginx", action="store_true", help="stop nginx at the end")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     os.umask(0o077)
     folder = options.folder.resolve()
     settings = Settings(folder, tuple(options.address or ["127.0.0.1"]), os.geteuid() == 0)

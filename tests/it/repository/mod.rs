@@ -2,6 +2,6 @@
 
 pub(crate) mod ci_recipes;
 pub(crate) mod packaging;
-pub(crate) mod readme;
+pub(crate) mod pages;
 pub(crate) mod supply;
 pub(crate) mod tidy;
