@@ -162,9 +162,8 @@ impl Script {
             let all = commands(block);
             let (kept, left_out): (Vec<&String>, Vec<&String>) =
                 all.iter().partition(|command| has_gateway || !needs_gateway(command));
-            let is_output = |next: &&Block| {
-                next.language == "text" && next.section == block.section && !next.has(SKIP) && left_out.is_empty()
-            };
+            let is_output =
+                |next: &&Block| next.language == "text" && next.is_next && !next.has(SKIP) && left_out.is_empty();
             let lines = blocks.get(at + 1).filter(is_output).map(shown).unwrap_or_default();
             let commands: Vec<String> = kept.into_iter().map(|command| runnable(command)).collect();
             script.commands += commands.len();

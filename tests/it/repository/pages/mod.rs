@@ -34,8 +34,8 @@ struct Block {
     text: String,
     /// The comments about it.
     markers: Vec<String>,
-    /// How many headings precede it.
-    section: usize,
+    /// Whether nothing stands between the block before and this one.
+    is_next: bool,
 }
 
 impl Block {
@@ -66,7 +66,7 @@ impl Page {
     /// The fenced blocks, and all other lines with their numbers.
     fn parts(&self) -> (Vec<Block>, Vec<(usize, &str)>) {
         let (mut blocks, mut prose) = (Vec::<Block>::new(), Vec::new());
-        let (mut fence, mut markers, mut section) = (String::new(), Vec::new(), 0);
+        let (mut fence, mut markers, mut is_next) = (String::new(), Vec::new(), false);
         for (number, line) in (1..).zip(self.text.lines()) {
             let trimmed = line.trim();
             let info = trimmed.trim_start_matches('`');
@@ -74,6 +74,7 @@ impl Page {
             if !fence.is_empty() {
                 if info.is_empty() && ticks >= fence.len() {
                     fence.clear();
+                    is_next = true;
                 } else {
                     let text = &mut blocks.last_mut().unwrap().text;
                     text.push_str(line);
@@ -82,7 +83,7 @@ impl Page {
             } else if ticks >= 3 && !info.contains('`') {
                 let language = info.split_whitespace().next().unwrap_or_default().to_owned();
                 let markers = std::mem::take(&mut markers);
-                blocks.push(Block { language, text: String::new(), markers, section });
+                blocks.push(Block { language, text: String::new(), markers, is_next });
                 fence = "`".repeat(ticks);
             } else if trimmed.starts_with("<!-- test:") {
                 let is_known = [SKIP, WAIT, STOP].contains(&trimmed);
@@ -91,7 +92,7 @@ impl Page {
             } else {
                 let is_late = !trimmed.is_empty() && markers.iter().any(|it| *it != STOP);
                 assert!(!is_late, "{}:{number}: the marker stands before no block", self.name);
-                section += usize::from(line.starts_with('#'));
+                is_next &= trimmed.is_empty();
                 prose.push((number, line));
             }
         }
