@@ -11,7 +11,7 @@ use std::{
 
 use regex::Regex;
 
-use super::{Block, Page, SKIP, STOP, WAIT, pages};
+use super::{Block, Page, SKIP, STOP, WAIT, assert_none, pages};
 use crate::support::program::{Folder, PROGRAM, REPOSITORY, copy};
 
 const PRELUDE: &str = include_str!("prelude.sh");
@@ -43,7 +43,8 @@ fn here_document(line: &str) -> Option<String> {
 /// is one.
 fn commands(block: &Block) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    let (mut continues, mut end) = (false, None);
+    let mut continues = false;
+    let mut end: Option<String> = None;
     for line in block.text.lines() {
         let begins = !continues && end.is_none();
         let line = match line.strip_prefix("$ ") {
@@ -264,6 +265,16 @@ fn run_all(pages: &[Page]) {
     assert!(failures.is_empty(), "{}", failures.join("\n=====\n"));
 }
 
+/// The commands of all pages that are run, with the names of their pages.
+fn all_commands() -> Vec<(String, String)> {
+    let all = [vec![Page::read("README.md")], pages("docs/tutorial"), pages("docs/how-to")];
+    let of_page = |page: &Page| -> Vec<(String, String)> {
+        let blocks = page.blocks().into_iter().filter(Block::is_shell);
+        blocks.flat_map(|block| commands(&block)).map(|command| (page.name.clone(), command)).collect()
+    };
+    all.iter().flatten().flat_map(of_page).collect()
+}
+
 #[test]
 fn the_readme_works() {
     let page = Page::read("README.md");
@@ -273,9 +284,9 @@ fn the_readme_works() {
 
 #[test]
 fn tutorials_work() {
-    let pages = pages("docs/tutorial");
-    assert!(pages.iter().all(|page| Script::of(page, true).commands > 5), "a tutorial without commands");
-    run_all(&pages);
+    let tutorials = pages("docs/tutorial");
+    assert!(tutorials.iter().all(|page| Script::of(page, true).commands > 5), "a tutorial without commands");
+    run_all(&tutorials);
 }
 
 #[test]
@@ -284,11 +295,19 @@ fn how_to_guides_work() {
 }
 
 #[test]
+fn nobody_types_scaffolding() {
+    let is_scaffolding = |word: &str| ["sleep", "sed"].contains(&word);
+    let typed = all_commands().into_iter().filter(|(_, command)| command.split_whitespace().any(is_scaffolding));
+    let typed: Vec<String> = typed.map(|(page, command)| format!("{page}: {command}")).collect();
+    assert_none("commands that wait a fixed time, or edit files with a script", &typed);
+}
+
+#[test]
 fn the_test_command_is_the_one_of_the_pipeline() {
     let pipeline = fs::read_to_string(format!("{REPOSITORY}/.ci/run")).unwrap();
-    let blocks = Page::read("README.md").blocks();
-    let all: Vec<String> = blocks.iter().filter(|block| block.is_shell()).flat_map(commands).collect();
-    let tests: Vec<&str> = all.iter().map(|command| command.trim()).filter(|it| it.starts_with("cargo test")).collect();
+    let all = all_commands();
+    let tests: Vec<&str> =
+        all.iter().map(|(_, command)| command.trim()).filter(|it| it.starts_with("cargo test")).collect();
     assert!(!tests.is_empty(), "README.md does not say how to run the tests");
     for command in tests {
         assert!(pipeline.lines().any(|line| line.trim() == command), "`{command}` is no line of .ci/run");
@@ -298,12 +317,12 @@ fn the_test_command_is_the_one_of_the_pipeline() {
 #[test]
 fn secrets_that_commands_write_are_not_committed() {
     let ignored = fs::read_to_string(format!("{REPOSITORY}/.gitignore")).unwrap();
-    let all = [pages("docs/tutorial"), pages("docs/how-to"), vec![Page::read("README.md")]];
-    let blocks = all.iter().flatten().flat_map(Page::blocks).filter(Block::is_shell);
-    let text: String = blocks.map(|block| block.text).collect();
+    let all = all_commands();
     for kind in ["db", "backup", "token"] {
         let ending = format!(".{kind}");
-        assert!(text.split_whitespace().any(|word| word.ends_with(&ending)), "{kind} is written");
+        let is_written =
+            |(_, command): &(String, String)| command.split_whitespace().any(|word| word.ends_with(&ending));
+        assert!(all.iter().any(is_written), "{kind} is written");
         assert!(ignored.lines().any(|line| line == format!("/*{ending}")), "{kind} is ignored");
     }
 }

@@ -157,7 +157,7 @@ fn manifests_are_valid() {
         }
     }
     assert_none("blocks that are not valid", &offenders);
-    assert!(count > 2, "the pages show {count} manifests");
+    assert!(count > 0, "no page shows a manifest");
 }
 
 #[test]
