@@ -59,6 +59,12 @@ impl Page {
         Self { name: name.to_owned(), text }
     }
 
+    /// Whether the program writes the page: what it has is tested where it comes from.
+    fn is_generated(&self) -> bool {
+        let says_so = |line: &str| line.to_lowercase().contains("generated");
+        self.name.starts_with("docs/reference/") && self.text.lines().take(8).any(says_so)
+    }
+
     fn blocks(&self) -> Vec<Block> {
         self.parts().0
     }
@@ -125,7 +131,7 @@ fn assert_none(what: &str, offenders: &[String]) {
 #[test]
 fn manifests_are_valid() {
     let (mut offenders, mut count) = (Vec::new(), 0);
-    for page in written_pages() {
+    for page in written_pages().iter().filter(|page| !page.is_generated()) {
         let folder = Folder::new();
         for part in ["certs", "secrets", "saml"] {
             let from = Path::new(REPOSITORY).join("examples/storefront").join(part);
@@ -163,11 +169,7 @@ fn manifests_are_valid() {
 #[test]
 fn pages_are_short() {
     let mut offenders = Vec::new();
-    for page in written_pages() {
-        let is_generated = |line: &str| line.to_lowercase().contains("generated");
-        if page.name.starts_with("docs/reference/") && page.text.lines().take(8).any(is_generated) {
-            continue;
-        }
+    for page in written_pages().iter().filter(|page| !page.is_generated()) {
         let short = SHORT_PAGES.iter().find(|(name, _)| *name == page.name);
         let most = short.map_or(MOST_KIB, |(_, most)| *most);
         if page.text.len() > most * KIB {
