@@ -10,6 +10,7 @@ pub(crate) mod manifests;
 pub(crate) mod operate;
 mod output;
 mod prelude;
+mod reference;
 mod serve;
 mod store;
 mod target;
@@ -101,6 +102,8 @@ enum Command {
     Explain(explain::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)] // it is for this repository
+    Reference(reference::Args),
     Healthcheck(healthcheck::Args),
 }
 
@@ -283,6 +286,7 @@ fn dispatch(chosen: Command, command: &clap::Command, matches: &ArgMatches, conf
         Command::Explain(args) => args.run(),
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
+        Command::Reference(args) => args.run(),
         Command::Healthcheck(args) => args.run(),
     }
 }

@@ -1,9 +1,7 @@
 //! `edgewright schema`.
 
-use std::fs;
-
 use crate::{
-    cli::prelude::*,
+    cli::{output::generated::GeneratedFiles, prelude::*},
     manifest::load::schema::{ANY, all},
     server::{VERSION_HEADER, openapi::document},
 };
@@ -31,28 +29,10 @@ impl Args {
         let schemas = all().into_iter().chain([(OPENAPI.to_owned(), document(VERSION_HEADER, ""))]);
         let files: BTreeMap<String, String> = schemas.map(|(name, schema)| (name, text(&schema))).collect();
         if let Some(folder) = self.write {
-            let failed = |error: std::io::Error| {
-                Diagnostic::error(Code::Unreadable, format!("cannot write {}: {error}", folder.display()))
-            };
-            fs::create_dir_all(&folder).map_err(failed)?;
-            for (name, text) in &files {
-                fs::write(folder.join(format!("{name}.json")), text).map_err(failed)?;
-            }
-            return Ok(Exit::Done);
+            return named(files).write(&folder);
         }
         if let Some(folder) = self.check {
-            let stale = files.iter().filter(|(name, text)| {
-                fs::read_to_string(folder.join(format!("{name}.json"))).ok().as_ref() != Some(*text)
-            });
-            let stale: Vec<&str> = stale.map(|(name, _)| name.as_str()).collect();
-            if stale.is_empty() {
-                return Ok(Exit::Done);
-            }
-            let fault = Diagnostic::error(
-                Code::Conflict,
-                format!("outdated schemas in {}: {}", folder.display(), stale.join(", ")),
-            );
-            return Err(fault.help(format!("run `edgewright schema --write {}`", folder.display())).into());
+            return named(files).check(&folder);
         }
         let name = self.kind.unwrap_or_else(|| ANY.to_owned());
         let Some(text) = files.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map(|(_, text)| text) else {
@@ -60,6 +40,12 @@ impl Args {
         };
         print(text)
     }
+}
+
+/// The schemas as files of a folder.
+fn named(schemas: BTreeMap<String, String>) -> GeneratedFiles {
+    let files = schemas.into_iter().map(|(name, text)| (format!("{name}.json"), text)).collect();
+    GeneratedFiles { noun: "schemas", command: "edgewright schema --write", files }
 }
 
 fn unknown(name: &str, files: &BTreeMap<String, String>) -> Failure {

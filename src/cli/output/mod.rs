@@ -1,10 +1,11 @@
 //! Output. `Output` has the options of a report: its format and destination. Everything on stdout goes through this file;
-//! `diagnostics.rs` and `progress.rs` write to stderr.
+//! `diagnostics.rs` and `progress.rs` write to stderr, and `generated.rs` has files that a repository keeps.
 
 pub(crate) mod age;
 pub(crate) mod destination;
 pub(crate) mod diagnostics;
 mod excerpt;
+pub(crate) mod generated;
 pub(crate) mod progress;
 pub(crate) mod table;
 

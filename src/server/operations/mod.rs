@@ -25,7 +25,7 @@ pub(crate) mod transfer;
 pub(crate) mod watch;
 pub(crate) mod whoami;
 
-use super::gateway_feed;
+use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
@@ -61,3 +61,13 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 30] = [
     &probes::METRICS,
     &probes::DOCUMENT,
 ];
+
+/// Who may use an endpoint, for the reference of the API. The endpoints of kinds only tell reads from changes.
+pub(crate) fn callers(method: &str, path: &str) -> &'static str {
+    let declared = OPERATIONS.iter().find(|operation| operation.path == path && operation.method_name() == method);
+    match (declared, method) {
+        (Some(operation), _) => operation.intent("").map_or("everybody, without an API key", Intent::callers),
+        (None, "get") => Intent::Read.callers(),
+        (None, _) => Intent::Change.callers(),
+    }
+}

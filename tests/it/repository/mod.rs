@@ -3,5 +3,6 @@
 pub(crate) mod ci_recipes;
 pub(crate) mod packaging;
 pub(crate) mod pages;
+pub(crate) mod reference;
 pub(crate) mod supply;
 pub(crate) mod tidy;

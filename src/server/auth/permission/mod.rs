@@ -75,6 +75,27 @@ pub(crate) enum Intent<'a> {
     Rekey,
 }
 
+impl Intent<'_> {
+    /// Who may do it, as [`allows`] decides, for the reference of the API.
+    pub(in crate::server) fn callers(self) -> &'static str {
+        match self {
+            Intent::Watch | Intent::Identify => "every API key",
+            Intent::Read => "every role except `gateway`",
+            Intent::ReadFeed => "`gateway`; a key with a scope needs `secrets`",
+            Intent::Propose => {
+                "every role except `gateway` for a dry run of what the key may plan; `editor` and `admin` to apply, within the scope of the key"
+            }
+            Intent::Change => "`editor` and `admin`, within the scope of the key",
+            Intent::Plan(_) | Intent::PlanRollback(_) => {
+                "every role except `gateway`, for sources that the key may plan"
+            }
+            Intent::Apply(_) => "`editor` and `admin`, for sources that the key may apply",
+            Intent::Owners | Intent::Rekey => "`admin`, with a key that has no scope",
+            Intent::Backup => "`admin`; a key with a scope needs `secrets`",
+        }
+    }
+}
+
 /// Whether a caller may do something.
 pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -> Result<(), Fault> {
     let scope = caller.scope.as_deref();
