@@ -1,7 +1,5 @@
 //! The generated pages of `docs/reference` are what the program generates, and complete.
 
-use std::collections::BTreeSet;
-
 use edgewright::{report::CODES, resources::Kind, server::endpoints};
 
 use crate::support::program::{Folder, has, run_in_repository};
@@ -12,12 +10,6 @@ const PAGES: [&str; 5] = ["command-line.md", "endpoints.md", "errors.md", "lints
 fn headings(page: &str) -> Vec<String> {
     let lines = page.lines().filter(|line| line.starts_with('#'));
     lines.map(|line| line.trim_start_matches('#').trim().replace('`', "")).collect()
-}
-
-/// The anchor that GitHub gives a heading.
-fn anchor(heading: &str) -> String {
-    let kept = heading.to_lowercase().replace(' ', "-");
-    kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
 #[test]
@@ -44,17 +36,10 @@ fn a_page_that_differs_is_reported_and_written_again() {
 }
 
 #[test]
-fn the_pages_are_complete_and_their_links_lead_somewhere() {
+fn the_pages_are_complete() {
     let folder = Folder::new();
     folder.ok("reference pages");
     let read = |page: &str| folder.read(&format!("pages/{page}"));
-    for page in PAGES {
-        let text = read(page);
-        let anchors: BTreeSet<String> = headings(&text).iter().map(|heading| anchor(heading)).collect();
-        let links = text.split("](#").skip(1).filter_map(|rest| rest.split(')').next());
-        let broken: BTreeSet<&str> = links.filter(|link| !anchors.contains(*link)).collect();
-        assert!(broken.is_empty(), "{page}: {broken:?}");
-    }
     let names_all = |page: &str, names: Vec<String>| {
         let found = headings(&read(page));
         let missing: Vec<String> = names.into_iter().filter(|name| !found.contains(name)).collect();
