@@ -187,6 +187,9 @@
 //! 6. A failed or empty read of the manifests is an error, never "delete everything".
 //! 7. One invalid file does not hide the errors in others: loading returns everything it could read, and every
 //!    diagnostic.
+//! 8. A secret never reaches a log, an error, a plan or debug output. Its type guarantees this, not the caller.
+//! 9. Planning again after an apply gives an empty plan, for every kind.
+//! 10. Only `cli` and `server` print or send responses; all other layers return data.
 //!
 //! ## Main flows
 //!
