@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    fields::{description, fields, list, section, type_of},
+    fields::{description, list, section, type_of},
     markdown::{SharedRows, code, paragraph, prose, table},
 };
 use crate::server::{VERSION_HEADER, openapi::document, operations::callers};
