@@ -19,7 +19,7 @@ pub(super) struct Args {
 impl Args {
     /// Runs the command.
     pub(super) fn run(self) -> CommandResult {
-        let mut command = Cli::command().disable_help_subcommand(true);
+        let mut command = help::with_help(Cli::command()).disable_help_subcommand(true);
         command.build();
         let written = fs::create_dir_all(&self.folder).and_then(|()| write(&command, &self.folder));
         written.map_err(|error| {

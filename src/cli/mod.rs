@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod completions;
 mod config;
+mod help;
 pub(crate) mod input;
 pub(crate) mod inspect;
 mod man;
@@ -67,6 +68,7 @@ struct Cli {
 #[allow(clippy::large_enum_variant)] // there is one, once
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(visible_alias = "apply")]
     Reconcile(reconcile::Args),
     Plan(reconcile::PlanArgs),
     Diff(diff::Args),
@@ -219,7 +221,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> CommandResult {
-    let configured = Config::read().and_then(|config| Ok((config.apply(Cli::command())?, config)));
+    let configured = Config::read().and_then(|config| Ok((config.apply(help::with_help(Cli::command()))?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
     let command = of_one_program(empty_variables::without_empty_variables(command));
     let matches = command.clone().try_get_matches();

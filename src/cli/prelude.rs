@@ -2,7 +2,7 @@
 //! their plans, the model, and types of the standard library.
 
 pub(super) use super::{
-    CommandResult, Exit, Failure,
+    CommandResult, Exit, Failure, help,
     manifests::source_args::{Loading, Ownership, source_name},
     output::{
         Output,

@@ -5,11 +5,11 @@ use clap::Subcommand;
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
 use crate::cli::{output::table::table, prelude::*};
 
-/// List the contexts that `edgewright login` has saved, and choose the current one.
+/// List the saved logins, and choose the current one.
 ///
-/// Commands that only read use the server of the current context, unless --server, --store, EDGEWRIGHT_SERVER,
-/// EDGEWRIGHT_STORE or the configuration file says otherwise. A command that changes something uses a context only if it is
-/// named with --context or EDGEWRIGHT_CONTEXT.
+/// `edgewright login` saves a server and a token as a context. Commands that only read use the server of the current
+/// context, unless --server, --store, EDGEWRIGHT_SERVER, EDGEWRIGHT_STORE or the configuration file says otherwise. A
+/// command that changes something uses a context only if it is named with --context or EDGEWRIGHT_CONTEXT.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// List the contexts; `*` marks the current one.

@@ -60,8 +60,6 @@ pub(crate) enum Args {
 /// The options of a new key.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
-    #[command(flatten)]
-    place: StoreOrServer,
     /// Role of the key's owner: gateway, viewer, planner, editor or admin (default for a new owner: editor).
     #[arg(long, env = "EDGEWRIGHT_ROLE", value_parser = role)]
     role: Option<Role>,
@@ -76,6 +74,8 @@ pub(crate) struct CreateArgs {
     token_file: Option<PathBuf>,
     #[command(flatten)]
     scope: Box<ScopeArgs>,
+    #[command(flatten)]
+    place: StoreOrServer,
     #[command(flatten)]
     log: LocalLogArgs,
 }

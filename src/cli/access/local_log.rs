@@ -9,6 +9,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct LocalLogArgs {
     /// Security log of the store's server (default: `security.log` in the store's folder, if it exists).
+    #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG", value_hint = clap::ValueHint::FilePath)]
     security_log: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ use crate::{
     server::{VERSION_HEADER, operations::whoami},
 };
 
-/// Log in to a server and save it as a context, for commands with --context.
+/// Log in to a server, and save it as a context.
 ///
 /// Reads the token of an API key from standard input; a terminal does not show it. Checks the token and says whose it is.
 /// The new context becomes the current one: commands that only read use it by default, unless --server or --store says

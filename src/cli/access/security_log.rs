@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// Show the security log of a server, or check that nobody has changed it.
+/// Show or verify the security log of a server.
 ///
 /// A server may write to the log meanwhile.
 #[derive(Debug, Subcommand)]

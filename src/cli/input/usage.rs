@@ -16,7 +16,7 @@ use crate::{
 
 /// The commands of other tools, and how to do the same.
 static OTHER_WORDS: [(&[&str], &str); 13] = [
-    (&["apply", "deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
+    (&["deploy", "sync", "up"], "to apply manifests, run `edgewright reconcile PATH`"),
     (
         &["create", "add", "edit", "patch", "set", "update"],
         "to change a resource, change its manifest and run `edgewright reconcile PATH`",
@@ -39,7 +39,7 @@ static OTHER_WORDS: [(&[&str], &str); 13] = [
 ];
 
 /// The commands whose arguments are paths of manifests, and the options for them of other tools.
-const PATH_COMMANDS: [&str; 5] = ["plan", "reconcile", "validate", "fmt", "diff"];
+const PATH_COMMANDS: [&str; 6] = ["plan", "reconcile", "apply", "validate", "fmt", "diff"];
 const PATH_OPTIONS: [&str; 4] = ["-f", "--file", "--filename", "--files"];
 
 /// Replaces the tip of a usage error that is about a word of another tool. Takes the arguments of the process.
@@ -142,7 +142,7 @@ mod tests {
         };
         for (line, expected) in [
             ("log", Some("run `edgewright history`")),
-            ("apply m", Some("run `edgewright reconcile PATH`")),
+            ("deploy m", Some("run `edgewright reconcile PATH`")),
             ("plan -f m", Some("run `edgewright plan m`")),
             ("plan --file=m", Some("run `edgewright plan PATH`")),
             ("plan -f", Some("run `edgewright plan PATH`")),

@@ -11,7 +11,7 @@ use crate::{
 /// The longest value in the table, in characters.
 const LONGEST_VALUE: usize = 60;
 
-/// Show for each field of a resource the revision, time and author that set its value.
+/// Show who set each field of a resource, when, in which revision.
 ///
 /// KIND is a manifest kind in any spelling, as for `get`, and can be left out if no resource of another kind has the name.
 /// Numbers in brackets refer to the authors below the table. Values that are older than the history are shown with the oldest

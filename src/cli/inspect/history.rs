@@ -47,10 +47,12 @@ pub(crate) struct Args {
     /// Show only records with a lower number than this, which `--format json` shows as `position`.
     #[arg(long, value_name = "RECORD", env = "EDGEWRIGHT_BEFORE")]
     before: Option<u64>,
-    /// Show only records about this resource: its id, its name such as `storefront/cart` if no other resource has it, its
-    /// kind and name such as `route storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
+    /// Show only records about this resource.
+    ///
+    /// RESOURCE is its id, its name such as `storefront/cart` if no other resource has it, its kind and name such as `route
+    /// storefront/cart` or `route/storefront/cart`, or its path such as `/edges/https/edghts_…`, which is needed for the
     /// routes of an edge that was deleted.
-    #[arg(long, value_names = ["KIND|ID|NAME|PATH", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
+    #[arg(long, value_names = ["RESOURCE", "NAME"], num_args = 1..=2, action = ArgAction::Set, env = "EDGEWRIGHT_RESOURCE")]
     resource: Vec<String>,
     /// Show only records of this API key, owner or commit author (email address), or `local` for the command line.
     #[arg(long, value_name = "ACTOR")]

@@ -28,18 +28,21 @@ const MOST_SHOWN: usize = 10;
 /// The length of a commit in the table.
 const SHORT_COMMIT: usize = 8;
 
-/// Show the sources that a server follows, and whether the store matches their manifests.
+/// Show the sources of a server, and whether they are synced.
 ///
-/// Asks the server at --server, of the current context, or at http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is
-/// synced, and with code 2 otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was synced last.
-/// A source that clients apply is `NotFollowed`. `json` is what the API returns.
+/// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
+/// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
+/// otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was synced last. A source that clients
+/// apply is `NotFollowed`. `json` is what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = StatusFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
     format: StatusFormat,
-    /// Keep running, and show the sources again whenever something changes: the table on a terminal, elsewhere one line for
-    /// each source that has changed, and with `json` one document per line. Ctrl-C ends it.
+    /// Keep running, and show the sources again whenever something changes.
+    ///
+    /// Shows the table on a terminal, elsewhere one line for each source that has changed, and with `json` one document per
+    /// line. Ctrl-C ends it.
     #[arg(long, env = "EDGEWRIGHT_STATUS_WATCH")]
     watch: bool,
     #[command(flatten)]

@@ -13,12 +13,13 @@ use crate::{
     store::CommitError,
 };
 
-/// Show which edge and route would take a request, why other routes would not, and which modules it passes.
+/// Show which route takes a request, and what happens to it.
 ///
-/// Reads the store or, with --server, has a running server trace the request. With --manifests, reads only the files or, with
-/// --server, traces as if the server had applied them. With --manifests and --after, compares the store or the server before and
-/// after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route takes the request
-/// (with --after, once the plan is applied), and with code 1 otherwise.
+/// Names the edge and the route, says why other routes do not take the request, and lists the modules that it passes.
+/// Reads the store or, with --server, has a running server trace the request. With --manifests, reads only the files
+/// or, with --server, traces as if the server had applied them. With --manifests and --after, compares the store or the
+/// server before and after the plan of these files. Sends no request and changes nothing. Exits with code 0 if a route
+/// takes the request (with --after, once the plan is applied), and with code 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Method (default: GET) and URL of the request (default scheme: https).

@@ -18,9 +18,10 @@ use crate::{cli::prelude::*, manifest::load, reconcile::validate_loaded};
 /// The revision that a change begins from.
 #[derive(Debug, Clone, Args)]
 pub(super) struct BaseArgs {
-    /// Git revision that the change begins from, such as `origin/main`. Warnings that its manifests have, too, are counted and
-    /// not listed.
-    #[arg(long, value_name = "REV", env = "EDGEWRIGHT_BASE")]
+    /// Git revision that the change begins from, such as `origin/main`.
+    ///
+    /// Warnings that its manifests have, too, are counted and not listed.
+    #[arg(help_heading = help::MANIFESTS, long, value_name = "REV", env = "EDGEWRIGHT_BASE")]
     base: Option<String>,
 }
 

@@ -14,9 +14,11 @@ use crate::{
     reconcile::compare,
 };
 
-/// Compare two folders of manifests, or two Git revisions of the same paths, without a store.
+/// Compare two folders of manifests, or two Git revisions.
 ///
-/// With --server, names also resolve to what the server has, and the new manifests must be valid among its other sources.
+/// Needs no store: the plan is that from the old to the new manifests, with `--rev` those of the same paths in two
+/// revisions. With --server, names also resolve to what the server has, and the new manifests must be valid among its
+/// other sources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Exit with code 2 if they differ.
@@ -27,13 +29,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "A..B", env = "EDGEWRIGHT_REV")]
     rev: Option<String>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
     reported: ReportedSource,
     #[command(flatten)]
     review: ReviewArgs,
     #[command(flatten)]
     pub server: ServerArgs,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     loading: Loading,
     /// The old and the new file or folder of manifests; with --rev, any number of paths (default: the working folder).

@@ -10,7 +10,7 @@ use crate::{
 /// The topic that is neither a code nor a lint.
 const TENANCY: &str = "tenancy";
 
-/// Explain the cause and fix of an error code or lint, or what keeps sources apart.
+/// Explain an error code, a lint, or what keeps sources apart.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Error code or lint, such as ERR_EDGEWRIGHT_UNKNOWN_FIELD or shadowed-route, or `tenancy` for the table of what sources

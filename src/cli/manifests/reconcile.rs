@@ -26,7 +26,10 @@ const UNCHANGED: &str = "Nothing was applied.";
 /// No saved plan is larger.
 const MOST_PLAN_BYTES: u64 = 1 << 30;
 
-/// Validate manifests, show the plan, and apply it as one revision.
+/// Show the plan, and apply it as one revision.
+///
+/// Validates the manifests first, and applies nothing if they have an error. Asks nothing: `edgewright plan` shows the
+/// plan without applying it.
 ///
 /// An `ApiKey` without `owner_id` belongs to who applies it: with --server, to the owner of the token, and otherwise to a bot of
 /// the source.
@@ -51,15 +54,14 @@ pub(crate) struct PlanArgs {
     /// Save the plan, so that `reconcile --plan` applies exactly what was reviewed.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUT")]
     out: Option<PathBuf>,
-    /// Create resources whose `metadata.id` the store does not have under this ID: to build a lost store again from an
-    /// export. Otherwise, such an ID is an error.
+    /// Create resources whose `metadata.id` the store does not have under this ID.
+    ///
+    /// Builds a lost store again from an export. Otherwise, such an ID is an error.
     #[arg(long, env = "EDGEWRIGHT_RECREATE_IDS")]
     recreate_ids: bool,
     /// Plan anew, even if the same run had nothing to do before.
     #[arg(long, env = "EDGEWRIGHT_NO_CACHE")]
     no_cache: bool,
-    #[command(flatten)]
-    output: Output,
     #[command(flatten)]
     ownership: Ownership,
     #[command(flatten)]
@@ -68,6 +70,8 @@ pub(crate) struct PlanArgs {
     review: ReviewArgs,
     #[command(flatten)]
     pub place: StoreOrServer,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     manifests: Manifests,
 }

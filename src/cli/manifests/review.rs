@@ -10,9 +10,10 @@ use crate::{
 /// The context of manifests: what they use without owning it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ContextArgs {
-    /// Manifest file or folder of other sources, whose names and module sets the manifests use. It is only read: nothing in
-    /// it is planned, pruned or linted. Repeatable.
-    #[arg(long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
+    /// Manifest file or folder of other sources, whose names and module sets the manifests use.
+    ///
+    /// It is only read: nothing in it is planned, pruned or linted. Repeatable.
+    #[arg(help_heading = help::MANIFESTS, long, value_name = "PATH", env = "EDGEWRIGHT_WITH")]
     with: Vec<PathBuf>,
 }
 
@@ -69,8 +70,11 @@ fn unset_values(name: &str) -> Result<UnsetValues, String> {
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     context: ContextArgs,
-    /// What to do about unset values of `from_env` and `from_file`: `require` fails; `assume` reviews manifests where no secret is
-    /// set: a plan takes the value in the store, everything else is `(unknown)`. Plans with assumed values cannot be applied.
+    /// What to do about unset values of `from_env` and `from_file`: `require` or `assume`.
+    ///
+    /// `require` fails; `assume` reviews manifests where no secret is set: a plan takes the value in the store, everything
+    /// else is `(unknown)`. Plans with assumed values cannot be applied.
+    #[arg(help_heading = help::MANIFESTS)]
     #[arg(long, value_name = "MODE", env = "EDGEWRIGHT_SECRETS", default_value = "require", value_parser = unset_values)]
     secrets: UnsetValues,
 }

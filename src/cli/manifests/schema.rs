@@ -9,7 +9,9 @@ use crate::{
 /// The name of the API's document among the schemas.
 const OPENAPI: &str = "openapi";
 
-/// Print the JSON Schemas of manifests or the OpenAPI document, or keep a folder of them up to date.
+/// Print the JSON Schemas of manifests, or the OpenAPI document.
+///
+/// `--write` and `--check` keep a folder of them up to date.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Kind to print the schema of, or `openapi` (default: a schema for any manifest).

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Loading {
     /// Allow manifests and `from_file` values outside the given folders.
-    #[arg(long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
+    #[arg(help_heading = help::MANIFESTS, long, env = "EDGEWRIGHT_ALLOW_OUTSIDE_FILES")]
     pub allow_outside_files: bool,
 }
 
@@ -45,7 +45,9 @@ impl Manifests {
 /// The source, and the options for what it owns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Ownership {
-    /// Name of the source that owns the applied resources. Each source of a store needs its own name.
+    /// Name of the source that owns the applied resources.
+    ///
+    /// Each source of a store needs its own name.
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default",
         value_parser = new_source_name)]
     pub(super) source: String,
@@ -60,12 +62,14 @@ pub(crate) struct Ownership {
         default_missing_value = "true"
     )]
     prune: bool,
-    /// Skip invalid resources and everything that depends on them, and apply the rest. If anything was skipped, the run
-    /// deletes nothing and exits with code 1.
+    /// Skip invalid resources and everything that depends on them, and apply the rest.
+    ///
+    /// If anything was skipped, the run deletes nothing and exits with code 1.
     #[arg(long, env = "EDGEWRIGHT_ISOLATE")]
     isolate: bool,
-    /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%
-    /// (default: 3, or 25% up to 100 resources, but never all of them).
+    /// Maximum number of resources that a plan may delete, or a percentage of those the source owns, such as 50%.
+    ///
+    /// The default is 3, or 25% up to 100 resources, but never all of them.
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     pub(super) max_deletes: Option<Budget>,
 }

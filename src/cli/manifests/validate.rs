@@ -15,14 +15,12 @@ use crate::{
     reconcile::validate_loaded,
 };
 
-/// Check manifests against every rule and lint, using only the files.
+/// Check manifests against every rule and lint, from files alone.
 ///
 /// With --server, names also resolve to what the server has, and the rules and lints compare with its other sources. The errors
 /// are those of `plan`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    output: Output,
     #[command(flatten)]
     reported: ReportedSource,
     #[command(flatten)]
@@ -31,6 +29,8 @@ pub(crate) struct Args {
     review: ReviewArgs,
     #[command(flatten)]
     pub server: ServerArgs,
+    #[command(flatten)]
+    output: Output,
     #[command(flatten)]
     manifests: Manifests,
 }

@@ -10,7 +10,7 @@ use crate::{
     server::operations::sources::view::{SourceResume, SourceView},
 };
 
-/// Resume a source that was suspended: `serve` applies its manifests again.
+/// Resume a suspended source: `serve` applies it again.
 ///
 /// With --accept-commit, a source with `verify` applies a commit that it refuses with `REWOUND`. Works through a server with
 /// --server, or on a store that no server has open.

@@ -43,9 +43,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N|P%", env = "EDGEWRIGHT_MAX_DELETES")]
     max_deletes: Option<Budget>,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
     pub place: StoreOrServer,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Args {

@@ -11,10 +11,11 @@ use crate::{
 /// The help for a suspension that may have been changed.
 pub(super) const SEE_SUSPENSION: &str = "run `edgewright status` to see whether the source is suspended";
 
-/// Suspend a source: `serve` reports what it would change, and applies nothing.
+/// Suspend a source: `serve` stops applying it.
 ///
-/// Use it to keep an emergency fix that was made over the API. It survives a restart of the server. `edgewright status`
-/// shows who suspended a source, and why. Works through a server with --server, or on a store that no server has open.
+/// The server goes on to report what it would change. Use it to keep an emergency fix that was made over the API. It
+/// survives a restart of the server. `edgewright status` shows who suspended a source, and why. Works through a server
+/// with --server, or on a store that no server has open.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Name of the source.

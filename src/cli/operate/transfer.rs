@@ -36,9 +36,9 @@ pub(crate) struct Args {
     #[arg(long, env = "EDGEWRIGHT_DETAILED_EXITCODE")]
     detailed_exitcode: bool,
     #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
     pub place: StoreOrServer,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Args {

@@ -31,10 +31,11 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub(super) struct Output {
     /// Report format: text, json, markdown, github, sarif or junit.
+    #[arg(help_heading = help::OUTPUT)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_FORMAT", default_value = "text", value_parser = format)]
     format: Format,
     /// Write the report to a file and keep the text on the terminal.
-    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
+    #[arg(help_heading = help::OUTPUT, long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
     output: Option<PathBuf>,
 }
 

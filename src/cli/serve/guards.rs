@@ -14,21 +14,24 @@ use crate::{
 pub(super) struct GuardArgs {
     /// Origin of web pages that may call the API from a browser, such as `https://console.example.com`; `*` for all.
     /// Repeatable.
+    #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "ORIGIN", env = "EDGEWRIGHT_CORS_ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<CorsOrigin>,
     /// Maximum number of requests that are handled at a time; others get 503.
+    #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_REQUESTS", default_value_t = DEFAULT_IN_FLIGHT,
         value_parser = at_least_one)]
     max_requests: usize,
     /// Maximum number of requests of an API key in a second, and twice as many at once; others get 429. 0 sets no limit.
-    #[arg(long, value_name = "N", env = "EDGEWRIGHT_RATE_LIMIT", default_value_t = 0)]
+    #[arg(help_heading = help::REQUESTS, long, value_name = "N", env = "EDGEWRIGHT_RATE_LIMIT", default_value_t = 0)]
     rate_limit: u32,
     /// Address or network of a reverse proxy, such as `10.0.0.0/8`, whose `X-Forwarded-For` names the client in limits and
     /// in the security log. Repeatable.
+    #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "CIDR", env = "EDGEWRIGHT_TRUSTED_PROXY", value_delimiter = ',')]
     trusted_proxy: Vec<Network>,
     /// Security log (default: `security.log` in the store's folder).
-    #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG")]
+    #[arg(help_heading = help::LOG, long, value_name = "FILE", env = "EDGEWRIGHT_SECURITY_LOG")]
     security_log: Option<PathBuf>,
 }
 

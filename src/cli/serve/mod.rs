@@ -26,6 +26,7 @@ use super::{
     CommandResult, Exit, Failure, StoreArgs,
     access::keys,
     config::Config,
+    help,
     manifests::source_args::{Loading, Ownership},
 };
 use crate::{
@@ -58,7 +59,7 @@ use log::LogFormat;
 use reload::{ConfigWatch, LiveSources, Reloader};
 use service_manager::ServiceManager;
 
-/// Serve the management API, and reconcile the store with folders of manifests.
+/// Serve the management API, and follow sources of manifests.
 ///
 /// `--manifests` follows one source. To follow several, or a branch of a Git repository, list them as `sources` in the
 /// configuration file.
@@ -71,8 +72,9 @@ pub(super) struct Args {
     loading: Loading,
     #[command(flatten)]
     ownership: Ownership,
-    /// What to do about drift, resources that others than the source have changed: `enforce` reverts them, `warn` leaves
-    /// and reports them, `off` leaves and counts them.
+    /// What to do about drift, resources that others than the source have changed: `enforce`, `warn` or `off`.
+    ///
+    /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
     #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce, value_parser = drift_policy)]
     drift: DriftPolicy,
     #[command(flatten)]
@@ -80,35 +82,42 @@ pub(super) struct Args {
     #[command(flatten)]
     listen: ListenArgs,
     /// Public URL of the API, used for every `uri` in responses (default: the listen address).
+    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_BASE_URL", value_parser = public_url)]
     base_url: Option<String>,
     /// Public URL for SAML identity providers (default: the base URL).
+    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SAML_BASE_URL", value_parser = public_url)]
     saml_base_url: Option<String>,
     /// Name of the header that selects the API version.
+    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
     admin_token_file: Option<PathBuf>,
     /// Maximum memory in MiB for manifests from clients, which then send only changed files; 0 keeps none.
+    #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "MIB", env = "EDGEWRIGHT_FILE_CACHE_MIB", default_value_t = DEFAULT_MIB)]
     file_cache_mib: u64,
     /// Maximum number of clients that watch changes at a time.
+    #[arg(help_heading = help::REQUESTS)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_MAX_WATCHERS", default_value_t = DEFAULT_WATCHERS)]
     max_watchers: usize,
     /// Take each blank (`""`, `[]`) of a PATCH as it is given. Without this, blanks that some clients write for fields that they
     /// were not given change nothing: the texts of a route beside a blank `match`, and `ip_policy_ids` beside other fields.
-    #[arg(long, env = "EDGEWRIGHT_BLANKS_COUNT")]
+    #[arg(help_heading = help::REQUESTS, long, env = "EDGEWRIGHT_BLANKS_COUNT")]
     blanks_count: bool,
     #[command(flatten)]
     guards: GuardArgs,
     /// URL of an OpenTelemetry collector, such as `http://127.0.0.1:4318`, to export traces of requests and syncs to (OTLP
     /// over HTTP).
     #[cfg(feature = "otlp")]
+    #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_OTLP_ENDPOINT", value_parser = otlp::endpoint)]
     otlp_endpoint: Option<String>,
     /// Form of the log on stderr. EDGEWRIGHT_LOG sets its levels, such as `info,edgewright::access=warn`.
+    #[arg(help_heading = help::LOG)]
     #[arg(long, value_name = "FORMAT", env = "EDGEWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(super) log_format: LogFormat,
 }

@@ -13,11 +13,15 @@ const VARIABLE: &str = "EDGEWRIGHT_MASTER_KEY";
 /// The options of the master key.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct MasterKeyArgs {
-    /// File with the master key, which encrypts the secrets in the store: 32 bytes, raw or in base64 or hexadecimal
-    /// (default: beside the store's folder, with `.master.key` after its name).
+    /// File with the master key, which encrypts the secrets in the store.
+    ///
+    /// It has 32 bytes, raw or in base64 or hexadecimal. The default is beside the store's folder, with `.master.key` after its
+    /// name.
+    #[arg(help_heading = help::STORE)]
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_MASTER_KEY_FILE", value_hint = clap::ValueHint::FilePath)]
     master_key_file: Option<OsString>,
     /// Shell command that prints the master key in base64 or hexadecimal, for example a client of a key service.
+    #[arg(help_heading = help::STORE, hide_short_help = true)]
     #[arg(long, value_name = "COMMAND", env = "EDGEWRIGHT_MASTER_KEY_COMMAND", hide_env_values = true)]
     master_key_command: Option<String>,
 }

@@ -1,17 +1,24 @@
 //! The options of the time for which a store keeps changed and deleted secrets (D96).
 
-use crate::store::seal::{KeyLifetimes, MOST_DAYS};
+use crate::{
+    cli::help,
+    store::seal::{KeyLifetimes, MOST_DAYS},
+};
 
 /// The lifetimes of data keys. The store remembers them: a command without these options does not change them.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct SecretDays {
-    /// Number of days after which the secrets in the store are encrypted with a new data key. The store remembers the number
-    /// (7 if none was set).
-    #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_DATA_KEY_DAYS", value_parser = days)]
+    /// Number of days after which the secrets in the store are encrypted with a new data key.
+    ///
+    /// The store remembers the number (7 if none was set).
+    #[arg(help_heading = help::STORE, long, value_name = "DAYS", env = "EDGEWRIGHT_DATA_KEY_DAYS", value_parser = days,
+        hide_short_help = true)]
     data_key_days: Option<u32>,
-    /// Number of days for which a former data key decrypts the secrets of earlier revisions. The store remembers the number
-    /// (30 if none was set).
-    #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_SECRET_DAYS", value_parser = days)]
+    /// Number of days for which a former data key decrypts the secrets of earlier revisions.
+    ///
+    /// The store remembers the number (30 if none was set).
+    #[arg(help_heading = help::STORE, long, value_name = "DAYS", env = "EDGEWRIGHT_SECRET_DAYS", value_parser = days,
+        hide_short_help = true)]
     secret_days: Option<u32>,
 }
 

@@ -15,15 +15,18 @@ use crate::{
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreArgs {
     /// Store folder.
+    #[arg(help_heading = help::STORE)]
     #[arg(long, value_name = "DIR", env = "EDGEWRIGHT_STORE", default_value = "edgewright.db")]
     pub(super) store: PathBuf,
     /// Whether the folder is given on the command line.
     #[arg(skip)]
     pub(crate) is_by_flag: bool,
     /// Maximum number of history records to keep after a change.
+    #[arg(help_heading = help::STORE, hide_short_help = true)]
     #[arg(long, value_name = "N", env = "EDGEWRIGHT_HISTORY_RECORDS", default_value_t = 100_000)]
     pub(super) history_records: u64,
     /// Maximum age of history records to keep after a change, in days.
+    #[arg(help_heading = help::STORE, hide_short_help = true)]
     #[arg(long, value_name = "DAYS", env = "EDGEWRIGHT_HISTORY_DAYS", default_value_t = 730)]
     pub(super) history_days: u32,
     #[command(flatten)]

@@ -15,15 +15,21 @@ use crate::{
 /// The server that a command works through.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Work through the running `edgewright serve` at this URL. Reads the token from the environment variable
-    /// EDGEWRIGHT_TOKEN.
+    /// Work through the running `edgewright serve` at this URL.
+    ///
+    /// Reads the token from the environment variable EDGEWRIGHT_TOKEN.
+    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "URL", env = "EDGEWRIGHT_SERVER", value_parser = NonEmptyStringValueParser::new())]
     server: Option<String>,
-    /// Work through the server of a context; see `edgewright login`. Commands that only read use the current context by
-    /// default; `validate`, `diff` and `trace --manifests` read files, and use a server only with one of these flags.
+    /// Work through the server of a context; see `edgewright login`.
+    ///
+    /// Commands that only read use the current context by default; `validate`, `diff` and `trace --manifests` read files, and
+    /// use a server only with one of these flags.
+    #[arg(help_heading = help::CONNECTION)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_CONTEXT", value_parser = context_name)]
     context: Option<String>,
     /// Name of the server's version header.
+    #[arg(help_heading = help::CONNECTION, hide_short_help = true)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
     /// The context that the server comes from.

@@ -3,6 +3,7 @@
 pub(crate) mod accidents;
 pub(crate) mod config;
 pub(crate) mod get;
+pub(crate) mod help;
 pub(crate) mod progress;
 pub(crate) mod remote;
 pub(crate) mod stdout;

@@ -51,12 +51,11 @@ fn every_command_has_a_manual_page() {
         assert!(pages.contains(page), "{page} is not in {pages:?}");
     }
     let help = folder.ok("--help").out;
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // The description of a command may continue on the next line, with a deeper indent.
-    let commands = commands.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    let commands = help.lines().skip_while(|line| *line != "Reconcile:").take_while(|line| *line != "Options:");
+    let commands = commands.filter_map(|line| line.strip_prefix("  "));
     let commands: Vec<&str> = commands.filter_map(|line| line.split(' ').next()).collect();
     assert!(commands.len() > 20, "{help}");
-    for command in commands.into_iter().filter(|command| *command != "help") {
+    for command in commands {
         assert!(pages.contains(&format!("edgewright-{command}.1")), "{command} has no page");
     }
     let serve = folder.read("pages/man1/edgewright-serve.1");

@@ -1,0 +1,470 @@
+//! The help of the program: the groups of commands, the headings of options that commands share, and examples.
+//!
+//! The table [`GROUPS`] names each command once. A command shows its own options first; the options that it shares with
+//! others have one of the headings, in their order below.
+
+use std::fmt::Write;
+
+use clap::Command;
+
+/// The heading of the options for reading manifests.
+pub(crate) const MANIFESTS: &str = "Manifest options";
+/// The heading of the options for the scope of a key.
+pub(crate) const SCOPE: &str = "Scope options";
+/// The heading of the options of a store in a folder.
+pub(crate) const STORE: &str = "Store options";
+/// The heading of the options for how a client reaches a server, and a server its clients.
+pub(crate) const CONNECTION: &str = "Connection options";
+/// The heading of the options for how a server handles requests.
+pub(crate) const REQUESTS: &str = "Request options";
+/// The heading of the options of reports.
+pub(crate) const OUTPUT: &str = "Output options";
+/// The heading of the options of logs.
+pub(crate) const LOG: &str = "Log options";
+
+/// A command, with examples: what each does, and its line.
+type CommandExamples = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Every command, in the groups and the order in which the help lists them.
+static GROUPS: [(&str, &[CommandExamples]); 6] = [
+    (
+        "Reconcile",
+        &[
+            (
+                "reconcile",
+                &[
+                    ("Show the plan and apply it", "edgewright reconcile manifests"),
+                    ("Apply exactly what was reviewed", "edgewright reconcile manifests --plan reviewed.plan"),
+                    ("Apply the manifests of a team through a server", "edgewright apply teams/shop --context prod"),
+                ],
+            ),
+            (
+                "plan",
+                &[
+                    ("Show what would change", "edgewright plan manifests"),
+                    ("Save the plan for a review", "edgewright plan manifests --out reviewed.plan"),
+                    (
+                        "Comment on a pull request, without secrets",
+                        "edgewright plan manifests --secrets=assume --format markdown --output pr.md",
+                    ),
+                ],
+            ),
+            (
+                "validate",
+                &[
+                    ("Check a folder", "edgewright validate manifests"),
+                    ("Show only the warnings that a branch adds", "edgewright validate manifests --base origin/main"),
+                    ("Check a folder that uses another one", "edgewright validate teams/shop --with platform"),
+                ],
+            ),
+            (
+                "diff",
+                &[
+                    ("Compare two folders", "edgewright diff manifests.old manifests"),
+                    ("Show what a branch changes", "edgewright diff --rev origin/main...HEAD manifests"),
+                ],
+            ),
+            (
+                "fmt",
+                &[
+                    ("Format a folder", "edgewright fmt manifests"),
+                    ("Fail in CI if a file is not formatted", "edgewright fmt --check manifests"),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Inspect",
+        &[
+            (
+                "get",
+                &[
+                    ("List the edges with their sources, files and commits", "edgewright get edges -o wide"),
+                    ("Show one route", "edgewright get route storefront/cart -o yaml"),
+                    (
+                        "List the routes of an edge that have no description",
+                        "edgewright get routes --edge storefront --filter 'obj.description == \"\"'",
+                    ),
+                ],
+            ),
+            (
+                "status",
+                &[
+                    ("Show the sources of a server", "edgewright status"),
+                    ("Wait until a server has applied the files as they are now", "edgewright status --wait"),
+                    ("Watch the sources of another server", "edgewright status --watch --context prod"),
+                ],
+            ),
+            (
+                "history",
+                &[
+                    ("Show the last changes", "edgewright history"),
+                    ("Show who changed a route", "edgewright history --resource storefront/cart --changes"),
+                    ("Show a revision", "edgewright history show 12"),
+                ],
+            ),
+            (
+                "blame",
+                &[
+                    ("Show who set each field of an edge", "edgewright blame edge storefront"),
+                    ("Show it as JSON", "edgewright blame storefront/cart --format json"),
+                ],
+            ),
+            (
+                "trace",
+                &[
+                    ("Trace a request in the store", "edgewright trace https://shop.example.com/cart"),
+                    (
+                        "Trace a POST in manifests that are not applied",
+                        "edgewright trace POST shop.example.com/login --manifests manifests",
+                    ),
+                ],
+            ),
+            (
+                "export",
+                &[
+                    ("Write the manifests of a source", "edgewright export manifests --source shop"),
+                    ("Write manifests that adopt what no source owns", "edgewright export manifests --adopt"),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Operate",
+        &[
+            (
+                "serve",
+                &[
+                    ("Serve a store, and follow a folder", "edgewright serve --manifests manifests"),
+                    (
+                        "Serve other machines with TLS",
+                        "edgewright serve --listen 0.0.0.0:8484 --tls-cert tls.crt --tls-key tls.key",
+                    ),
+                ],
+            ),
+            (
+                "suspend",
+                &[
+                    ("Suspend a source", "edgewright suspend shop --reason 'incident 42' --context prod"),
+                    ("Suspend it for two hours", "edgewright suspend shop --reason maintenance --for 2h"),
+                ],
+            ),
+            (
+                "resume",
+                &[
+                    ("Resume a source", "edgewright resume shop --context prod"),
+                    (
+                        "Go on from a commit after a forced push",
+                        "edgewright resume a --accept-commit 0123456789abcdef0123456789abcdef01234567",
+                    ),
+                ],
+            ),
+            (
+                "rollback",
+                &[
+                    ("Show what a rollback would change", "edgewright rollback --to 12 --dry-run"),
+                    ("Roll back one source", "edgewright rollback --to 12 --source shop"),
+                ],
+            ),
+            (
+                "transfer",
+                &[
+                    ("Move an edge to another source", "edgewright transfer --from shop --to checkout edge/checkout"),
+                    ("Show what moving everything changes", "edgewright transfer --from old --to new --all --dry-run"),
+                ],
+            ),
+            (
+                "destroy",
+                &[
+                    ("Show what would be deleted", "edgewright destroy --source shop --dry-run"),
+                    ("Delete it without a question", "edgewright destroy --source shop --confirm shop"),
+                ],
+            ),
+            (
+                "healthcheck",
+                &[
+                    ("Check the server of this machine", "edgewright healthcheck"),
+                    ("Check one on another port", "edgewright healthcheck --listen 127.0.0.1:9000 --timeout 2s"),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Access",
+        &[
+            (
+                "login",
+                &[
+                    ("Log in, and type the token", "edgewright login prod --server https://edge.example.com"),
+                    (
+                        "Read the token from a password manager each time",
+                        "edgewright login prod --server https://edge.lan --token-command 'pass show edge'",
+                    ),
+                ],
+            ),
+            (
+                "logout",
+                &[
+                    ("Remove the current context", "edgewright logout"),
+                    ("Remove another one", "edgewright logout prod"),
+                ],
+            ),
+            (
+                "context",
+                &[
+                    ("List the contexts", "edgewright context list"),
+                    ("Use one for commands that only read", "edgewright context use prod"),
+                    ("Show which server or store a command would use", "edgewright context show --effective"),
+                ],
+            ),
+            (
+                "keys",
+                &[
+                    ("List the keys", "edgewright keys list"),
+                    ("Create a key for one source", "edgewright keys create --description ci --apply shop"),
+                    ("Revoke a key", "edgewright keys revoke ak_0123456789"),
+                ],
+            ),
+            (
+                "owners",
+                &[
+                    ("List the owners and their roles", "edgewright owners list"),
+                    ("Limit an owner to reading", "edgewright owners set-role usr_0123456789 viewer"),
+                ],
+            ),
+            (
+                "security-log",
+                &[
+                    (
+                        "Show the last refused requests",
+                        "edgewright security-log show --event permission_refused --last 20",
+                    ),
+                    ("Check that nobody has changed the log", "edgewright security-log verify"),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Store",
+        &[
+            (
+                "store",
+                &[
+                    ("Check a store", "edgewright store check --store /var/lib/edgewright"),
+                    ("Show what can be saved of a damaged store", "edgewright store repair"),
+                    ("Encrypt the secrets with a new data key", "edgewright store rekey"),
+                ],
+            ),
+            (
+                "backup",
+                &[
+                    ("Back up a store", "edgewright backup edgewright.backup"),
+                    ("Back up the store of a server", "edgewright backup edgewright.backup --context prod"),
+                ],
+            ),
+            (
+                "restore",
+                &[
+                    ("Restore a backup", "edgewright restore edgewright.backup --store restored.db"),
+                    (
+                        "Restore the state of an earlier time",
+                        "edgewright restore edgewright.backup --store new.db --to 2026-11-22T10:00:00Z",
+                    ),
+                ],
+            ),
+        ],
+    ),
+    (
+        "Other",
+        &[
+            (
+                "explain",
+                &[
+                    ("Explain an error", "edgewright explain ERR_EDGEWRIGHT_UNKNOWN_FIELD"),
+                    ("Explain a lint", "edgewright explain shadowed-route"),
+                ],
+            ),
+            (
+                "schema",
+                &[
+                    ("Print the schema of any manifest", "edgewright schema"),
+                    ("Write all schemas for an editor", "edgewright schema --write schemas"),
+                ],
+            ),
+            (
+                "completions",
+                &[
+                    ("Complete words in this Bash", "source <(edgewright completions bash)"),
+                    ("Install the completions of fish", "edgewright completions fish"),
+                ],
+            ),
+            ("man", &[("Write the manual pages", "edgewright man /usr/local/share/man/man1")]),
+        ],
+    ),
+];
+
+/// Adds the groups of commands to the help of the program, and examples to that of each command.
+pub(super) fn with_help(command: Command) -> Command {
+    let template = template(&command);
+    let command = command.mut_subcommands(|subcommand| {
+        let all = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+        let examples = all.filter(|(name, _)| *name == subcommand.get_name()).flat_map(|(_, examples)| examples.iter());
+        let examples: Vec<(&str, &str)> = examples.copied().collect();
+        let path = format!("edgewright {}", subcommand.get_name());
+        with_examples(subcommand, &path, &examples)
+    });
+    command.help_template(template)
+}
+
+/// The help of the program. clap lists all commands under one heading.
+fn template(command: &Command) -> String {
+    let styles = command.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let find = |name: &str| command.get_subcommands().find(|subcommand| subcommand.get_name() == name);
+    let width = command.get_subcommands().map(|subcommand| subcommand.get_name().len()).max().unwrap_or_default();
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
+    for (group, commands) in &GROUPS {
+        let _ = writeln!(text, "{header}{group}:{header:#}");
+        for (name, about) in commands.iter().filter_map(|(name, _)| Some((*name, summary(find(name)?)))) {
+            let _ = writeln!(text, "  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len());
+        }
+        text.push('\n');
+    }
+    let _ = write!(text, "{header}Options:{header:#}\n{{options}}\n\n");
+    text + "Run `edgewright COMMAND --help` for the options of a command, with examples."
+}
+
+/// What a command does, in a line.
+fn summary(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let aliases: Vec<&str> = command.get_visible_aliases().collect();
+    if aliases.is_empty() { about } else { format!("{about} [alias: {}]", aliases.join(", ")) }
+}
+
+/// Adds to a command its examples, and to its subcommands theirs.
+fn with_examples(command: Command, path: &str, examples: &[(&str, &str)]) -> Command {
+    let header = *command.get_styles().get_header();
+    let mut text = String::new();
+    for (what, line) in examples.iter().filter(|(_, line)| is_of(line, path, &command)) {
+        let _ = write!(text, "\n  # {what}\n  {line}");
+    }
+    let command = command.mut_subcommands(|nested| {
+        let path = format!("{path} {}", nested.get_name());
+        with_examples(nested, &path, examples)
+    });
+    if text.is_empty() { command } else { command.after_long_help(format!("{header}Examples:{header:#}{text}")) }
+}
+
+/// Whether an example shows a command. Those of a command without subcommands are all its own, also under another name.
+fn is_of(line: &str, path: &str, command: &Command) -> bool {
+    let is_alone = !command.has_subcommands() && path.split(' ').count() == 2;
+    is_alone || line == path || line.strip_prefix(path).is_some_and(|rest| rest.starts_with(' '))
+}
+
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests {
+    use clap::{Arg, CommandFactory};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// The headings of shared options, in the order in which every command has them.
+    const HEADINGS: [&str; 7] = [MANIFESTS, SCOPE, STORE, CONNECTION, REQUESTS, OUTPUT, LOG];
+    /// The room for a command's own options, in lines.
+    const SCREEN: usize = 40;
+    /// The room for what a command does, beside the longest name in 80 columns.
+    const SUMMARY: usize = 80 - "  security-log  ".len();
+    /// The room for an example.
+    const LINE: usize = 78;
+
+    fn program() -> Command {
+        let mut program = with_help(Cli::command()).term_width(100);
+        program.build();
+        program
+    }
+
+    /// A command and its subcommands with their paths.
+    fn all(command: &Command, path: &str) -> Vec<(String, Command)> {
+        let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
+        let nested = nested.flat_map(|nested| all(nested, &format!("{path} {}", nested.get_name())));
+        std::iter::once((path.to_owned(), command.clone())).chain(nested).collect()
+    }
+
+    /// The words of a line of a shell, which has quotes of one kind at most.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (at, part) in line.split('\'').enumerate() {
+            match at % 2 {
+                0 => words.extend(part.split_whitespace().map(str::to_owned)),
+                _ => words.push(part.to_owned()),
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_its_summary_is_a_line() {
+        let program = with_help(Cli::command());
+        program.clone().debug_assert();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, all)| all.iter().map(|(name, _)| *name)).collect();
+        let mut commands: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
+        listed.sort_unstable();
+        commands.sort_unstable();
+        assert_eq!(listed, commands);
+        for command in program.get_subcommands() {
+            let summary = summary(command);
+            assert!(summary.chars().count() <= SUMMARY, "{}: {summary}", command.get_name());
+        }
+        let help = program.clone().render_help().to_string();
+        for (group, commands) in &GROUPS {
+            assert_eq!(help.matches(&format!("\n{group}:\n")).count(), 1, "{help}");
+            assert!(commands.iter().all(|(name, _)| help.contains(&format!("\n  {name} "))), "{help}");
+        }
+    }
+
+    #[test]
+    fn every_example_is_a_valid_line() {
+        for (name, examples) in GROUPS.iter().flat_map(|(_, commands)| commands.iter()) {
+            assert!(!examples.is_empty(), "{name}");
+            for (_, line) in *examples {
+                let line = line.strip_prefix("source <(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(line);
+                assert!(line.len() <= LINE, "{line}");
+                let matches = with_help(Cli::command()).try_get_matches_from(words(line));
+                let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
+                assert_eq!(matches.subcommand_name(), Some(*name), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_own_options_of_a_command_come_first_and_fit_on_a_screen() {
+        for (path, command) in all(&program(), "edgewright") {
+            let mut ordered: Vec<&str> = Vec::new();
+            for heading in command.get_arguments().filter_map(Arg::get_help_heading) {
+                if !ordered.contains(&heading) {
+                    ordered.push(heading);
+                }
+            }
+            let expected: Vec<&str> = HEADINGS.into_iter().filter(|heading| ordered.contains(heading)).collect();
+            assert_eq!(ordered, expected, "{path}");
+            let help = command.clone().render_help().to_string();
+            let shared = |line: &&str| HEADINGS.iter().any(|heading| line.strip_suffix(':') == Some(*heading));
+            let own = help.lines().take_while(|line| !shared(line)).count();
+            assert!(own <= SCREEN || path == "edgewright", "{path}: {own} lines\n{help}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_each_command_ends_with_its_examples() {
+        for (path, command) in all(&program(), "edgewright").into_iter().skip(1) {
+            let help = command.clone().render_long_help().to_string();
+            let is_nested = path.split(' ').count() > 2;
+            assert!(is_nested || help.contains("\nExamples:\n  # "), "{path}\n{help}");
+            assert!(
+                !is_nested || !help.contains("Examples:") || help.contains(&format!("\n  {path}")),
+                "{path}\n{help}"
+            );
+        }
+    }
+}
