@@ -66,7 +66,8 @@ impl Estate {
     /// Applies the manifests to a new store in this folder, as for the first time.
     pub(crate) fn apply(&self, folder: &str) -> Finished {
         fs::create_dir_all(self.scratch.join(folder)).unwrap();
-        let applied = self.run(&["reconcile", MANIFESTS, "--store", &format!("{folder}/store")], &UNCACHED);
+        let store = format!("{folder}/store");
+        let applied = self.run(&["reconcile", MANIFESTS, "--full", "--store", &store], &UNCACHED);
         applied.assert_says(" to create, 0 to change, 0 to replace, 0 to delete, 0 unchanged");
         applied
     }

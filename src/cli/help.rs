@@ -198,7 +198,7 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
                     ("Log in, and type the token", "edgewright login prod --server https://edge.example.com"),
                     (
                         "Read the token from a password manager each time",
-                        "edgewright login prod --server https://edge.lan --token-command 'pass show edge'",
+                        "edgewright login prod --server https://edge.lan --token-command 'pass edge'",
                     ),
                 ],
             ),

@@ -28,6 +28,7 @@ mod diff;
 pub(crate) mod format;
 mod openings;
 pub(crate) mod outline;
+pub(crate) mod overview;
 pub(crate) mod render;
 pub(crate) mod report;
 mod retention;

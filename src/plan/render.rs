@@ -52,11 +52,10 @@ pub(crate) fn stream<E: From<JsonError>>(
     colour: Colour,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (summary, is_empty, untold) = match content {
+    match content {
         Content::Plan(plan) => {
             let outliner = Outliner::new(plan, Detail::Lines);
             pieces(&plan.changes, |change, out| write_planned(out, &outliner, change, colour), write)?;
-            (plan.summary(), plan.is_empty(), plan.untold)
         }
         Content::Outline(outline) => {
             let outlined = |change: &OutlinedChange, out: &mut String| {
@@ -64,8 +63,16 @@ pub(crate) fn stream<E: From<JsonError>>(
                 Ok(())
             };
             pieces(&outline.changes, outlined, write)?;
-            (outline.summary(), outline.is_empty(), outline.untold)
         }
+    }
+    write(&conclusion(content, colour))
+}
+
+/// The number of changes, after all that a text shows of a plan.
+pub(super) fn conclusion(content: Content<'_>, colour: Colour) -> String {
+    let (summary, is_empty, untold) = match content {
+        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.untold),
+        Content::Outline(outline) => (outline.summary(), outline.is_empty(), outline.untold),
     };
     let mut last = String::new();
     if untold > 0 {
@@ -75,7 +82,7 @@ pub(crate) fn stream<E: From<JsonError>>(
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),
         false => put(&mut last, colour, Tint::Bold, &summary.to_string()).and_then(|()| writeln!(last)),
     };
-    write(&last)
+    last
 }
 
 /// Renders changes on all cores, and writes them in order. The next ones are rendered while the last ones are written.
@@ -153,7 +160,7 @@ fn write_change(out: &mut String, change: &OutlinedChange, colour: Colour) -> st
     writeln!(out)
 }
 
-fn write_head(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
+pub(super) fn write_head(out: &mut String, change: &OutlinedChange, colour: Colour) -> std::fmt::Result {
     let title = format!("{} {}", change.kind, change.name);
     let notes = notes(change);
     let tint = match change.effect {

@@ -20,6 +20,8 @@ use crate::{
 /// With --server, names also resolve to what the server has, and the rules and lints compare with its other sources. The errors
 /// are those of `plan`.
 #[derive(Debug, clap::Args)]
+// It shows no plan.
+#[command(mut_arg("full", |argument| argument.hide(true)))]
 pub(crate) struct Args {
     #[command(flatten)]
     reported: ReportedSource,

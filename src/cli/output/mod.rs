@@ -23,6 +23,7 @@ use crate::{
     plan::{
         format::{Format, render},
         outline::Detail,
+        overview::{LARGE, overview},
         render::{Colour, Content, stream},
     },
 };
@@ -37,6 +38,9 @@ pub(super) struct Output {
     /// Write the report to a file and keep the text on the terminal.
     #[arg(help_heading = help::OUTPUT, long, value_name = "FILE", env = "EDGEWRIGHT_OUTPUT")]
     output: Option<PathBuf>,
+    /// Show every change, also of a plan with more than 200.
+    #[arg(help_heading = help::OUTPUT, long, env = "EDGEWRIGHT_FULL")]
+    full: bool,
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -51,7 +55,7 @@ impl Output {
     pub(super) fn for_programs(arguments: &ArgMatches) -> Option<Self> {
         let format = *arguments.try_get_one::<Format>("format").ok()??;
         let output = arguments.try_get_one::<PathBuf>("output").ok()?.cloned();
-        (format != Format::Text).then_some(Self { format, output })
+        (format != Format::Text).then_some(Self { format, output, full: false })
     }
 
     /// Whether the text report is printed: always, unless another format is written to stdout.
@@ -67,8 +71,12 @@ impl Output {
             diagnostics::count(&report.diagnostics, report.files);
             return Ok(());
         };
+        let content = plan.map_or(Content::Outline(outline), Content::Plan);
         match self.shows_text() {
-            true => print_plan(plan.map_or(Content::Outline(outline), Content::Plan)),
+            true if !self.full && outline.changes.len() > LARGE => {
+                unless_closed(write(overview(content, colour()).as_bytes()))
+            }
+            true => print_plan(content),
             false => Ok(()),
         }
     }
@@ -202,9 +210,8 @@ fn write(data: &[u8]) -> io::Result<()> {
 
 /// Writes a plan as text. It can have millions of lines, of which a stripping stream would write each by itself.
 fn print_plan(content: Content<'_>) -> Result<(), Failure> {
-    let colour = if has_colours() { Colour::Yes } else { Colour::No };
     let mut closed = false;
-    stream(content, colour, &mut |piece| {
+    stream(content, colour(), &mut |piece| {
         // If the reader is done, a change that cannot be shown must still be found.
         let written = if closed { Ok(()) } else { write(piece.as_bytes()) };
         closed |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
@@ -243,6 +250,11 @@ pub(super) fn is_on_terminal() -> bool {
 /// The text without colours if stdout is not a terminal.
 fn for_stdout(text: String) -> String {
     if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() }
+}
+
+/// The colours of a plan on stdout.
+fn colour() -> Colour {
+    if has_colours() { Colour::Yes } else { Colour::No }
 }
 
 /// Whether stdout shows colours.

@@ -6,7 +6,10 @@ use edgewright::{
 };
 
 use super::formats::{of_diagnostics, parsed, rendered};
-use crate::support::program::Folder;
+use crate::support::{
+    manifests::edges,
+    program::{Folder, finish},
+};
 
 #[test]
 fn every_sarif_result_has_a_location() {
@@ -62,4 +65,41 @@ fn reports_of_very_many_diagnostics_keep_to_limits_and_drop_no_error_for_a_warni
     assert!(github.contains("::the error\n… and 25001 more: use --format json"), "{}", github.len());
     let json = parsed(&rendered(Format::Json, &report));
     assert_eq!(json["diagnostics"].as_array().unwrap().len(), many.len());
+}
+
+#[test]
+fn a_large_plan_is_an_overview_and_its_whole_text_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("m/e.yaml", &edges("e", 200));
+    assert_eq!(folder.ok("plan m").calls().len(), 200);
+    folder.write("m/e.yaml", &edges("e", 201));
+    let plan = folder.ok("plan m").out;
+    assert!(plan.starts_with("HttpsEdge  201 to create\n\n+ HttpsEdge e"), "{plan}");
+    assert_eq!((plan.lines().count(), plan.contains("POST")), (17, false), "{plan}");
+    assert!(plan.contains("\n+ … and 191 more\n\nNot every change is shown: add --full"), "{plan}");
+    assert!(plan.ends_with("\n201 to create, 0 to change, 0 to replace, 0 to delete, 0 unchanged\n"), "{plan}");
+    let full = folder.ok("plan m --full");
+    assert_eq!((full.calls().len(), full.summary()), (201, plan.lines().last().unwrap()));
+
+    // What programs read, and files, are whole.
+    let json = parsed(&folder.ok("plan m --format json").out);
+    assert_eq!(json["plan"]["changes"].as_array().unwrap().len(), 201);
+    assert_eq!(folder.ok("plan m --output plan.txt").out, plan);
+    assert_eq!(folder.read("plan.txt"), full.out);
+
+    // A reviewer sees deletions before what is new, also of a plan that a server makes.
+    let applied = folder.ok("reconcile m");
+    assert!(applied.out.contains("… and 191 more") && applied.err.contains("Applied as revision 1."));
+    folder.write("m/e.yaml", &(edges("e", 199) + &edges("f", 250)));
+    let plan = folder.ok("plan m").out;
+    assert!(plan.starts_with("HttpsEdge  250 to create, 2 to delete\n\n- HttpsEdge e"), "{plan}");
+    let server = folder.serve("");
+    let mut command = folder.command(&format!("plan m --server http://{}", server.address));
+    command.env("EDGEWRIGHT_TOKEN", &server.token).env_remove("EDGEWRIGHT_STORE");
+    let through = finish(command, "").out;
+    let without_ids = |text: &str| {
+        let words = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        text.lines().map(words).collect::<Vec<_>>()
+    };
+    assert_eq!(without_ids(&through), without_ids(&plan));
 }
