@@ -1,5 +1,6 @@
 //! `edgewright status`: the sources that a server follows, and whether the store matches their manifests (D83).
 
+mod wait;
 mod watch;
 
 use std::fmt::Write;
@@ -12,6 +13,7 @@ use crate::{
     cli::{
         output::{age::age, print_coloured, table::table},
         prelude::*,
+        serve::followed::duration,
         target::ServerArgs,
     },
     model::operation::key_of,
@@ -45,6 +47,17 @@ pub(crate) struct Args {
     /// line. Ctrl-C ends it.
     #[arg(long, env = "EDGEWRIGHT_STATUS_WATCH")]
     watch: bool,
+    /// Sync the sources now, and wait until that has ended, at most for this time (30 seconds if none is given).
+    ///
+    /// Every source is then synced with its files, or the commit of its repository, as they were when the command began, and the
+    /// exit code is that of its state. A server that starts is waited for, too. After the time, the exit code is 1. Without the
+    /// permission to apply a source, waits for the sync that is due next.
+    #[arg(long, value_name = "DURATION", env = "EDGEWRIGHT_STATUS_WAIT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "30s", value_parser = duration, conflicts_with = "watch")]
+    wait: Option<Duration>,
+    /// Show only this source.
+    #[arg(long, value_name = "NAME", value_parser = source_name, conflicts_with = "watch")]
+    source: Option<String>,
     #[command(flatten)]
     pub server: ServerArgs,
 }
@@ -63,7 +76,11 @@ impl Args {
         if self.watch {
             return watch::run(&client, self.format);
         }
-        let list: SourceList = client.get(SOURCES)?;
+        let only = self.source.as_deref();
+        let list = match self.wait {
+            Some(longest) => during("Waiting for the sources", || wait::synced(&client, only, longest))?,
+            None => sources(&client, only)?,
+        };
         match self.format {
             StatusFormat::Json => {
                 print(json::text(&list, Secrets::Masked)?)?;
@@ -74,6 +91,26 @@ impl Args {
         let is_synced = list.sources.iter().all(is_synced);
         Ok(if is_synced { Exit::Done } else { Exit::Pending })
     }
+}
+
+/// The sources of a server, or only one of them.
+fn sources(client: &ApiClient, only: Option<&str>) -> Result<SourceList, Failure> {
+    let mut list: SourceList = client.get(SOURCES)?;
+    let Some(name) = only else { return Ok(list) };
+    let names: Vec<String> = list.sources.iter().map(|source| source.name.clone()).collect();
+    list.sources.retain(|source| source.name == name);
+    if list.sources.is_empty() {
+        let near = nearest(name, names.iter().map(String::as_str));
+        let help = near.map_or_else(|| "list the sources with `edgewright status`".to_owned(), did_you_mean);
+        return Err(Diagnostic::error(Code::NotFound, format!("the server has no source `{}`", printable(name)))
+            .help(help)
+            .into());
+    }
+    Ok(list)
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{}`?", printable(name))
 }
 
 /// A table of the sources, the reasons of those that are not synced, and the warnings of the others.

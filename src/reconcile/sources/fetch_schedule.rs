@@ -73,6 +73,11 @@ impl FetchSchedule {
         (is_own, is_own && !self.is_requested.swap(true, Ordering::AcqRel))
     }
 
+    /// Requests a fetch, whatever has changed.
+    pub(super) fn request_any(&self) {
+        self.is_requested.store(true, Ordering::Release);
+    }
+
     /// Fetches if it is due. `goes_on` is called meanwhile; once it returns false, the fetch is given up. Returns whether
     /// the repository has become reachable or unreachable.
     pub(crate) fn fetch_if_due(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {

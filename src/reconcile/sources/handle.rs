@@ -357,6 +357,14 @@ impl SourceHandle {
         let _ = self.signals.send(Signal::Sync);
     }
 
+    /// Requests a sync now, which fetches a remote repository first.
+    pub(crate) fn request_whole_sync(&self) {
+        if let Some(fetches) = &self.settings.fetches {
+            fetches.request_any();
+        }
+        self.request_sync();
+    }
+
     /// Asks the loop to stop. A current run ends before its next step.
     pub fn stop(&self) {
         self.stopped.get_or_init(Instant::now);

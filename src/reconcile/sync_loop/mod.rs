@@ -243,6 +243,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let _end = EndNotice(Arc::clone(&self.handle));
         let (mut synced, mut rested) = (Some(synced), None);
         loop {
+            self.handle.status.begin_sync();
             self.fetch();
             let end = self.turn(rested);
             rested = match end {
@@ -250,10 +251,11 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
                 TurnEnd::Synced | TurnEnd::Waits(_) => None,
             };
             // What waits for a file has not synced.
-            if !matches!(end, TurnEnd::Waits(_))
-                && let Some(synced) = synced.take()
-            {
-                let _ = synced.send(());
+            if !matches!(end, TurnEnd::Waits(_)) {
+                self.handle.status.end_sync();
+                if let Some(synced) = synced.take() {
+                    let _ = synced.send(());
+                }
             }
             if self.handle.is_stopping() || !self.wait(received, &end) {
                 return;

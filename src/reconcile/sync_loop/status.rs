@@ -170,6 +170,10 @@ pub(crate) struct SourceStatus {
     pub next_sync: Option<Timestamp>,
     /// Warnings about files that are still being written.
     pub notices: Vec<Item>,
+    /// The number of the sync that began last, counted since the source is followed.
+    pub begun: u64,
+    /// The number of the last sync that has ended. One that waits for a file has not.
+    pub ended: u64,
 }
 
 /// The status of a source, shared by its loop and the API.
@@ -199,6 +203,17 @@ impl StatusBoard {
     /// The number of resources that others have changed, and that are not reverted.
     pub(crate) fn drifted(&self) -> usize {
         self.status().findings.drifted
+    }
+
+    /// Counts a sync that begins now, before anything is fetched or read.
+    pub(super) fn begin_sync(&self) {
+        self.status().begun += 1;
+    }
+
+    /// Records that the sync that began last has ended.
+    pub(super) fn end_sync(&self) {
+        let mut status = self.status();
+        status.ended = status.begun;
     }
 
     /// Records a sync that ran.

@@ -29,7 +29,7 @@ use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
-pub(in crate::server) static OPERATIONS: [&ApiOperation; 30] = [
+pub(in crate::server) static OPERATIONS: [&ApiOperation; 31] = [
     &reconciliation::CREATE,
     &reconciliation::records::LIST,
     &reconciliation::records::GET,
@@ -41,6 +41,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 30] = [
     &sources::GET,
     &sources::SUSPEND,
     &sources::RESUME,
+    &sources::SYNC,
     &sources::destroy::CREATE,
     &origin::GET,
     &owners::LIST,

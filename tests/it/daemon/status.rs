@@ -3,10 +3,10 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::{
     manifests::edge,
     program::{CONFIG, Folder, Serve, finish, until},
-    sources::{client, in_state, repository, status, two_sources},
+    sources::{client, in_state, repository, shown, status, two_sources},
 };
 
 /// A command as a client of a server.
@@ -53,6 +53,53 @@ fn a_state_begins_before_a_restart_and_not_with_it() {
     folder.write("docs/two.yaml", &edge("two", "b"));
     let synced = in_state(&serve, "docs", "Synced");
     assert!(synced["since"].as_str() > before[1].1.as_str(), "{synced:#}");
+}
+
+#[test]
+fn a_command_waits_until_the_files_are_synced_as_they_are_now() {
+    let folder = two_sources();
+    let serve = folder.serve("");
+    let wait = |line: &str| client(&folder, &serve, &format!("status {line}"));
+    for number in 0..5 {
+        let description = format!("number {number}");
+        folder.write("docs/two.yaml", &edge("two", &description));
+        let run = wait("--wait");
+        assert_eq!(run.code, 0, "{}", run.all());
+        assert!(shown(&serve).contains(&description), "{number}\n{}", run.all());
+    }
+    // Nothing has changed, and nothing is due for minutes.
+    let began = Instant::now();
+    assert_eq!(wait("--wait=20s --source docs").code, 0);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+
+    folder.write("docs/two.yaml", "kind: Nothing\n");
+    let invalid = wait("--wait -o json");
+    assert_eq!(invalid.code, 2, "{}", invalid.all());
+    let list: Value = serde_json::from_str(&invalid.out).unwrap();
+    assert_eq!(list["sources"][1]["state"], "Invalid");
+    let only = wait("--wait --source shop");
+    assert!(only.code == 0 && only.out.contains("shop") && !only.out.contains("docs"), "{}", only.all());
+    let unknown = wait("--source shpo");
+    assert!(unknown.code == 1 && unknown.err.contains("did you mean `shop`?"), "{}", unknown.all());
+
+    // A file that somebody has open for writing is waited for.
+    let mut open = fs::File::options().append(true).open(folder.path("shop/one.yaml")).unwrap();
+    open.write_all(b"# half a line").unwrap();
+    let waits = wait("--wait=1s --source shop");
+    assert_eq!(waits.code, 1, "{}", waits.all());
+    assert!(waits.err.contains("not synced within 1 seconds: source `shop`: "), "{}", waits.err);
+    drop(open);
+    assert_eq!(wait("--wait --source shop").code, 0);
+}
+
+#[test]
+fn whoever_may_not_apply_a_source_waits_for_the_sync_that_is_due() {
+    let folder = two_sources();
+    folder.write(CONFIG, "sources:\n- {name: shop, path: shop, interval: 1s}\n");
+    let serve = folder.serve("");
+    let viewer = client(&folder, &serve, "keys create --role viewer").out;
+    let run = finish(command(&folder, &serve, "status --wait=15s", viewer.trim()), "");
+    assert_eq!(run.code, 0, "{}", run.all());
 }
 
 #[test]

@@ -69,6 +69,7 @@ impl LastShown {
         let mut now = list.clone();
         for source in &mut now.sources {
             source.next_look_at.clear();
+            (source.syncs_begun, source.syncs_ended) = (0, 0);
             let looks = [&mut source.last_attempt, &mut source.last_applied];
             for look in looks.into_iter().flatten() {
                 look.at.clear();

@@ -83,7 +83,7 @@ fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
         ("post", "/reconciliations" | "/rollbacks" | "/transfers" | "/sources/{name}/destroy") => {
             EndpointRule::Reconcile
         }
-        ("post", "/sources/{name}/suspend" | "/sources/{name}/resume") => EndpointRule::Change,
+        ("post", "/sources/{name}/suspend" | "/sources/{name}/resume" | "/sources/{name}/sync") => EndpointRule::Change,
         ("get", "/history" | "/history/blame" | "/history/{revision}" | "/resources/{id}" | "/export")
         | ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}")
         | ("post", "/trace") => EndpointRule::Read,

@@ -1,4 +1,4 @@
-//! `/sources`: the sources that the server follows, their status (D83), and their suspension (D84).
+//! `/sources`: the sources that the server follows, their status and syncs (D83), and their suspension (D84).
 
 pub(crate) mod client_revisions;
 pub(crate) mod destroy;
@@ -78,6 +78,13 @@ pub(super) static RESUME: ApiOperation = ApiOperation::post("/sources/{name}/res
     .documented("400 401 403 404 408 409 413 415 429 500 503", |operation, schemas| {
         let example = json!({"accept_commit": "4f2a9c51d0b7e38642f1a5c9e0d3b7864f2a9c51"});
         let operation = operation.optional_body(schemas.request::<SourceResume>(), example);
+        operation.ok(schemas.response::<SourceView>()).tagged()
+    });
+
+pub(super) static SYNC: ApiOperation = ApiOperation::post("/sources/{name}/sync", Intent::Apply("{name}"), |method| on(method, sync))
+    .named("Sources", "syncSource", "Sync a source")
+    .described("Requests a sync of a source, which fetches its repository first if that is a remote one. The response does not wait for it: a sync that began after the request has ended once `syncs_ended` of the source is greater than `syncs_begun` of the response.")
+    .documented("400 401 403 404 429 500 503", |operation, schemas| {
         operation.ok(schemas.response::<SourceView>()).tagged()
     });
 
@@ -176,7 +183,21 @@ async fn resume(
     .await
 }
 
-/// Suspends or resumes a source, and responds with its status. Once it is suspended, a current run does not apply its plan
+/// Requests a sync of a source.
+async fn sync(
+    State(served): StatePart<ServedStore>,
+    State(sources): StatePart<SourceRuntime>,
+    SourceInPath(following): SourceInPath,
+) -> ApiResult {
+    let name = following.source.clone();
+    change(served, sources, name, |following| {
+        following.request_whole_sync();
+        Ok(None)
+    })
+    .await
+}
+
+/// Suspends or resumes a source, or requests a sync, and responds with its status. Once it is suspended, a current run does not apply its plan
 /// any more.
 async fn change(
     served: Arc<ServedStore>,

@@ -71,6 +71,13 @@ pub(crate) struct SourceView {
     pub replaced_suspension: Option<SuspensionView>,
     /// When the next sync is due, also without an event; empty during the first one, and if nobody follows the source.
     pub next_look_at: String,
+    /// The number of the sync that began last, counted since the server follows the source; 0 if nobody does.
+    #[serde(default)]
+    pub syncs_begun: u64,
+    /// The number of the last sync that has ended. What a request for a sync asks for has happened once it is greater than the
+    /// `syncs_begun` of the response.
+    #[serde(default)]
+    pub syncs_ended: u64,
     /// The numbers of resources and findings.
     pub counts: SourceCounts,
     /// The first hundred diagnostics of the last run, errors first.
@@ -302,6 +309,8 @@ impl SourceView {
             suspension: suspension.map(SuspensionView::new),
             replaced_suspension: None,
             next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
+            syncs_begun: status.begun,
+            syncs_ended: status.ended,
             counts,
             diagnostics_omitted: findings.omitted(),
             diagnostics: listed.chain(&status.notices).cloned().chain(claimed).collect(),
@@ -362,6 +371,8 @@ impl SourceView {
             suspension: None,
             replaced_suspension: None,
             next_look_at: String::new(),
+            syncs_begun: 0,
+            syncs_ended: 0,
             counts: SourceCounts { owned, ..SourceCounts::default() },
             diagnostics: Vec::new(),
             diagnostics_omitted: 0,

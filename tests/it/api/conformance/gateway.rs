@@ -74,6 +74,7 @@ fn a_gateway_reads_its_configuration_and_nothing_else() {
         "GET /sources/x",
         "POST /sources/x/suspend",
         "POST /sources/x/resume",
+        "POST /sources/x/sync",
         "POST /store/rekey",
         "POST /sources/x/destroy",
         "POST /transfers",

@@ -77,7 +77,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 /// What is asked of no kind of resource, and so is no [`Endpoint`](edgewright::server::Endpoint).
-const BESIDE: [&str; 21] = [
+const BESIDE: [&str; 22] = [
     "POST /reconciliations",
     "GET /reconciliations",
     "GET /reconciliations/{id}",
@@ -89,6 +89,7 @@ const BESIDE: [&str; 21] = [
     "GET /sources/{name}",
     "POST /sources/{name}/suspend",
     "POST /sources/{name}/resume",
+    "POST /sources/{name}/sync",
     "POST /hooks/git",
     "GET /owners",
     "GET /owners/{id}",
@@ -113,6 +114,7 @@ fn call(step: &Step) -> Option<String> {
         _ if path.starts_with("/history/") => "/history/{revision}",
         _ if path.starts_with("/sources/") && path.ends_with("/suspend") => "/sources/{name}/suspend",
         _ if path.starts_with("/sources/") && path.ends_with("/resume") => "/sources/{name}/resume",
+        _ if path.starts_with("/sources/") && path.ends_with("/sync") => "/sources/{name}/sync",
         _ if path.starts_with("/sources/") && path.ends_with("/destroy") => "/sources/{name}/destroy",
         _ if path.starts_with("/sources/") => "/sources/{name}",
         _ if path.starts_with("/owners/") => "/owners/{id}",

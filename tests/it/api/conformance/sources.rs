@@ -11,6 +11,7 @@ use crate::support::{manifests::bare_edge, server::Server};
 
 const SUSPEND: &str = "POST /sources/shop/suspend";
 const RESUME: &str = "POST /sources/shop/resume";
+const SYNC: &str = "POST /sources/shop/sync";
 const DESTROY: &str = "POST /sources/shop/destroy";
 
 /// On a server that follows the source `shop`.
@@ -20,8 +21,8 @@ fn sources() {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows = vec![status_row(), suspension_row(), refused_row(), destroy_row()];
-    rows.extend(["GET /sources", "GET /sources/shop", SUSPEND, RESUME, DESTROY].map(|call| {
+    let mut rows = vec![status_row(), sync_row(), suspension_row(), refused_row(), destroy_row()];
+    rows.extend(["GET /sources", "GET /sources/shop", SUSPEND, RESUME, SYNC, DESTROY].map(|call| {
         row(format!("{call} asks for a token and a version"))
             .send_bytes(call, "{")
             .without("Authorization")
@@ -61,6 +62,22 @@ fn status_row() -> Row {
         .call("DELETE /sources/shop")
         .fails(405, "METHOD_NOT_ALLOWED", "")
         .carries("Allow", "GET,HEAD")
+}
+
+fn sync_row() -> Row {
+    row("an editor requests a sync, and a viewer does not")
+        .call(SYNC)
+        .by("editor")
+        .succeeds(200)
+        .shows("/name", json!("shop"))
+        .shows("/replaced_suspension", Value::Null)
+        .call(SYNC)
+        .by("viewer")
+        .fails(403, "FORBIDDEN", "")
+        .call("POST /sources/nothing/sync")
+        .fails(404, "NOT_FOUND", "")
+        .call("GET /sources/shop/sync")
+        .fails(405, "METHOD_NOT_ALLOWED", "")
 }
 
 fn suspension_row() -> Row {
