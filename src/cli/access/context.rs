@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
-use crate::cli::{output::table::table, prelude::*};
+use crate::cli::{output::table::titled, prelude::*};
 
 /// List the saved logins, and choose the current one.
 ///
@@ -62,15 +62,11 @@ impl Args {
 }
 
 fn list(contexts: &Contexts) -> String {
-    if contexts.all.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![vec!["", "NAME", "SERVER", "SOURCE", "TOKEN"]];
-    rows.extend(contexts.all.iter().map(|(name, context)| {
+    let row = |(name, context): (&String, &ServerContext)| {
         let mark = if *name == contexts.current { "*" } else { "" };
-        vec![mark, name, &context.server, &context.source, origin_of_token(context)]
-    }));
-    table("", &rows)
+        [name.as_str(), mark, &context.server, &context.source, origin_of_token(context)].map(str::to_owned).to_vec()
+    };
+    titled(&["name", "current", "server", "source", "token"], contexts.all.iter().map(row).collect())
 }
 
 fn describe(name: &str, context: &ServerContext) -> String {

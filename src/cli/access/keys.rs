@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
 use super::{
     key_scope::{ScopeArgs, unknown_sources},
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     cli::{
         config::Config,
-        output::{check_not_discarded, is_readable_by_others, print_all},
+        output::{check_not_discarded, is_readable_by_others, print_all, table::titled},
         prelude::*,
         target::{ListedKey, create_key, delete_key, list_keys, owner_role},
     },
@@ -23,6 +23,7 @@ use crate::{
         operation::Operation,
         resource::AnyResource,
         rules,
+        snapshot::Entry,
     },
     reconcile::run::token::write_token,
     server::{
@@ -42,6 +43,10 @@ pub(crate) enum Args {
     Create(CreateArgs),
     /// List the keys, newest first.
     List {
+        /// Output format; `wide` adds the owner and the time of creation.
+        // Without a variable: a configuration file that sets `format` means that of reports.
+        #[arg(short = 'o', long = "format", value_enum, default_value_t = KeysFormat::Table)]
+        format: KeysFormat,
         #[command(flatten)]
         place: StoreOrServer,
     },
@@ -55,6 +60,12 @@ pub(crate) enum Args {
         #[command(flatten)]
         log: LocalLogArgs,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeysFormat {
+    Table,
+    Wide,
 }
 
 /// The options of a new key.
@@ -90,7 +101,7 @@ impl Args {
     /// The store or server of the subcommand.
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
-            Args::Create(CreateArgs { place, .. }) | Args::List { place } | Args::Revoke { place, .. } => place,
+            Args::Create(CreateArgs { place, .. }) | Args::List { place, .. } | Args::Revoke { place, .. } => place,
         }
     }
 
@@ -103,8 +114,8 @@ impl Args {
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         match self {
             Args::Create(create) => create.run(config)?,
-            Args::List { place } => {
-                let (listed, warning) = match place.client()? {
+            Args::List { format, place } => {
+                let (keys, warning) = match place.client()? {
                     Some(client) => list_on_server(&client)?,
                     None => {
                         let snapshot = place.store.read_existing()?.snapshot();
@@ -112,7 +123,7 @@ impl Args {
                     }
                 };
                 warning.iter().for_each(|warning| say(warning));
-                print(listed)?;
+                print(listing(keys, format))?;
             }
             Args::Revoke { place, id, log } => {
                 let id = match key_of_token(&id) {
@@ -304,19 +315,30 @@ fn warning((admins, others): (usize, usize)) -> Option<String> {
         .then(|| format!("{all} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys."))
 }
 
-fn list(snapshot: &Snapshot) -> String {
-    let mut lines = String::new();
-    for entry in snapshot.newest_first(Kind::ApiKey, None, u64::MAX) {
-        let Some(key) = entry.spec_as::<ApiKey>() else { continue };
-        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
-        let created_at = entry.created_at.to_string();
-        let facts = [entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description];
-        lines += &line(facts, key.scope.as_deref());
-    }
-    lines
+/// A key as the list shows it: the description, the role, the scope, the ID, the owner and the time of creation.
+type KeyRow = Vec<String>;
+
+/// The titles of the list; the last two are those of `wide`.
+const TITLES: [&str; 6] = ["description", "role", "scope", "id", "owner", "created_at"];
+
+fn listing(keys: Vec<KeyRow>, format: KeysFormat) -> String {
+    let shown = if format == KeysFormat::Wide { TITLES.len() } else { TITLES.len() - 2 };
+    let titles: Vec<&str> = TITLES.into_iter().take(shown).collect();
+    titled(&titles, keys.into_iter().map(|key| key.into_iter().take(shown).collect()).collect())
 }
 
-fn list_on_server(client: &ApiClient) -> Result<(String, Option<String>), Failure> {
+fn list(snapshot: &Snapshot) -> Vec<KeyRow> {
+    let keys = snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
+    let listed = |entry: &Arc<Entry>| {
+        let key = entry.spec_as::<ApiKey>()?;
+        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
+        let created_at = entry.created_at.to_string();
+        Some(row([entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description], key.scope.as_deref()))
+    };
+    keys.filter_map(listed).collect()
+}
+
+fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyRow>, Option<String>), Failure> {
     let keys = list_keys(client)?;
     let roles: HashMap<String, Role> = match owners::list_owners(client) {
         Ok(owners) => owners.into_iter().collect(),
@@ -326,18 +348,16 @@ fn list_on_server(client: &ApiClient) -> Result<(String, Option<String>), Failur
         }
         Err(failure) => return Err(failure),
     };
-    let role = |owner: &str| roles.get(owner).map_or("-", |role| role.as_str());
-    let lines = keys.iter().map(|key| {
+    let role = |owner: &str| roles.get(owner).map_or("", |role| role.as_str());
+    let rows = keys.iter().map(|key| {
         let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
         let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
-        line([&key.id, &key.owner_id, role, &key.created_at, &key.description], key.scope.as_ref())
+        row([&key.id, &key.owner_id, role, &key.created_at, &key.description], key.scope.as_ref())
     });
-    Ok((lines.collect(), wide_keys_on_server(&keys, &roles)))
+    Ok((rows.collect(), wide_keys_on_server(&keys, &roles)))
 }
 
-/// A line of the list: the ID, the owner, the role of the key, the time of creation, the description and the scope.
-fn line([id, owner, role, created_at, description]: [&str; 5], scope: Option<&KeyScope>) -> String {
-    let line = format!("{id}  {owner}  {role:7}  {created_at}  {description}");
-    let scope = scope.map(|scope| format!("  [{scope}]")).unwrap_or_default();
-    format!("{}{}\n", escaped(&line).trim_end(), escaped(&scope))
+fn row([id, owner, role, created_at, description]: [&str; 5], scope: Option<&KeyScope>) -> KeyRow {
+    let scope = scope.map(KeyScope::to_string).unwrap_or_default();
+    [description, role, &scope, id, owner, created_at].map(str::to_owned).to_vec()
 }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     cli::{
+        output::table::titled,
         prelude::*,
         target::{list_keys, set_owner_role},
     },
@@ -71,8 +72,8 @@ impl Args {
                         (owners_in_store(&store), wide_keys(&store.snapshot()))
                     }
                 };
-                let line = |(id, role): &(String, Role)| format!("{}  {}\n", escaped(id), role.as_str());
-                print(owners.iter().map(line).collect::<String>())?;
+                let row = |(id, role): (String, Role)| vec![id, role.as_str().to_owned()];
+                print(titled(&["id", "role"], owners.into_iter().map(row).collect()))?;
                 warning.iter().for_each(|warning| say(warning));
             }
             Args::SetRole { place, owner, role, log } => {

@@ -6,7 +6,8 @@ mod reader;
 use clap::ValueEnum;
 
 use crate::{
-    cli::{operate::revision::revision_name, output::table::table, prelude::*},
+    cli::{operate::revision::revision_name, output::table::titled, prelude::*},
+    model::decode::list,
     syntax::text::yaml::to_yaml,
 };
 pub(crate) use kinds::parse_kind;
@@ -17,8 +18,10 @@ use reader::{ListedResource, parent_and_name};
 /// List resources, or show one.
 ///
 /// KIND is a manifest kind in any spelling: `HttpsEdge`, `https-edges`, `edges`. Reads a local store without changing it,
-/// with every secret masked, or a server with --server. The table has the main fields; `wide` adds the source, and the
-/// file, line and commit that it applied last, of up to 100 resources; `json` and `yaml` have what the API returns.
+/// with every secret masked, or a server with --server. The table has the name in the manifests, or the id of a resource
+/// without one, and the main fields; `wide` adds the id, the source, and the file, line and commit that it applied last, of
+/// up to 100 resources. `name` has one `KIND/NAME` on a line, as other commands take it. `json` and `yaml` have what the API
+/// returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Kind of the resources, such as `edges`, `routes` or `tls-certificates`, or the id of a resource.
@@ -39,6 +42,9 @@ pub(crate) struct Args {
     /// Show the state of this revision, or of the newest revision that was applied from this Git commit.
     #[arg(long, value_name = "REVISION|COMMIT", value_parser = revision_name)]
     at: Option<RevisionName>,
+    /// Sort by a column of the table, or of `wide`, such as `name` or `created-at` (default: the newest first).
+    #[arg(long, value_name = "COLUMN", env = "EDGEWRIGHT_GET_SORT_BY")]
+    sort_by: Option<String>,
     /// Output format.
     #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
     format: GetFormat,
@@ -50,27 +56,27 @@ pub(crate) struct Args {
 enum GetFormat {
     Table,
     Wide,
+    Name,
     Json,
     Yaml,
 }
 
-/// The fields of the table, after the id.
-const COLUMNS: [&str; 13] = [
-    "match_type",
+/// The first column.
+const NAME: &str = "name";
+/// The fields of the table, after the name.
+const COLUMNS: [&str; 9] = [
     "match",
+    "match_type",
     "hostports",
     "type",
     "enforced",
-    "owner_id",
     "subject_common_name",
     "not_after",
     "description",
-    "created_at",
-    // Of `wide`.
-    "source",
-    "file",
-    "commit",
+    "owner_id",
 ];
+/// The further fields of `wide`.
+const WIDE_COLUMNS: [&str; 5] = ["id", "created_at", "source", "file", "commit"];
 
 impl Args {
     /// Runs the command.
@@ -110,9 +116,31 @@ impl Args {
         if self.format == GetFormat::Wide {
             origin.add_origins(kind, &mut found)?;
         }
-        // Resources of one parent that was asked for need no column for it.
-        let column = kind.info().parent.filter(|_| parent.is_none()).map(short_name_of);
-        print(self.rendered(found, column, wanted.is_some()))
+        if !matches!(self.format, GetFormat::Json | GetFormat::Yaml) || self.sort_by.is_some() {
+            origin.add_names(kind, &mut found)?;
+        }
+        self.sort(kind, &mut found)?;
+        print(self.rendered(kind, found, wanted.is_some()))
+    }
+
+    /// Sorts the resources by a column.
+    fn sort(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+        let Some(column) = &self.sort_by else { return Ok(()) };
+        let field = column.to_lowercase().replace('-', "_");
+        let Some(first) = found.first() else { return Ok(()) };
+        let columns = columns(kind, first, true);
+        if !columns.contains(&field.as_str()) {
+            let names: Vec<String> = columns.iter().map(|column| column.replace('_', "-")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let help = match nearest(column, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("use one of {}", list(&names)),
+            };
+            let message = format!("{} have no column `{}`", plural(name_of(kind)), printable(column));
+            return Err(Diagnostic::error(Code::Parameter, message).help(help).into());
+        }
+        found.sort_by_cached_key(|listed| listed.cell(&field));
+        Ok(())
     }
 
     /// Whether the only argument can be an id.
@@ -141,10 +169,16 @@ impl Args {
         Ok(parent)
     }
 
-    /// The output. A table starts with a column for the parents if they have a name.
-    fn rendered(&self, found: Vec<ListedResource>, parents: Option<&str>, is_one: bool) -> String {
-        if matches!(self.format, GetFormat::Table | GetFormat::Wide) {
-            return listing(&found, parents);
+    /// The output.
+    fn rendered(&self, kind: Kind, found: Vec<ListedResource>, is_one: bool) -> String {
+        match self.format {
+            GetFormat::Table => return listing(kind, &found, false),
+            GetFormat::Wide => return listing(kind, &found, true),
+            GetFormat::Name => {
+                let name = |listed: &ListedResource| format!("{}/{}\n", short_name_of(kind), escaped(&listed.name));
+                return found.iter().map(name).collect();
+            }
+            GetFormat::Json | GetFormat::Yaml => {}
         }
         let mut items: Vec<Value> = found.into_iter().map(|listed| listed.body).collect();
         // One resource that was asked for is not a list.
@@ -159,25 +193,19 @@ impl Args {
     }
 }
 
-/// The parent, the id and the main fields of each item, under their names.
-fn listing(found: &[ListedResource], parents: Option<&str>) -> String {
+/// The name and the main fields of each item, under their titles.
+fn listing(kind: Kind, found: &[ListedResource], is_wide: bool) -> String {
     let Some(first) = found.first() else { return String::new() };
-    let columns: Vec<&str> =
-        ["id"].into_iter().chain(COLUMNS).filter(|column| first.body.get(*column).is_some()).collect();
-    let names = parents.into_iter().chain(columns.iter().copied());
-    let mut rows = vec![names.map(|name| name.to_uppercase().replace('_', "-")).collect::<Vec<_>>()];
-    rows.extend(found.iter().map(|listed| {
-        let parent = listed.parent.as_ref().filter(|_| parents.is_some()).map(|id| id.as_str().to_owned());
-        parent.into_iter().chain(columns.iter().map(|column| cell(listed.body.get(*column)))).collect()
-    }));
-    table("", &rows)
+    let columns = columns(kind, first, is_wide);
+    let row = |listed: &ListedResource| columns.iter().map(|column| listed.cell(column)).collect();
+    titled(&columns, found.iter().map(row).collect())
 }
 
-fn cell(value: Option<&Value>) -> String {
-    match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-        Some(other) => other.to_string(),
-    }
+/// The columns of resources of a kind. All of them have the same fields.
+fn columns(kind: Kind, first: &ListedResource, is_wide: bool) -> Vec<&'static str> {
+    let wide = WIDE_COLUMNS.into_iter().filter(|_| is_wide);
+    let fields = COLUMNS.into_iter().chain(wide).filter(|field| first.body.get(*field).is_some());
+    // A chosen identifier is the name.
+    let fields = fields.filter(|field| *field == "id" || *field != kind.info().id_parameter);
+    std::iter::once(NAME).chain(fields).collect()
 }

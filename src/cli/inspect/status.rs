@@ -11,7 +11,7 @@ use owo_colors::OwoColorize;
 
 use crate::{
     cli::{
-        output::{age::age, print_coloured, table::table},
+        output::{age::age, print_coloured, table::titled},
         prelude::*,
         serve::followed::duration,
         target::ServerArgs,
@@ -34,8 +34,9 @@ const SHORT_COMMIT: usize = 8;
 ///
 /// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
 /// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
-/// otherwise. COMMIT is the commit that is applied, and ATTEMPTED the one that was synced last. A source that clients
-/// apply is `NotFollowed`. `json` is what the API returns.
+/// otherwise. AGE is how long the source has been in its state, COMMIT the commit that is applied, and ATTEMPTED the one
+/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` is what the API
+/// returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format.
@@ -65,6 +66,7 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StatusFormat {
     Table,
+    Wide,
     Json,
 }
 
@@ -85,7 +87,8 @@ impl Args {
             StatusFormat::Json => {
                 print(json::text(&list, Secrets::Masked)?)?;
             }
-            StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now()))?,
+            StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now(), false))?,
+            StatusFormat::Wide => print_coloured(&text(&list.sources, Timestamp::now(), true))?,
         }
         let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
         let is_synced = list.sources.iter().all(is_synced);
@@ -114,25 +117,11 @@ fn did_you_mean(name: &str) -> String {
 }
 
 /// A table of the sources, the reasons of those that are not synced, and the warnings of the others.
-fn text(sources: &[SourceView], now: Timestamp) -> String {
+fn text(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
     if sources.is_empty() {
         return "The server follows no source.\n".to_owned();
     }
-    let with_tags = sources.iter().any(|source| !source.semver.is_empty());
-    let columns = COLUMNS.iter().filter(|(title, _)| with_tags || *title != TAG);
-    let columns: Vec<&Column> = columns.collect();
-    let mut rows: Vec<Vec<String>> = vec![columns.iter().map(|(title, _)| (*title).to_owned()).collect()];
-    let row = |source: &SourceView| columns.iter().map(|(_, cell)| or_dash(cell(source))).collect::<Vec<String>>();
-    rows.extend(sources.iter().map(row));
-    let table = table("", &rows);
-    let rows = [None].into_iter().chain(sources.iter().map(Some));
-    let mut out = String::new();
-    for (line, source) in table.lines().zip(rows) {
-        let _ = match source.and_then(|source| Some((source, line.strip_prefix(state(source))?))) {
-            Some((source, rest)) => writeln!(out, "{}{rest}", coloured_state(source)),
-            None => writeln!(out, "{}", line.bold()),
-        };
-    }
+    let mut out = table(sources, now, is_wide);
     let has_news = |source: &&SourceView| source.state != SourceState::Synced || !source.diagnostics.is_empty();
     for source in sources.iter().filter(has_news) {
         let listed = || source.diagnostics.iter().take(MOST_SHOWN);
@@ -162,6 +151,33 @@ fn text(sources: &[SourceView], now: Timestamp) -> String {
             let changed = age(&value.changed_at, now).map(|age| format!("{age} ago")).unwrap_or_default();
             let _ = writeln!(out, "  {}  changed {}", escaped(&value.name), or_dash(changed));
         }
+    }
+    out
+}
+
+/// The sources as a table, with the states in colours.
+fn table(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
+    let is_behind = |source: &SourceView| source.last_attempt.is_some() && attempted(source) != applied(source);
+    let is_shown = |title: &str| match title {
+        TAG => sources.iter().any(|source| !source.semver.is_empty()),
+        ATTEMPTED => is_wide || sources.iter().any(is_behind),
+        _ => is_wide || !WIDE_COLUMNS.contains(&title),
+    };
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| is_shown(column.0)).collect();
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let row = |source: &SourceView| columns.iter().map(|(_, cell)| cell(source, now)).collect();
+    let table = titled(&titles, sources.iter().map(row).collect());
+    let mut lines = table.lines();
+    let head = lines.next().unwrap_or_default();
+    let at = head.find(STATE).unwrap_or_default();
+    let mut out = format!("{}\n", head.bold());
+    for (line, source) in lines.zip(sources) {
+        let (before, rest) =
+            line.split_at_checked(line.char_indices().nth(at).map_or(0, |(at, _)| at)).unwrap_or_default();
+        let _ = match rest.strip_prefix(state(source)) {
+            Some(after) => writeln!(out, "{before}{}{after}", coloured_state(source)),
+            None => writeln!(out, "{line}"),
+        };
     }
     out
 }
@@ -209,28 +225,41 @@ pub(crate) fn suspension_text(suspension: &SuspensionView) -> String {
 }
 
 /// A title, and the cell of a source.
-type Column = (&'static str, fn(&SourceView) -> String);
+type Column = (&'static str, fn(&SourceView, Timestamp) -> String);
 
+const STATE: &str = "STATE";
 /// The column that is shown only if a source reads the highest tag of a range.
 const TAG: &str = "TAG";
+/// The column that is shown only if the last sync of a source was of another commit than the one that is applied.
+const ATTEMPTED: &str = "ATTEMPTED";
+/// The further columns of `wide`.
+const WIDE_COLUMNS: [&str; 3] = ["SINCE", ATTEMPTED, "OWNED"];
 
-/// With all of them, a line has less than 120 characters, unless a name is long.
-static COLUMNS: [Column; 11] = [
-    ("STATE", |source| state(source).to_owned()),
-    ("SOURCE", |source| source.name.clone()),
-    ("SINCE", |source| source.since.clone()),
-    ("COMMIT", |source| source.last_applied.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()),
-    (TAG, |source| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
-    ("ATTEMPTED", |source| source.last_attempt.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()),
-    ("REVISION", |source| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
-    ("OWNED", |source| source.counts.owned.to_string()),
-    ("PENDING", |source| {
+static COLUMNS: [Column; 12] = [
+    ("SOURCE", |source, _| source.name.clone()),
+    (STATE, |source, _| state(source).to_owned()),
+    ("AGE", |source, now| age(&source.since, now).unwrap_or_default()),
+    ("COMMIT", |source, _| applied(source)),
+    (ATTEMPTED, |source, _| attempted(source)),
+    (TAG, |source, _| source.last_applied.as_ref().map(|look| look.tag.clone()).unwrap_or_default()),
+    ("REVISION", |source, _| source.last_applied.as_ref().map(|look| look.revision.to_string()).unwrap_or_default()),
+    ("PENDING", |source, _| {
         let counts = &source.counts;
         (counts.pending_create + counts.pending_change + counts.pending_delete).to_string()
     }),
-    ("DRIFTED", |source| source.counts.drifted.to_string()),
-    ("ERRORS", |source| source.counts.errors.to_string()),
+    ("DRIFTED", |source, _| source.counts.drifted.to_string()),
+    ("ERRORS", |source, _| source.counts.errors.to_string()),
+    ("OWNED", |source, _| source.counts.owned.to_string()),
+    ("SINCE", |source, _| source.since.clone()),
 ];
+
+fn applied(source: &SourceView) -> String {
+    source.last_applied.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()
+}
+
+fn attempted(source: &SourceView) -> String {
+    source.last_attempt.as_ref().map(|look| short_commit(&look.commit)).unwrap_or_default()
+}
 
 fn or_dash(cell: String) -> String {
     if cell.is_empty() { "-".to_owned() } else { escaped(&cell).into_owned() }
@@ -306,7 +335,7 @@ mod tests {
         let mut view = source("");
         view.conditions.first_mut().unwrap().message = message.to_owned();
         view.diagnostics = vec![serde_json::from_value(warning.clone()).unwrap()];
-        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH);
+        let text = |sources: &[SourceView]| text(sources, Timestamp::UNIX_EPOCH, false);
         let shown = anstream::adapter::strip_str(&text(std::slice::from_ref(&view))).to_string();
         assert_eq!(
             (shown.matches(message).count(), shown.contains("\nstorefront: 100 errors\n")),
@@ -325,20 +354,38 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_the_failing_commit_the_tag_and_the_drift_within_120_columns() {
-        let lines = |sources: &[SourceView]| -> Vec<String> {
-            text(sources, Timestamp::UNIX_EPOCH)
-                .lines()
-                .map(|line| anstream::adapter::strip_str(line).to_string())
-                .collect()
+    fn the_table_has_names_first_and_fits_80_columns() {
+        let lines = |view: SourceView, is_wide: bool| -> Vec<String> {
+            let text = table(&[view], "2026-07-01T15:06:00Z".parse().unwrap(), is_wide);
+            text.lines().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
         };
-        let shown = lines(&[source("^10")]);
-        let words: Vec<Vec<&str>> = shown.iter().take(2).map(|line| line.split_whitespace().collect()).collect();
-        let titles = "STATE SOURCE SINCE COMMIT TAG ATTEMPTED REVISION OWNED PENDING DRIFTED ERRORS";
-        let cells = "OutOfSync storefront 2026-07-01T12:05:00Z aaaaaaaa v10.20.30 bbbbbbbb 12345678 10000 6 4 100";
-        assert_eq!(words, [titles, cells].map(|line| line.split(' ').collect::<Vec<_>>()));
-        assert!(shown.iter().all(|line| line.len() <= 120), "{shown:#?}");
-        let shown = lines(&[source("")]);
-        assert!(shown.iter().all(|line| !line.contains("TAG") && !line.contains("v10.20.30")), "{shown:#?}");
+        let words = |lines: &[String]| -> Vec<String> {
+            lines.iter().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        let same = |mut view: SourceView| {
+            view.last_attempt.clone_from(&view.last_applied);
+            view
+        };
+        let shown = lines(same(source("")), false);
+        assert_eq!(
+            words(&shown),
+            [
+                "SOURCE STATE AGE COMMIT REVISION PENDING DRIFTED ERRORS",
+                "storefront OutOfSync 3h aaaaaaaa 12345678 6 4 100"
+            ]
+        );
+        assert!(shown.iter().all(|line| line.len() <= 80), "{shown:#?}");
+        // A commit that is not applied, and a tag, have their columns.
+        assert_eq!(
+            words(&lines(source("^10"), false)).last().map(String::as_str),
+            Some("storefront OutOfSync 3h aaaaaaaa bbbbbbbb v10.20.30 12345678 6 4 100")
+        );
+        assert_eq!(
+            words(&lines(same(source("")), true)),
+            [
+                "SOURCE STATE AGE COMMIT ATTEMPTED REVISION PENDING DRIFTED ERRORS OWNED SINCE",
+                "storefront OutOfSync 3h aaaaaaaa aaaaaaaa 12345678 6 4 100 10000 2026-07-01T12:05:00Z"
+            ]
+        );
     }
 }

@@ -247,6 +247,12 @@ pub(super) fn is_on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// The width of the terminal that standard output is; none for a pipe or a file.
+fn terminal_width() -> Option<usize> {
+    let size = is_on_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok())??;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// The text without colours if stdout is not a terminal.
 fn for_stdout(text: String) -> String {
     if has_colours() { text } else { anstream::adapter::strip_str(&text).to_string() }

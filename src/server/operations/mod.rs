@@ -29,7 +29,7 @@ use super::{auth::permission::Intent, gateway_feed};
 use operation::ApiOperation;
 
 /// All operations.
-pub(in crate::server) static OPERATIONS: [&ApiOperation; 31] = [
+pub(in crate::server) static OPERATIONS: [&ApiOperation; 32] = [
     &reconciliation::CREATE,
     &reconciliation::records::LIST,
     &reconciliation::records::GET,
@@ -43,6 +43,7 @@ pub(in crate::server) static OPERATIONS: [&ApiOperation; 31] = [
     &sources::RESUME,
     &sources::SYNC,
     &sources::destroy::CREATE,
+    &origin::LIST,
     &origin::GET,
     &owners::LIST,
     &owners::GET,

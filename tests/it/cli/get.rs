@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::program::{Folder, Run, finish};
+use crate::support::{
+    program::{Folder, Run, finish, on_terminal},
+    sources::client,
+};
 
 /// A store with the example in it.
 fn folder() -> Folder {
@@ -34,7 +37,7 @@ fn a_store_is_listed_by_kind_and_filter() {
     let all = ids(&folder.ok("get edges -o json").out);
     assert!(all.len() > 1, "{all:?}");
     let table = folder.ok("get https-edges").out;
-    assert!(table.starts_with("ID "), "{table}");
+    assert!(table.starts_with("NAME ") && table.contains("\nstorefront "), "{table}");
     assert!(table.lines().next().unwrap().contains("HOSTPORTS"), "{table}");
     assert_eq!(table.lines().count(), all.len() + 1);
     let one = filtered(&folder, "get edges -o json", &format!("obj.id == '{}'", all[0]));
@@ -186,25 +189,95 @@ fn what_to_select_has_no_default() {
     }
 }
 
+/// The first words of the lines of a table.
+fn first_words(table: &str) -> Vec<&str> {
+    table.lines().filter_map(|line| line.split_whitespace().next()).collect()
+}
+
 #[test]
-fn a_table_over_all_parents_shows_the_parent() {
+fn a_table_has_names_first_and_wide_has_the_rest() {
     let folder = folder();
-    let routes: Vec<Value> = serde_json::from_str(&folder.ok("get routes -o json").out).unwrap();
-    let table = folder.ok("get routes").out;
-    let mut rows = table.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>());
-    assert_eq!(rows.next().unwrap(), ["EDGE", "ID"], "{table}");
-    for (row, route) in rows.zip(&routes) {
-        assert_eq!(row, [route["edge_id"].as_str().unwrap(), route["id"].as_str().unwrap()], "{table}");
+    let lines =
+        ["get routes", "get routes -o wide", "get routes -o name", "get route storefront/checkout", "get sources"];
+    let runs = lines.map(|line| folder.ok(line));
+    let serve = folder.serve("");
+    for (line, local) in lines.iter().zip(&runs) {
+        let served = client(&folder, &serve, line);
+        assert_eq!((served.code, served.out.as_str()), (0, local.out.as_str()), "{line}\n{}", served.all());
     }
-    let subscription = ids(&folder.ok("get subscriptions -o json").out).remove(0);
-    let table = folder.ok("get sources").out;
-    let first: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(first.first(), Some(&"SUBSCRIPTION"), "{table}");
-    assert!(first.len() > 1 && first.iter().skip(1).all(|id| *id == subscription), "{table}");
-    for line in ["get routes --edge storefront", &format!("get sources --subscription {subscription}")] {
-        let table = folder.ok(line).out;
-        assert!(table.starts_with("ID ") || table.starts_with("TYPE"), "{line}\n{table}");
+    assert_eq!(serve.stop().code, 0);
+    let [table, wide, names, one, sources] = [0, 1, 2, 3, 4].map(|at: usize| runs[at].out.as_str());
+    assert!(table.starts_with("NAME ") && table.lines().next().unwrap().ends_with("  DESCRIPTION"), "{table}");
+    assert!(first_words(table).contains(&"storefront/checkout") && !table.contains("edghtsrt_"), "{table}");
+    let titles: Vec<&str> = wide.lines().next().unwrap().split_whitespace().collect();
+    assert!(titles.ends_with(&["DESCRIPTION", "ID", "CREATED-AT", "SOURCE", "FILE", "COMMIT"]), "{wide}");
+    assert!(names.lines().any(|line| line == "route/storefront/checkout"), "{names}");
+    assert_eq!((first_words(one), one.lines().count()), (vec!["NAME", "storefront/checkout"], 2));
+    assert_eq!(sources.lines().next(), Some("NAME"), "{sources}");
+    // Other commands take the names.
+    folder.ok(&format!("blame {}", names.lines().next().unwrap()));
+    // A resource without a name has its id, such as the key that the first start makes.
+    let key = ids(&folder.ok("get keys -o json").out).remove(0);
+    assert_eq!(folder.ok("get keys -o name").out, format!("key/{key}\n"));
+}
+
+#[test]
+fn a_server_lists_the_names_of_a_collection_in_pages() {
+    let folder = folder();
+    let serve = folder.serve("");
+    let mut names = Vec::new();
+    let mut next = Some("/resources?collection=/edges/https&limit=2".to_owned());
+    while let Some(path) = next {
+        let page = serve.get(&path).json();
+        let found = page["resources"].as_array().unwrap();
+        assert!(!found.is_empty() && found.len() <= 2 && found[0]["source"] == "default", "{page}");
+        names.extend(found.iter().map(|resource| resource["name"].as_str().unwrap().to_owned()));
+        next = page["next_page_uri"].as_str().map(|uri| uri.split_once(&serve.address).unwrap().1.to_owned());
     }
+    assert_eq!(names, first_words(&client(&folder, &serve, "get edges").out)[1..]);
+    for collection in ["", "/nothing", "/owners", "/edges/https/edghts_a"] {
+        let refused = serve.get(&format!("/resources?collection={collection}"));
+        assert_eq!((refused.status, refused.code().as_str()), (400, "ERR_EDGEWRIGHT_PARAMETER"), "{collection}");
+    }
+}
+
+#[test]
+fn a_list_is_sorted_by_any_column() {
+    let folder = folder();
+    let table = folder.ok("get routes --sort-by NAME").out;
+    let names = first_words(&table);
+    assert!(names.len() > 5 && names[1..].is_sorted(), "{table}");
+    let routes: Vec<Value> = serde_json::from_str(&folder.ok("get routes --sort-by match -o json").out).unwrap();
+    let matches: Vec<&str> = routes.iter().map(|route| route["match"].as_str().unwrap()).collect();
+    assert!(matches.is_sorted(), "{matches:?}");
+    folder.ok("get routes --sort-by created-at");
+    for (column, help) in [("mach", "did you mean `match`?"), ("source", "use one of `name`, `match`")] {
+        let wrong = folder.run(&format!("get routes --sort-by {column}"));
+        assert!(wrong.code == 1 && wrong.err.contains(help), "{}", wrong.all());
+    }
+}
+
+#[test]
+fn a_table_fits_a_narrow_terminal_and_a_pipe_gets_all_of_it() {
+    let folder = folder();
+    let whole = folder.ok("get routes").out;
+    assert!(!whole.contains('…') && whole.lines().any(|line| line.chars().count() > 80), "{whole}");
+    let program = folder.command("get routes");
+    let mut command = std::process::Command::new("stty");
+    command.args(["cols", "80", ";"]).arg(program.get_program()).args(program.get_args());
+    command.current_dir(program.get_current_dir().unwrap());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let Some(run) = on_terminal(&command, "") else { return };
+    let lines: Vec<&str> = run.out.lines().map(|line| line.trim_end_matches('\r')).collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{}", run.all());
+    assert!(lines.iter().any(|line| line.ends_with('…')), "{}", run.all());
+    assert_eq!(lines.len(), whole.lines().count());
+    assert_eq!(first_words(&run.out), first_words(&whole));
 }
 
 #[test]

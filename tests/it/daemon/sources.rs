@@ -187,7 +187,7 @@ fn the_status_of_a_source_names_the_commit_and_the_errors_with_their_places() {
     assert_eq!(found["since"], found["conditions"][0]["last_transition_time"]);
 
     let run = client(&folder, &serve, "status");
-    assert_eq!((run.code, run.out.contains("Invalid  shop  ")), (2, true), "{}", run.all());
+    assert_eq!((run.code, run.out.contains("\nshop    Invalid  ")), (2, true), "{}", run.all());
     let (applied, attempted) = (format!("  {}  ", &second[..8]), format!("  {}  ", &third[..8]));
     assert!(run.out.contains(&applied) && run.out.contains(&attempted), "{}", run.out);
     assert!(run.out.contains("error ERR_EDGEWRIGHT_UNKNOWN_FIELD: edge/one.yaml:4:"), "{}", run.out);

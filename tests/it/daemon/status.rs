@@ -153,9 +153,9 @@ fn a_source_that_clients_apply_shows_its_commit_and_who_applied_it() {
     let before = shown(&serve);
     let run = client(&folder, &serve, "status");
     let row: Vec<&str> = run.out.lines().nth(1).unwrap_or_default().split_whitespace().collect();
-    assert_eq!((run.code, row.len()), (0, 10), "{}", run.all());
+    assert_eq!((run.code, row.len()), (0, 8), "{}", run.all());
     let revision = before["revision"].to_string();
-    assert_eq!([row[0], row[1], row[3], row[5]], ["NotFollowed", "ci", &commit[..8], revision.as_str()]);
+    assert_eq!([row[0], row[1], row[3], row[4]], ["ci", "NotFollowed", &commit[..8], revision.as_str()]);
     let by = format!(" ago by \"CI deploy\" ({}) of bot_ci, not followed by the server\n", key["id"].as_str().unwrap());
     assert!(run.out.contains("\nci: applied ") && run.out.ends_with(&by), "{}", run.out);
     assert_eq!(serve.stop().code, 0);

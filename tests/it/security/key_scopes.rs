@@ -233,7 +233,7 @@ fn the_command_line_sets_scopes_and_counts_keys_without_limits() {
     assert!(!limited.err.contains("every source"), "{}", limited.err);
     let quiet = folder.ok("keys list");
     assert!(
-        quiet.out.contains("[apply=shop kinds=TlsCertificate actions=update hosts=*.shop.example.com]"),
+        quiet.out.contains("  apply=shop kinds=TlsCertificate actions=update hosts=*.shop.example.com  "),
         "{}",
         quiet.out
     );

@@ -153,7 +153,7 @@ fn commands_append_to_the_log_of_a_server_that_has_stopped() {
     folder.ok("keys create --role admin");
     assert!(!folder.path(LOG).exists());
     folder.serve("").stop();
-    let id = folder.ok("keys list").out.split_whitespace().next().unwrap().to_owned();
+    let id = folder.ok("keys list").out.split_whitespace().last().unwrap().to_owned();
     folder.ok("keys create --role editor --owner usr_ed");
     folder.ok("owners set-role usr_ed viewer");
     let before = lines(&folder).len();

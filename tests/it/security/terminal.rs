@@ -92,8 +92,8 @@ fn lists_of_keys_and_names_of_sources_are_tame() {
     let made = folder.command("keys create --role admin").args(["--description", text]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let listed = tame(&folder, "keys list");
-    assert_eq!((listed.code, listed.out.lines().count()), (0, 1), "{}", listed.out);
-    assert!(listed.out.contains("  x\\u{1b}[31m\\nak_spoofed\\u{202e}\\u{2028}\n"), "{}", listed.out);
+    assert_eq!((listed.code, listed.out.lines().count()), (0, 2), "{}", listed.out);
+    assert!(listed.out.contains("\nx\\u{1b}[31m\\nak_spoofed\\u{202e}\\u{2028}  "), "{}", listed.out);
     tame(&folder, "owners list");
 
     folder.write(

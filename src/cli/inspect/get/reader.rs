@@ -1,8 +1,12 @@
 //! The resources in a store or on a server: lists, names and origins.
 
 use serde_json::json;
+use std::collections::{HashMap, hash_map};
 
-use super::kinds::{kinds, name_of, parse_kind, plural};
+use super::{
+    NAME,
+    kinds::{kinds, name_of, parse_kind, plural},
+};
 use crate::{
     cli::{
         if_found,
@@ -12,7 +16,10 @@ use crate::{
     },
     filter::Filter,
     model::{decode::list, json::unbounded, snapshot::Entry, view::view_json},
-    server::{self, operations::origin::ResourceOrigin},
+    server::{
+        self,
+        operations::origin::{COLLECTION, PATH, ResourceName, ResourceOrigin},
+    },
     syntax::cel::{CelMeter, OBJ},
 };
 
@@ -25,6 +32,21 @@ const MOST_NAMED: usize = 5;
 pub(super) struct ListedResource {
     pub(super) parent: Option<Id>,
     pub(super) body: Value,
+    /// The name in the manifests, after that of the parent, with identifiers for what has none; empty until it is looked up.
+    pub(super) name: String,
+}
+
+impl ListedResource {
+    /// What a table has of a field.
+    pub(super) fn cell(&self, field: &str) -> String {
+        match self.body.get(field) {
+            _ if field == NAME => self.name.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            Some(other) => other.to_string(),
+        }
+    }
 }
 
 /// A store or server with resources.
@@ -245,6 +267,44 @@ impl ResourceReader {
         Ok(())
     }
 
+    /// Adds the names of the resources. Those at an earlier revision of a server have none.
+    pub(super) fn add_names(&self, kind: Kind, found: &mut [ListedResource]) -> Result<(), Failure> {
+        let mut known: HashMap<String, HashMap<String, String>> = HashMap::new();
+        let is_one = found.len() == 1;
+        let mut name = |key: &Key| -> Result<String, Failure> {
+            let name = match self {
+                ResourceReader::Store(_, snapshot) => {
+                    snapshot.get(key).and_then(|entry| Some(entry.claim.as_deref()?.name.clone()))
+                }
+                ResourceReader::Server(_, Some(_)) => None,
+                ResourceReader::Server(client, None) if is_one && !key.kind.facts().prefix.is_empty() => {
+                    let origin = client.get::<ResourceOrigin>(&format!("{PATH}/{}", segment(key.id.as_str())));
+                    if_found(origin)?.map(|origin| origin.name)
+                }
+                ResourceReader::Server(client, None) => {
+                    let names = match known.entry(key.collection_path()) {
+                        hash_map::Entry::Occupied(found) => found.into_mut(),
+                        hash_map::Entry::Vacant(new) => {
+                            let names = names_on_server(client, new.key())?;
+                            new.insert(names)
+                        }
+                    };
+                    names.get(key.id.as_str()).cloned()
+                }
+            };
+            Ok(name.filter(|name| !name.is_empty()).unwrap_or_else(|| key.id.to_string()))
+        };
+        for listed in found {
+            let id = Id::new(text(&listed.body, kind.info().id_parameter));
+            let key = Key { kind, parent: listed.parent.clone(), id };
+            listed.name = match key.parent_key() {
+                Some(parent) => format!("{}/{}", name(&parent)?, name(&key)?),
+                None => name(&key)?,
+            };
+        }
+        Ok(())
+    }
+
     pub(super) fn list_all(
         &self,
         kind: Kind,
@@ -254,7 +314,11 @@ impl ResourceReader {
         let mut found = Vec::new();
         for parent in parents {
             let items = self.list(kind, parent.as_ref(), filters)?;
-            found.extend(items.into_iter().map(|body| ListedResource { parent: parent.clone(), body }));
+            found.extend(items.into_iter().map(|body| ListedResource {
+                parent: parent.clone(),
+                body,
+                name: String::new(),
+            }));
         }
         Ok(found)
     }
@@ -266,6 +330,13 @@ impl ResourceReader {
             ResourceReader::Server(client, at) => list_on_server(client, *at, kind, parent, filters),
         }
     }
+}
+
+/// The names of the resources in a collection of a server, by their identifiers; none of a server that does not list them.
+fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<String, String>, Failure> {
+    let query = format!("limit=1000&{COLLECTION}={}", segment(collection));
+    let names = if_found(client.list::<ResourceName>(PATH, "resources", &query))?.unwrap_or_default();
+    Ok(names.into_iter().map(|it| (it.id, it.name)).collect())
 }
 
 /// The names of resources, of children with or without that of their parents.

@@ -24,8 +24,11 @@ pub(super) fn run(client: &ApiClient, format: StatusFormat) -> CommandResult {
     loop {
         let is_read = match format {
             StatusFormat::Json => append(&shown.document(&list)?)?,
-            StatusFormat::Table if is_on_terminal() => shown.screen(&list).map_or(Ok(true), |text| redraw(&text))?,
-            StatusFormat::Table => append(&shown.lines(&list))?,
+            _ if is_on_terminal() => {
+                let is_wide = format == StatusFormat::Wide;
+                shown.screen(&list, is_wide).map_or(Ok(true), |text| redraw(&text))?
+            }
+            _ => append(&shown.lines(&list))?,
         };
         if !is_read {
             return Ok(Exit::Done);
@@ -85,8 +88,8 @@ impl LastShown {
     }
 
     /// The table, if it has changed.
-    fn screen(&mut self, list: &SourceList) -> Option<String> {
-        let screen = text(&list.sources, Timestamp::now());
+    fn screen(&mut self, list: &SourceList, is_wide: bool) -> Option<String> {
+        let screen = text(&list.sources, Timestamp::now(), is_wide);
         let former = std::mem::replace(&mut self.screen, screen.clone());
         (screen != former).then_some(screen)
     }

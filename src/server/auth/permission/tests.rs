@@ -84,7 +84,8 @@ fn rule_of_operation(operation: &ApiOperation) -> EndpointRule {
             EndpointRule::Reconcile
         }
         ("post", "/sources/{name}/suspend" | "/sources/{name}/resume" | "/sources/{name}/sync") => EndpointRule::Change,
-        ("get", "/history" | "/history/blame" | "/history/{revision}" | "/resources/{id}" | "/export")
+        ("get", "/history" | "/history/blame" | "/history/{revision}" | "/export")
+        | ("get", "/resources" | "/resources/{id}")
         | ("get", "/reconciliations" | "/reconciliations/{id}" | "/sources" | "/sources/{name}")
         | ("post", "/trace") => EndpointRule::Read,
         (method, path) => panic!("{method} {path} has no rule"),

@@ -215,7 +215,7 @@ async fn blame(
         .await
 }
 
-fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+pub(super) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }

@@ -225,7 +225,7 @@ fn an_editor_makes_no_key_for_others() {
     remote.here.write("keys/key.yaml", KEY);
     let own = remote.run_as(editor.trim(), "reconcile --source keys keys");
     assert_eq!(own.code, 0, "for itself it does, also without saying so: {}", own.all());
-    let of_the_editor = || remote.run("keys list").out.matches("usr_editor").count();
+    let of_the_editor = || remote.run("keys list -o wide").out.matches("usr_editor").count();
     assert_eq!(of_the_editor(), 2);
     // Who applies it next does not become its owner.
     remote.here.write("keys/key.yaml", &KEY.replace("for ci", "for the pipeline"));
