@@ -27,12 +27,15 @@ use crate::{
 /// The number of records that are read from a store at once if a filter selects them. Without the index, each time reads the log
 /// from its beginning.
 const BATCH: usize = 500;
+/// The most calls of a record that a list shows.
+const MOST_CALLS: usize = 10;
 
 /// Show who changed the store, when and how, newest first.
 ///
 /// Every attempt to change the store has a record, including refused ones, and so do the suspensions of sources. Each line
-/// begins with the revision, or `-` if the attempt made none. Use `--resource` to follow one resource, and `--changes` to
-/// see each resource before and after. Reads a local store, where secrets appear as digests, or a server with --server,
+/// begins with the revision, or `-` if the attempt made none, and names API keys by their descriptions. Below are the first
+/// calls; `history show` has all of a revision. Use `--resource` to follow one resource, and `--changes` to see each resource
+/// before and after. Reads a local store, where secrets appear as digests, or a server with --server,
 /// which masks them.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -299,8 +302,13 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
     if !record.message.is_empty() {
         line(format!("    {}", record.message));
     }
-    for call in &record.calls {
+    let most = if changes { usize::MAX } else { MOST_CALLS };
+    for call in record.calls.iter().take(most) {
         line(format!("    {call}"));
+    }
+    let more = record.calls.len().saturating_sub(most);
+    if let Some(revision) = record.revision.filter(|_| more > 0) {
+        line(format!("    … and {more} more: run `edgewright history show {revision}`"));
     }
     for ResourceChange { kind, path, name, declared_at, before, after, .. } in
         record.resources.iter().filter(|_| changes)
@@ -315,9 +323,13 @@ fn text(shown: &ShownRecord, changes: bool) -> String {
     text
 }
 
-/// The author, and the commits that a rollback left.
+/// The author, and the commits that a rollback left. A key with a description needs no identifiers: `history show` has them.
 fn author(author: &Author, key_description: &str) -> String {
-    let mut text = HistoryAuthor::with_key(author, key_description).text();
+    let shown = HistoryAuthor::with_key(author, key_description);
+    let mut text = shown.text();
+    if !key_description.is_empty() {
+        text = text.replace(&format!(" ({}) of {}", shown.key_id, shown.owner_id), "");
+    }
     if let Author::Rollback { rejected, .. } = author {
         for commit in rejected.iter().filter_map(|left| left.commit.as_ref()) {
             let _ = write!(text, ", leaving {commit}");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{
     git::git,
-    manifests::edge,
+    manifests::{edge, edges},
     program::{Folder, finish},
 };
 
@@ -106,7 +106,8 @@ fn a_key_is_told_by_its_description_while_it_exists() {
     };
     let [history, blame, json] = told();
     let by = format!("\"CI of shop\" ({id}) of {owner}");
-    assert!(history.contains(&by) && blame.ends_with(&format!("\n[1] {by}\n")), "{history}{blame}");
+    assert!(history.contains("  applied  \"CI of shop\"\n"), "people know the key by its description: {history}");
+    assert!(blame.ends_with(&format!("\n[1] {by}\n")), "{blame}");
     assert!(json.contains("\"key_description\":\"CI of shop\""), "{json}");
     assert_eq!(serve.call("DELETE", &format!("/api_keys/{id}"), "").status, 204);
     assert_eq!(described(), [""; 3]);
@@ -138,6 +139,19 @@ fn a_large_commit_names_files_and_a_small_one_names_lines() {
     };
     assert_eq!(places(&told[1]), vec!["m/all.yaml"; 2_001]);
     assert_eq!(places(&told[0]), ["m/all.yaml:9"]);
+}
+
+#[test]
+fn a_list_has_the_first_calls_and_a_revision_all_of_them() {
+    let folder = Folder::new();
+    folder.write("m/all.yaml", &edges("e", 12));
+    folder.ok("reconcile m");
+    let list = folder.ok("history").out;
+    assert_eq!(list.matches("    POST /edges/https\n").count(), 10, "{list}");
+    assert!(list.ends_with("    … and 2 more: run `edgewright history show 1`\n"), "{list}");
+    for line in ["history show 1", "history --changes"] {
+        assert_eq!(folder.ok(line).out.matches("    POST /edges/https\n").count(), 12, "{line}");
+    }
 }
 
 #[test]
