@@ -108,7 +108,7 @@ impl Args {
             let (before, after) = self.through_server(url, lints)?;
             return Ok((Some(before).filter(|_| self.after), after));
         }
-        let before = if self.after { Some(snapshot_of(self.place.store.read_if_there()?.as_ref())) } else { None };
+        let before = if self.after { Some(snapshot_of(self.place.store.read_for_plan()?.as_ref())) } else { None };
         let after = self.applied(before.as_ref(), &lints)?;
         Ok((before.map(|before| report(&before, request)), report(&after, request)))
     }

@@ -1,5 +1,7 @@
 //! The options of commands that work on a store in a folder, and how they open it.
 
+use std::fs;
+
 use super::{master_key, secret_days};
 use crate::{
     cli::{
@@ -10,6 +12,9 @@ use crate::{
     plan::report::no_store_found,
     store::{MEMORY, commit::header::Retention, engine::OnDisk, on_disk, probe, seal::MasterKeySource},
 };
+
+/// The most entries of a folder among which a store is searched for that may be meant.
+const MOST_NEAR: usize = 1000;
 
 /// The store that a command works on.
 #[derive(Debug, Clone, clap::Args)]
@@ -80,9 +85,13 @@ impl StoreArgs {
     pub(super) fn require(&self, store: Option<Store>) -> Result<Store, Failure> {
         match store {
             Some(store) => Ok(store),
-            None => Err(Diagnostic::error(Code::StoreFormat, format!("no store found in `{}`", self.store.display()))
-                .help("set --store; `edgewright reconcile` and `edgewright serve` create a store")
-                .into()),
+            None => {
+                let near = self.near().map(|near| format!("did you mean `--store {near}`?"));
+                let help = near.unwrap_or_else(|| "set --store to the folder of your store;".to_owned());
+                let message = format!("no store found in `{}`", self.shown());
+                let help = format!("{help} `edgewright reconcile` and `edgewright serve` create a store");
+                Err(Diagnostic::error(Code::StoreFormat, message).help(help).into())
+            }
         }
     }
 
@@ -103,7 +112,8 @@ impl StoreArgs {
     pub(crate) fn create(&self) -> Result<Store, Failure> {
         let is_kept = !self.is_in_memory();
         if is_kept && self.is_by_flag && !self.store.exists() {
-            let question = format!("No store found in `{}`. Type `yes` to create it: ", self.shown());
+            let near = self.did_you_mean();
+            let question = format!("No store found in `{}`.{near} Type `yes` to create it: ", self.shown());
             if matches!(prompt::ask(&question, "yes"), Confirmation::Other | Confirmation::Unseen) {
                 let message = format!("no store found in `{}`, and a new one was not confirmed", self.shown());
                 return Err(Diagnostic::error(Code::NotConfirmed, message)
@@ -122,9 +132,25 @@ impl StoreArgs {
     pub(crate) fn read_for_plan(&self) -> Result<Option<Store>, Failure> {
         let store = self.read_if_there()?;
         if let Some(path) = self.new_store(store.as_ref()) {
-            diagnostics::say(&no_store_found(&path));
+            diagnostics::say(&(no_store_found(&path) + &self.did_you_mean()));
         }
         Ok(store)
+    }
+
+    /// The store beside this path that may be meant: the one with the most similar name.
+    fn near(&self) -> Option<String> {
+        let name = self.store.file_name()?.to_str()?;
+        let folder = self.store.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let entries = fs::read_dir(folder.unwrap_or_else(|| Path::new("."))).ok()?;
+        let is_store = |path: &PathBuf| path.is_dir() && probe(path).unwrap_or_default();
+        let stores = entries.flatten().take(MOST_NEAR).map(|entry| entry.path()).filter(is_store);
+        let names: Vec<String> = stores.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+        let near = nearest(name, names.iter().map(String::as_str))?;
+        Some(printable(&self.store.with_file_name(near).display().to_string()))
+    }
+
+    fn did_you_mean(&self) -> String {
+        self.near().map(|near| format!(" Did you mean `--store {near}`?")).unwrap_or_default()
     }
 
     /// The path of the store if none was opened there.

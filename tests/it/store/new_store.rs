@@ -26,12 +26,28 @@ fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
         assert!(run.code == 1 && run.err.contains("no store found in `typo`"), "{line}: {}", run.all());
         assert!(!folder.path("typo").exists(), "{line}");
     }
+    let after = folder.ok("trace shop.example.com/cart --manifests storefront --after --store typo");
+    assert!(after.err.contains("No store found in `typo`: this plan is for a new one."), "{}", after.err);
     // Without a terminal it goes on.
     let first = folder.ok("reconcile --store shop storefront");
     assert_eq!(first.err.matches("New store: shop\n").count(), 1, "{}", first.err);
     let second = folder.ok("reconcile --store shop storefront");
     let plan = folder.ok("plan --store shop storefront");
     assert!(!second.err.contains("New store") && !plan.err.contains("No store"), "{}", second.err + &plan.err);
+    // Who has a store with a similar name probably means that one.
+    let near = "id you mean `--store shop`?";
+    let plan = folder.ok("plan --store shpo storefront");
+    assert!(
+        plan.err.contains(&format!("No store found in `shpo`: this plan is for a new one. D{near}")),
+        "{}",
+        plan.err
+    );
+    for line in ["get edges", "history", "blame storefront", "keys list", "backup b", "rollback --to 1 --dry-run"] {
+        let run = folder.run(&format!("{line} --store shpo"));
+        assert!(run.code == 1 && run.err.contains("no store found in `shpo`"), "{line}: {}", run.all());
+        assert!(run.err.contains(&format!("d{near}")), "{line}: {}", run.all());
+    }
+    assert!(!folder.path("shpo").exists());
     let first = folder.ok("keys create --store keys");
     let second = folder.ok("keys create --store keys");
     assert_eq!([&first, &second].map(|run| run.err.matches("New store: keys\n").count()), [1, 0], "{}", first.err);
