@@ -276,7 +276,10 @@ fn dispatch(chosen: Command, command: &clap::Command, matches: &ArgMatches, conf
         Command::Owners(mut args) => args.place().choose(&origins).and_then(|()| args.run()),
         Command::Login(args) => args.run(),
         Command::Logout(args) => args.run(),
-        Command::Context(args) => args.run(),
+        Command::Context(mut args) => match args.place() {
+            Some(place) => place.choose(&origins).and_then(|()| args.run(&origins)),
+            None => args.run(&origins),
+        },
         Command::SecurityLog(args) => args.run(),
         Command::Store(mut args) => match args.place() {
             Some(place) => place.choose(&origins).and_then(|()| args.run()),
@@ -312,7 +315,7 @@ fn current_context(command: &Command) -> CurrentContext {
         Command::Keys(args) => args.only_reads(),
         Command::Owners(args) => args.only_reads(),
         Command::Plan(_) | Command::Get(_) | Command::Trace(_) | Command::Export(_) | Command::Backup(_) => true,
-        Command::Status(_) | Command::History(_) | Command::Blame(_) => true,
+        Command::Status(_) | Command::History(_) | Command::Blame(_) | Command::Context(_) => true,
         _ => false,
     };
     if reads { CurrentContext::Used } else { CurrentContext::Refused }

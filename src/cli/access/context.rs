@@ -3,13 +3,17 @@
 use clap::Subcommand;
 
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
-use crate::cli::{output::table::titled, prelude::*};
+use crate::{
+    cli::{input::option_origins::OptionOrigins, output::table::titled, prelude::*, target::TOKEN},
+    store::probe,
+};
 
 /// List the saved logins, and choose the current one.
 ///
 /// `edgewright login` saves a server and a token as a context. Commands that only read use the server of the current
 /// context, unless --server, --store, EDGEWRIGHT_SERVER, EDGEWRIGHT_STORE or the configuration file says otherwise. A
 /// command that changes something uses a context only if it is named with --context or EDGEWRIGHT_CONTEXT.
+#[allow(clippy::large_enum_variant)] // there is one, once
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// List the contexts; `*` marks the current one.
@@ -23,20 +27,44 @@ pub(crate) enum Args {
         #[arg(long, conflicts_with = "name")]
         none: bool,
     },
-    /// Show a context, without its token.
+    /// Show a context, or what a command would use; never the token.
     Show {
         /// Name of the context (default: the current one).
-        #[arg(value_name = "NAME", value_parser = context_name)]
+        #[arg(value_name = "NAME", value_parser = context_name, conflicts_with = "effective")]
         name: Option<String>,
+        /// Show the store or server, the token's origin and the source that a command with the same flags, variables and
+        /// configuration file would use, and why.
+        #[arg(long)]
+        effective: bool,
+        /// Source that the command names.
+        #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_SOURCE", default_value = "default", value_parser = source_name)]
+        source: String,
+        #[command(flatten)]
+        place: StoreOrServer,
     },
 }
 
 impl Args {
+    /// The store or server to show, if that is asked for.
+    pub(crate) fn place(&mut self) -> Option<&mut StoreOrServer> {
+        match self {
+            Args::Show { effective: true, place, .. } => Some(place),
+            _ => None,
+        }
+    }
+
     /// Runs the command.
-    pub(crate) fn run(self) -> CommandResult {
+    pub(crate) fn run(self, origins: &OptionOrigins<'_>) -> CommandResult {
         match self {
             Args::List => print(list(&Contexts::read()?)),
-            Args::Show { name } => {
+            Args::Show { effective: true, source, place, .. } => print(effective(&place, &source, origins)),
+            Args::Show { name, .. } => {
+                if let Some(flag) = EFFECTIVE_FLAGS.into_iter().find(|id| origins.is_flag(id)) {
+                    let message = format!("`--{}` needs `--effective`", flag.replace('_', "-"));
+                    return Err(Diagnostic::error(Code::Parameter, message)
+                        .help("add --effective, or remove it")
+                        .into());
+                }
                 let contexts = Contexts::read()?;
                 let (name, context) = contexts.named_or_current(name.as_deref())?;
                 print(describe(&name, context))
@@ -67,6 +95,50 @@ fn list(contexts: &Contexts) -> String {
         [name.as_str(), mark, &context.server, &context.source, origin_of_token(context)].map(str::to_owned).to_vec()
     };
     titled(&["name", "current", "server", "source", "token"], contexts.all.iter().map(row).collect())
+}
+
+/// The flags that only matter for what a command would use.
+const EFFECTIVE_FLAGS: [&str; 5] = ["store", "server", "context", "version_header", "source"];
+
+/// What a command would use, a fact on a line with its reason.
+fn effective(place: &StoreOrServer, source: &str, origins: &OptionOrigins<'_>) -> String {
+    let server = &place.server;
+    let mut facts: Vec<(&str, String, String)> = Vec::new();
+    let of_context = server.used_context().map(|(name, _)| format!("context {name}")).unwrap_or_default();
+    match (server.url(), server.used_context()) {
+        (Some(url), Some((name, context))) => {
+            let why = if origins.is_set("context") {
+                origins.describe("context")
+            } else {
+                "current context; only for commands that read".to_owned()
+            };
+            facts.push(("context", name.to_owned(), why));
+            facts.push(("server", url.to_owned(), of_context.clone()));
+            facts.push(("token", origin_of_token(context).to_owned(), of_context.clone()));
+        }
+        (Some(url), None) => {
+            let is_set = std::env::var(TOKEN).is_ok_and(|token| !token.trim().is_empty());
+            facts.push(("server", url.to_owned(), origins.describe("server")));
+            facts.push(("token", if is_set { "set" } else { "not set" }.to_owned(), format!("variable {TOKEN}")));
+        }
+        (None, _) => {
+            let folder = place.store.folder();
+            let found = if probe(folder).unwrap_or_default() { "" } else { "; no store found there" };
+            facts.push(("store", folder.display().to_string(), origins.describe("store") + found));
+        }
+    }
+    if server.url().is_some() {
+        let header = server.version_header();
+        let is_of_context = server.used_context().is_some_and(|(_, context)| context.version_header == header);
+        let is_of_context = is_of_context && !origins.is_set("version_header");
+        let why = if is_of_context { of_context.clone() } else { origins.describe("version_header") };
+        facts.push(("version_header", header.to_owned(), why));
+    }
+    facts.push(match server.source() {
+        Some(source) => ("source", source.to_owned(), of_context),
+        None => ("source", source.to_owned(), origins.describe("source")),
+    });
+    facts.iter().map(|(fact, value, why)| format!("{fact}: {} ({})\n", escaped(value), escaped(why))).collect()
 }
 
 fn describe(name: &str, context: &ServerContext) -> String {

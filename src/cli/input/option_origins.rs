@@ -61,6 +61,16 @@ impl<'a> OptionOrigins<'a> {
         }
     }
 
+    /// Says where the value of an option comes from.
+    pub(crate) fn describe(&self, id: &str) -> String {
+        match self.source(id) {
+            Some(ValueSource::CommandLine) => format!("flag --{}", id.replace('_', "-")),
+            Some(ValueSource::EnvVariable) => format!("variable EDGEWRIGHT_{}", id.to_uppercase()),
+            Some(_) if self.is_set(id) => format!("configuration file {}", Config::path().display()),
+            _ => "default".to_owned(),
+        }
+    }
+
     /// Fails if a configuration file that was found in the working folder sets options of the store, which it cannot.
     pub(crate) fn check_store_options(&self) -> Result<(), Failure> {
         let checked = self.config.check_options(self.command, self.arguments, CheckedOptions::OfStore);

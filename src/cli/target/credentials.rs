@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The environment variable with the token. A flag would expose it in the process list.
-pub(super) const TOKEN: &str = "EDGEWRIGHT_TOKEN";
+pub(crate) const TOKEN: &str = "EDGEWRIGHT_TOKEN";
 /// The most bytes of a token with its line break.
 const MOST_BYTES: u64 = 4096;
 

@@ -32,9 +32,9 @@ pub(crate) struct ServerArgs {
     #[arg(help_heading = help::CONNECTION, hide_short_help = true)]
     #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
     version_header: String,
-    /// The context that the server comes from.
+    /// The context that the server comes from, with its name.
     #[arg(skip)]
-    used: Option<ServerContext>,
+    used: Option<(String, ServerContext)>,
     /// The source of the context, if the command has no other.
     #[arg(skip)]
     source: Option<String>,
@@ -90,12 +90,22 @@ impl ServerArgs {
         if !context.source.is_empty() && !origins.is_set("source") {
             self.source = Some(context.source.clone());
         }
-        self.used = Some(context.clone());
+        self.used = Some((name.to_owned(), context.clone()));
     }
 
     /// The server's URL, if one is set.
     pub(crate) fn url(&self) -> Option<&str> {
         self.server.as_deref()
+    }
+
+    /// The context that the server comes from, with its name.
+    pub(crate) fn used_context(&self) -> Option<(&str, &ServerContext)> {
+        self.used.as_ref().map(|(name, context)| (name.as_str(), context))
+    }
+
+    /// The name of the server's version header.
+    pub(crate) fn version_header(&self) -> &str {
+        &self.version_header
     }
 
     /// The source of the context, if it has one and the command names no other.
@@ -108,7 +118,7 @@ impl ServerArgs {
         // First, because a URL with a password must not be shown.
         address(url)?;
         let credentials = match &self.used {
-            Some(context) => Credentials::from_context(context)?,
+            Some((_, context)) => Credentials::from_context(context)?,
             None => Credentials::from_environment(url)?,
         };
         ApiClient::new(url, &self.version_header, credentials)

@@ -197,8 +197,8 @@ async fn sync(
     .await
 }
 
-/// Suspends or resumes a source, or requests a sync, and responds with its status. Once it is suspended, a current run does not apply its plan
-/// any more.
+/// Suspends or resumes a source, or requests a sync, and responds with its status. Once it is suspended, a current run does
+/// not apply its plan any more.
 async fn change(
     served: Arc<ServedStore>,
     sources: Arc<SourceRuntime>,
