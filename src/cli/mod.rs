@@ -1,6 +1,7 @@
 //! The command line, one file per command. Data goes to stdout, diagnostics and progress to stderr (D30).
 
 pub(crate) mod access;
+mod candidates;
 mod completions;
 mod config;
 mod help;
@@ -221,6 +222,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> CommandResult {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == candidates::REQUEST) {
+        return candidates::answer(arguments.map(|word| word.to_string_lossy().into_owned()).collect());
+    }
     let configured = Config::read().and_then(|config| Ok((config.apply(help::with_help(Cli::command()))?, config)));
     let (command, mut config) = configured.inspect_err(report_unconfigured)?;
     let command = of_one_program(empty_variables::without_empty_variables(command));

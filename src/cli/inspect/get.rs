@@ -10,9 +10,10 @@ use crate::{
     model::decode::list,
     syntax::text::yaml::to_yaml,
 };
-pub(crate) use kinds::parse_kind;
-use kinds::{name_of, plural, short_name_of};
+use kinds::{name_of, plural};
+pub(crate) use kinds::{parse_kind, plurals, short_name_of};
 pub(super) use reader::ResourceReader;
+pub(crate) use reader::full_name;
 use reader::{ListedResource, parent_and_name};
 
 /// List resources, or show one.

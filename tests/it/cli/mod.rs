@@ -1,6 +1,7 @@
 //! The command line itself: its options, configuration and output.
 
 pub(crate) mod accidents;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod get;
 pub(crate) mod help;

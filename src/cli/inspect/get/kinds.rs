@@ -24,7 +24,7 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, Failure> {
             return Ok(kind);
         }
     }
-    let all: Vec<String> = NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| plural(name))).collect();
+    let all = plurals();
     let first: Vec<String> = NAMES.iter().map(|(kind, _)| plural(name_of(*kind))).collect();
     let help = match nearest(text, all.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -32,6 +32,11 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, Failure> {
     };
     let message = format!("unknown kind `{}`", printable(text));
     Err(Diagnostic::error(Code::UnknownKind, message).help(help).into())
+}
+
+/// The names of all kinds in the plural.
+pub(crate) fn plurals() -> Vec<String> {
+    NAMES.iter().flat_map(|(_, names)| names.iter().map(|name| plural(name))).collect()
 }
 
 /// The kinds with lists.
@@ -43,7 +48,7 @@ pub(super) fn name_of(kind: Kind) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.first()).copied().unwrap_or_default()
 }
 
-pub(super) fn short_name_of(kind: Kind) -> &'static str {
+pub(crate) fn short_name_of(kind: Kind) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == kind).and_then(|(_, names)| names.last()).copied().unwrap_or_default()
 }
 

@@ -341,12 +341,20 @@ fn names_on_server(client: &ApiClient, collection: &str) -> Result<HashMap<Strin
 
 /// The names of resources, of children with or without that of their parents.
 fn names(snapshot: &Snapshot, with_parents: bool) -> Vec<String> {
+    let name = |entry: &Entry| match with_parents {
+        true => full_name(snapshot, entry),
+        false => Some(entry.claim.as_deref()?.name.clone()),
+    };
+    snapshot.iter().filter_map(|entry| name(entry)).collect()
+}
+
+/// The name of a resource, after that of its parent.
+pub(crate) fn full_name(snapshot: &Snapshot, entry: &Entry) -> Option<String> {
     let own = |entry: &Entry| Some(entry.claim.as_deref()?.name.clone());
-    let full = |entry: &Entry| match entry.key.parent_key().filter(|_| with_parents) {
+    match entry.key.parent_key() {
         Some(parent) => Some(format!("{}/{}", own(snapshot.get(&parent)?)?, own(entry)?)),
         None => own(entry),
-    };
-    snapshot.iter().filter_map(|entry| full(entry)).collect()
+    }
 }
 
 /// The help for what is neither an id nor a name: a kind may be meant.

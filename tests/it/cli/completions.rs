@@ -1,0 +1,57 @@
+//! Completion in a shell: kinds, names and sources of a store, silently and without a change.
+
+use std::process::Command;
+
+use crate::support::program::{Folder, PROGRAM, finish};
+
+/// What a script gets for the last of some words.
+fn completed(folder: &Folder, words: &[&str]) -> Vec<String> {
+    let mut command = folder.command("__complete");
+    command.args(words);
+    let run = finish(command, "");
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{words:?}");
+    run.out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn words_are_completed_from_the_store() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile --source shop storefront");
+    let lists = |words: &[&str], expected: &[&str]| assert_eq!(completed(&folder, words), expected, "{words:?}");
+    lists(&["get", "edg"], &["edges"]);
+    lists(&["get", "edges", "sto"], &["storefront"]);
+    lists(&["get", "routes", "--edge", "sto"], &["storefront"]);
+    lists(&["blame", "storefront/che"], &["storefront/checkout"]);
+    lists(&["suspend", ""], &["shop"]);
+    lists(&["transfer", "--from", "shop", "--to", "docs", "edge/sto"], &["edge/storefront"]);
+    lists(&["explain", "shadowed"], &["shadowed-route"]);
+    // What the script knows itself, and what only a server knows.
+    lists(&["get", "edges", "--fil"], &[]);
+    lists(&["get", "edges", "--server", "http://127.0.0.1:1", ""], &[]);
+    lists(&["get", "edges", "--store", "none", ""], &[]);
+    lists(&[], &[]);
+    assert!(!folder.path("none").exists());
+    // A store that a server has open is left alone.
+    let serve = folder.serve("");
+    completed(&folder, &["get", "edges", ""]);
+    assert_eq!(serve.stop().code, 0);
+}
+
+#[test]
+fn the_script_for_bash_asks_the_program() {
+    let folder = Folder::with_storefront();
+    folder.ok("reconcile storefront");
+    let script = format!(
+        "source <({PROGRAM} completions bash); COMP_WORDS=({PROGRAM} get edges sto); COMP_CWORD=3; \
+         _edgewright {PROGRAM} sto edges; echo \"${{COMPREPLY[@]}}\"; COMP_WORDS=({PROGRAM} valid); COMP_CWORD=1; \
+         _edgewright {PROGRAM} valid {PROGRAM}; echo \"${{COMPREPLY[@]}}\""
+    );
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(folder.path("")).env("EDGEWRIGHT_STORE", "store");
+    let run = finish(bash, "");
+    assert_eq!(run.out, "storefront\nvalidate\n", "{}", run.all());
+    for (shell, asks) in [("zsh", "compadd -a names"), ("fish", "complete -c edgewright -a '(set -l words")] {
+        let script = folder.ok(&format!("completions {shell}")).out;
+        assert_eq!(script.matches(asks).count(), 1, "{shell}");
+    }
+}
