@@ -303,6 +303,11 @@ static GROUPS: [(&str, &[CommandExamples]); 6] = [
     ),
 ];
 
+/// The groups with the names of their commands.
+pub(super) fn groups() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    GROUPS.iter().map(|(group, commands)| (*group, commands.iter().map(|(name, _)| *name).collect()))
+}
+
 /// Adds the groups of commands to the help of the program, and examples to that of each command.
 pub(super) fn with_help(command: Command) -> Command {
     let template = template(&command);
@@ -386,7 +391,7 @@ mod tests {
 
     /// A command and its subcommands with their paths.
     fn all(command: &Command, path: &str) -> Vec<(String, Command)> {
-        let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
+        let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help" && !nested.is_hide_set());
         let nested = nested.flat_map(|nested| all(nested, &format!("{path} {}", nested.get_name())));
         std::iter::once((path.to_owned(), command.clone())).chain(nested).collect()
     }
@@ -408,7 +413,8 @@ mod tests {
         let program = with_help(Cli::command());
         program.clone().debug_assert();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, all)| all.iter().map(|(name, _)| *name)).collect();
-        let mut commands: Vec<&str> = program.get_subcommands().map(Command::get_name).collect();
+        let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut commands: Vec<&str> = commands.map(Command::get_name).collect();
         listed.sort_unstable();
         commands.sort_unstable();
         assert_eq!(listed, commands);

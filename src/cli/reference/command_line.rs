@@ -1,9 +1,11 @@
 //! The page of commands and their options, from the parser of the command line.
 
+use std::iter::once;
+
 use clap::{Arg, Command, CommandFactory};
 
 use super::markdown::{SharedRows, code, paragraph, prose, table};
-use crate::cli::Cli;
+use crate::cli::{Cli, help};
 
 const INTRODUCTION: &str = "\
 # Command line
@@ -22,24 +24,33 @@ const EVERYWHERE: [&str; 2] = ["help", "version"];
 
 /// The page.
 pub(super) fn page() -> String {
-    let mut root = Cli::command().disable_help_subcommand(true);
+    let mut root = help::with_help(Cli::command()).disable_help_subcommand(true);
     root.build();
-    let commands = below(&root);
+    let groups: Vec<(&str, Vec<&Command>)> =
+        help::groups().map(|(group, names)| (group, of_group(&root, &names))).collect();
     let shared = SharedRows::new(
         &["Option", "Variable", "Default", "Meaning"],
         "[Shared options](#shared-options)",
-        commands.iter().flat_map(|command| rows(command)),
+        groups.iter().flat_map(|(_, commands)| commands.iter().flat_map(|command| rows(command))),
     );
-    let contents: Vec<Vec<String>> = commands.iter().map(|command| entry(command)).collect();
-    let sections: String = commands.iter().map(|command| section(command, &shared)).collect();
-    let contents = table(&["Command", "Description"], &contents);
-    format!("{INTRODUCTION}\n\n{contents}{sections}{SHARED}\n\n{}", shared.table())
+    let group = |(group, commands): &(&str, Vec<&Command>)| {
+        let contents: Vec<Vec<String>> = commands.iter().map(|command| entry(command)).collect();
+        let sections: String = commands.iter().map(|command| section(command, &shared)).collect();
+        format!("## {group}\n\n{}{sections}", table(&["Command", "Description"], &contents))
+    };
+    let groups: String = groups.iter().map(group).collect();
+    format!("{INTRODUCTION}\n\n{groups}{SHARED}\n\n{}", shared.table())
 }
 
-/// The commands below a command, each before its own subcommands.
+/// The commands of a group, each before its own subcommands.
+fn of_group<'c>(root: &'c Command, names: &[&str]) -> Vec<&'c Command> {
+    let commands = names.iter().filter_map(|name| root.find_subcommand(name));
+    commands.flat_map(|command| once(command).chain(below(command))).collect()
+}
+
+/// The commands below a command.
 fn below(command: &Command) -> Vec<&Command> {
-    let visible = command.get_subcommands().filter(|nested| !nested.is_hide_set());
-    visible.flat_map(|nested| std::iter::once(nested).chain(below(nested))).collect()
+    command.get_subcommands().flat_map(|nested| once(nested).chain(below(nested))).collect()
 }
 
 /// The name of a command after that of the program, such as `keys create`.
@@ -57,15 +68,16 @@ fn entry(command: &Command) -> Vec<String> {
 
 fn section(command: &Command, shared: &SharedRows) -> String {
     let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let aliases: String = command.get_visible_aliases().map(|alias| format!(" Another name is `{alias}`.")).collect();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
     let usage: Vec<&str> = usage.lines().map(str::trim).collect();
     let more = command.get_after_long_help().or_else(|| command.get_after_help());
     let more = more.map(|more| format!("```text\n{}\n```", more.to_string().trim()));
     format!(
-        "## `{}`\n\n{}```text\n{}\n```\n\n{}{}",
+        "### `{}`\n\n{}```text\n{}\n```\n\n{}{}",
         name(command),
-        paragraph(&sentence(&prose(&about))),
+        paragraph(&(sentence(&prose(&about)) + &aliases)),
         usage.join("\n"),
         shared.section(rows(command)),
         paragraph(&more.unwrap_or_default()),
