@@ -175,19 +175,19 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
         "context: prod (current context; only for commands that read)\n",
         format!("server: {} (context prod)\n", url(&serve)),
     );
-    let shown = effective("");
-    assert!(shown.starts_with(&format!("{of_current}{of_prod}token: saved (context prod)\n")), "{shown}");
-    assert!(shown.ends_with("source: shop (context prod)\n"), "{shown}");
+    let told = effective("");
+    assert!(told.starts_with(&format!("{of_current}{of_prod}token: saved (context prod)\n")), "{told}");
+    assert!(told.ends_with("source: shop (context prod)\n"), "{told}");
     assert!(effective("--source docs").ends_with("source: docs (flag --source)\n"));
     assert!(effective("--context prod").starts_with("context: prod (flag --context)\n"));
     let of_store = "store: none.db (flag --store; no store found there)\nsource: default (default)\n";
     assert_eq!(effective("--store none.db"), of_store);
     let mut command = user(&folder, "context show --effective");
     command.env("EDGEWRIGHT_SERVER", url(&serve)).env("EDGEWRIGHT_TOKEN", &serve.token);
-    let shown = finish(command, "").out;
+    let told = finish(command, "").out;
     let of_variables =
         format!("server: {} (variable EDGEWRIGHT_SERVER)\ntoken: set (variable EDGEWRIGHT_TOKEN)\n", url(&serve));
-    assert!(shown.starts_with(&of_variables) && !shown.contains(&serve.token), "{shown}");
+    assert!(told.starts_with(&of_variables) && !told.contains(&serve.token), "{told}");
     assert_refused(&run_as_user(&folder, "context show --store none.db"), "`--store` needs `--effective`");
     // Another login replaces the token, and keeps the rest.
     assert_eq!(login(&folder, &serve, "prod").code, 0);
