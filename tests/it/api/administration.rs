@@ -120,7 +120,7 @@ fn a_context_is_used_by_itself_only_to_read() {
     let using = format!("Using context prod ({}).\n", url(&serve));
 
     let read = run_as_user(&folder, "keys list");
-    assert_eq!((read.code, read.err.as_str(), read.out.lines().count()), (0, using.as_str(), 1), "{}", read.all());
+    assert_eq!((read.code, read.err.as_str(), read.out.lines().count()), (0, using.as_str(), 2), "{}", read.all());
     let status = run_as_user(&folder, "status");
     assert!(status.err.starts_with(&using) && status.out.contains("follows no source"), "{}", status.all());
     for line in ["keys create", "owners set-role usr_1 viewer", "store rekey", "suspend shop --reason x"] {

@@ -79,7 +79,7 @@ fn an_id_that_cannot_be_adopted_says_why() {
     folder.write("m/a.yaml", &manifest("name: shop"));
     folder.ok("reconcile m");
     let id = folder
-        .ok("get TlsCertificate")
+        .ok("get TlsCertificate -o wide")
         .out
         .split_whitespace()
         .find(|word| word.starts_with("cert_"))
@@ -115,7 +115,7 @@ fn an_id_that_is_not_there_is_created_on_request_only() {
     }
     assert_eq!(folder.run("validate m").code, 0, "without a store, nobody knows");
     folder.ok("reconcile --recreate-ids m");
-    assert!(folder.ok("get HttpsEdge").out.contains("edghts_shop1"));
+    assert!(folder.ok("get HttpsEdge -o wide").out.contains("edghts_shop1"));
     assert!(folder.ok("plan m").out.contains("No changes"), "the option is needed once");
     // The same through a server.
     let serve = folder.serve("");
@@ -175,7 +175,7 @@ fn an_id_of_a_route_on_another_edge_is_an_error_that_says_where_it_is() {
     folder.write("m/edges.yaml", &format!("{}---\n{}", edge("one"), edge("two")));
     folder.write("m/route.yaml", &route("", "one"));
     folder.ok("reconcile m");
-    let listed = folder.ok("get HttpsEdgeRoute").out;
+    let listed = folder.ok("get HttpsEdgeRoute -o wide").out;
     let id = listed.split_whitespace().find(|word| word.starts_with("edghtsrt_")).unwrap().to_owned();
     folder.write("m/route.yaml", &route(&format!(", id: {id}"), "two"));
     for line in ["plan m", "plan --recreate-ids m", "reconcile --recreate-ids m"] {
@@ -221,7 +221,7 @@ fn an_unowned_certificate_is_adopted_before_it_is_replaced() {
     folder.ok("reconcile m");
     declare("", "a");
     folder.ok("reconcile m --max-deletes 100%");
-    let listed = folder.ok("get TlsCertificate").out;
+    let listed = folder.ok("get TlsCertificate -o wide").out;
     assert!(!listed.contains(&id) && listed.matches("cert_").count() == 1, "{listed}");
 }
 
