@@ -427,5 +427,5 @@ fn a_context_trusts_the_authorities_in_its_file() {
     let done = user(&format!("{login} --ca-file ca.pem"));
     assert_eq!(done.code, 0, "{}", done.all());
     let read = user("keys list");
-    assert_eq!((read.code, read.out.lines().count()), (0, 1), "{}", read.all());
+    assert_eq!((read.code, read.out.lines().count()), (0, 2), "{}", read.all());
 }

@@ -26,7 +26,7 @@ fn a_store_that_does_not_exist_is_told_and_a_new_one_too() {
         assert!(run.code == 1 && run.err.contains("no store found in `typo`"), "{line}: {}", run.all());
         assert!(!folder.path("typo").exists(), "{line}");
     }
-    let after = folder.ok("trace shop.example.com/cart --manifests storefront --after --store typo");
+    let after = folder.ok("trace shop.example.com/checkout --manifests storefront --after --store typo");
     assert!(after.err.contains("No store found in `typo`: this plan is for a new one."), "{}", after.err);
     // Without a terminal it goes on.
     let first = folder.ok("reconcile --store shop storefront");
