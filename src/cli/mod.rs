@@ -248,6 +248,9 @@ fn run() -> CommandResult {
         }
     };
     config.check_options(&command, &matches, CheckedOptions::BeforeChoice).inspect_err(report_unconfigured)?;
+    if matches!(cli.command, Command::Validate(_)) {
+        config.check_values(&serve::command());
+    }
     config.check(used_by(&cli.command)).inspect_err(report_unconfigured)?;
     dispatch(cli.command, &command, &matches, config)
 }

@@ -31,6 +31,7 @@ use crate::{
     },
 };
 use found_file::CheckedOptions;
+use options::Fit;
 use part::ConfigPart;
 
 /// The file that is read by default, if it exists.
@@ -84,7 +85,7 @@ struct GitHookEntry {
 /// A parsed configuration file.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    options: BTreeMap<String, String>,
+    options: BTreeMap<String, Vec<String>>,
     /// The file's path.
     path: PathBuf,
     /// The text, for the lines of errors.
@@ -160,7 +161,8 @@ impl Config {
 
     /// Whether the file was found in the working folder, and cannot set an option.
     fn is_refused(&self, name: &str) -> bool {
-        !self.named && !self.options.get(name).is_some_and(|value| found_file::can_set(name, value))
+        let can_set = |values: &Vec<String>| values.iter().all(|value| found_file::can_set(name, value));
+        !self.named && !self.options.get(name).is_some_and(can_set)
     }
 
     /// Fails with the errors of the parts that a command uses.
@@ -209,7 +211,26 @@ impl Config {
 
     /// Whether an error is about a value of this file.
     pub(super) fn causes(&self, error: &clap::Error) -> bool {
-        usage::invalid_value(error).is_some_and(|(option, value)| self.options.get(&option) == Some(&value))
+        usage::invalid_value(error).is_some_and(|(option, value)| {
+            // Some options take several values in one text.
+            let is_it = |text: &String| *text == value || text.split(',').any(|part| part == value);
+            self.options.get(&option).is_some_and(|values| values.iter().any(is_it))
+        })
+    }
+
+    /// Adds an error for each option with a value that a command does not accept. Flags and variables of this process do not
+    /// count.
+    pub(super) fn check_values(&mut self, command: &Command) {
+        let mut failures = Vec::new();
+        for (name, values) in self.options.iter().filter(|(name, _)| !self.is_refused(name)) {
+            let (command, _) = options::set_default(command.clone(), name, Some(values.as_slice()));
+            let command = command.mut_args(|argument| argument.env(None::<&'static str>));
+            match command.try_get_matches_from([""]) {
+                Err(error) if self.causes(&error) => failures.push(self.value_failure(error)),
+                _ => {}
+            }
+        }
+        self.errors.extend(failures.into_iter().map(|failure| (Some(ConfigPart::Server), failure)));
     }
 
     /// The error of an option, with its line.
@@ -261,7 +282,7 @@ impl Config {
         add_checked(&mut faults, checked);
         let part = |fault: &Fault| ConfigPart::from_path(&fault.path).filter(|_| is_readable);
         let errors = faults.iter().map(|fault| (part(fault), fail(fault))).collect();
-        let options = file.options.into_iter().map(|(name, value)| (name, scalar_text(value))).collect();
+        let options = file.options.into_iter().map(|(name, value)| (name, option_values(value))).collect();
         let git_hook = file.hooks.git.map(|hook| hook.secret_file);
         Ok(Self {
             options,
@@ -284,28 +305,43 @@ impl Config {
     /// Sets the configured values as defaults of the options in every command. Flags and the environment take
     /// precedence. Fails with all errors of the file if one fails every command.
     pub(super) fn apply(&self, mut command: Command) -> Result<Command, Failure> {
-        let mut unknown = Vec::new();
-        for (name, value) in &self.options {
-            let value = Some(value.as_str()).filter(|_| !self.is_refused(name));
-            let (with_default, is_known) = options::set_default(command, name, value);
+        let mut unusable = Vec::new();
+        for (name, values) in &self.options {
+            let set = Some(values.as_slice()).filter(|_| !self.is_refused(name));
+            let (with_default, fit) = options::set_default(command, name, set);
             command = with_default;
-            if !is_known {
-                unknown.push(self.unknown_option(name, &command));
+            match fit {
+                Fit::Set => {}
+                Fit::OneValue => unusable.push(self.list_of_one_value(name, values.len())),
+                Fit::Unknown => unusable.push(self.unknown_option(name, &command)),
             }
         }
-        if unknown.is_empty() && self.errors.iter().all(|(part, _)| part.is_some()) {
+        if unusable.is_empty() && self.errors.iter().all(|(part, _)| part.is_some()) {
             return Ok(command);
         }
         let of_content = self.errors.iter().filter(|(part, _)| *part != Some(ConfigPart::Trust));
-        let failures = of_content.map(|(_, failure)| failure).chain(&unknown);
+        let failures = of_content.map(|(_, failure)| failure).chain(&unusable);
         let diagnostics = failures.flat_map(|failure| &failure.diagnostics).cloned().collect();
         Err(Failure { diagnostics, exit: Exit::Error })
+    }
+
+    fn list_of_one_value(&self, name: &str, found: usize) -> Failure {
+        let message = format!("option `{name}` takes one value (found {found})");
+        self.option_failure(name, Fault::new(Code::Parameter, message).help("write one value instead of a list"))
     }
 
     fn unknown_option(&self, name: &str, command: &Command) -> Failure {
         let fault = Fault::new(Code::UnknownField, format!("unknown option `{name}`"));
         let near = nearest(name, options::names(command)).map(|near| format!("did you mean `{near}`?"));
         self.option_failure(name, Fault { help: near, ..fault })
+    }
+}
+
+/// The values of an option: one, or those of a list.
+fn option_values(value: Value) -> Vec<String> {
+    match value {
+        Value::Array(values) => values.into_iter().map(scalar_text).collect(),
+        value => vec![scalar_text(value)],
     }
 }
 

@@ -1,14 +1,24 @@
 //! The options that a configuration file can set: those that have an environment variable, too (D32).
 
 use crate::cli::prelude::*;
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 
-/// Sets the default of an option in every command that has it; none leaves the default as it is. Returns whether a command
-/// has the option.
-pub(super) fn set_default(command: Command, name: &str, value: Option<&str>) -> (Command, bool) {
-    let mut is_known = false;
-    let command = set(command, name, value, &mut is_known);
-    (command, is_known)
+/// How the values of the file fit an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// The option has them, or keeps its default.
+    Set,
+    /// The option takes one value.
+    OneValue,
+    /// No command has the option.
+    Unknown,
+}
+
+/// Sets the default of an option in every command that has it; none leaves the default as it is.
+pub(super) fn set_default(command: Command, name: &str, values: Option<&[String]>) -> (Command, Fit) {
+    let mut fit = Fit::Unknown;
+    let command = set(command, name, values, &mut fit);
+    (command, fit)
 }
 
 /// The names of the options.
@@ -17,14 +27,22 @@ pub(super) fn names(command: &Command) -> BTreeSet<&str> {
     own.chain(command.get_subcommands().flat_map(names)).collect()
 }
 
-fn set(command: Command, name: &str, value: Option<&str>, is_known: &mut bool) -> Command {
+fn set(command: Command, name: &str, values: Option<&[String]>, fit: &mut Fit) -> Command {
     let command = command.mut_args(|argument| {
-        let is_it = argument.get_long() == Some(name) && argument.get_env().is_some();
-        *is_known |= is_it;
-        match value.filter(|_| is_it) {
-            Some(value) => argument.default_value(value.to_owned()),
+        if argument.get_long() != Some(name) || argument.get_env().is_none() {
+            return argument;
+        }
+        let does_fit = values.is_none_or(|values| values.len() == 1 || takes_several(&argument));
+        *fit = if does_fit { Fit::Set } else { Fit::OneValue };
+        match values.filter(|_| does_fit) {
+            Some(values) => argument.default_values(values),
             None => argument,
         }
     });
-    command.mut_subcommands(|subcommand| set(subcommand, name, value, is_known))
+    command.mut_subcommands(|subcommand| set(subcommand, name, values, fit))
+}
+
+fn takes_several(argument: &Arg) -> bool {
+    let most = argument.get_num_args().map_or(1, |number| number.max_values());
+    matches!(argument.get_action(), ArgAction::Append) || most > 1
 }

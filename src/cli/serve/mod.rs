@@ -20,7 +20,7 @@ use std::{
     sync::Arc,
 };
 
-use axum::http::Uri;
+use axum::http::{HeaderName, Uri};
 
 use super::{
     CommandResult, Exit, Failure, StoreArgs,
@@ -91,7 +91,8 @@ pub(super) struct Args {
     saml_base_url: Option<String>,
     /// Name of the header that selects the API version.
     #[arg(help_heading = help::CONNECTION)]
-    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER)]
+    #[arg(long, value_name = "NAME", env = "EDGEWRIGHT_VERSION_HEADER", default_value = VERSION_HEADER,
+        value_parser = header_name)]
     version_header: String,
     /// File to write the admin token to on the first start (mode 0600), instead of stderr.
     #[arg(long, value_name = "FILE", env = "EDGEWRIGHT_ADMIN_TOKEN_FILE")]
@@ -171,10 +172,6 @@ impl Args {
 
     /// Checks what needs neither the socket nor the store.
     fn check(&self, config: &Config, is_given: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
-        if axum::http::HeaderName::from_bytes(self.version_header.as_bytes()).is_err() {
-            let message = format!("`{}` is not a valid header name", self.version_header);
-            return Err(Diagnostic::error(Code::InvalidFormat, message).into());
-        }
         if self.manifests.iter().any(|path| path.as_os_str() == "-") {
             let fault = Diagnostic::error(Code::Parameter, "`--manifests` cannot be standard input");
             return Err(fault.help("use a file or folder").into());
@@ -373,10 +370,15 @@ impl Args {
 
     /// The long names of the options that the configuration file sets: no flag or variable overrides them.
     fn from_file(is_given: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
-        let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
+        let command = command();
         let free = command.get_arguments().filter(|argument| !is_given(argument.get_id().as_str()));
         free.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
     }
+}
+
+/// The command with its options, without the configuration file.
+pub(super) fn command() -> clap::Command {
+    <Args as clap::Args>::augment_args(clap::Command::new("serve"))
 }
 
 /// What everything else stands on.
@@ -426,6 +428,14 @@ fn local_url(address: SocketAddr, has_tls: bool, base_url: &str) -> String {
         ip => ip,
     };
     format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// Parses the name of a header.
+fn header_name(name: &str) -> Result<String, String> {
+    match HeaderName::from_bytes(name.as_bytes()) {
+        Ok(_) => Ok(name.to_owned()),
+        Err(_) => Err("must be a valid header name".to_owned()),
+    }
 }
 
 /// Parses a URL that others build theirs from (D13), without the slash at its end.

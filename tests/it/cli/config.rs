@@ -75,6 +75,50 @@ fn a_mistake_in_it_is_an_error_with_a_cure() {
 }
 
 #[test]
+fn validate_checks_the_values_of_options_for_a_server() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let text =
+        "options:\n  max-requests: abc\n  base-url: nope\n  trusted-proxy: [127.0.0.1/32, x]\n  version-header: a:b\n";
+    folder.write(CONFIG, &format!("{text}sources: [{{name: a, path: m, interval: soon}}]\n"));
+    // A flag or variable of the server does not make a value right.
+    let mut command = folder.command("validate m");
+    command.env("EDGEWRIGHT_MAX_REQUESTS", "7");
+    let run = finish(command, "");
+    let told = [
+        "at /options/max-requests (line 2): invalid value 'abc'",
+        "at /options/base-url (line 3): invalid value 'nope'",
+        "at /options/trusted-proxy (line 4): invalid value 'x'",
+        "at /options/version-header (line 5): invalid value 'a:b'",
+        "at /sources/0/interval (line 6)",
+    ];
+    for text in told {
+        assert!(run.code == 1 && run.err.contains(text), "{text}: {}", run.all());
+    }
+    folder.ok("plan m");
+}
+
+#[test]
+fn an_option_that_can_be_repeated_takes_a_list() {
+    let folder = Folder::new();
+    folder.write("m/a.yaml", EDGE);
+    let options = "trusted-proxy: [127.0.0.1/32, 10.0.0.0/8], cors-origin: [], manifests: [m]";
+    folder.write(CONFIG, &format!("options: {{{options}}}\n"));
+    folder.ok("validate m");
+    let serve = folder.serve("");
+    assert!(serve.get("/edges/https").body.contains("a.example.com"));
+    drop(serve);
+    folder.write(CONFIG, "options:\n  trusted-proxy: '127.0.0.1/32,x'\n");
+    let run = folder.run("serve --listen 127.0.0.1:0");
+    let said = "at /options/trusted-proxy (line 2): invalid value 'x'";
+    assert!(run.code == 1 && run.err.contains(said), "{}", run.all());
+    folder.write(CONFIG, "options:\n  store: [a, b]\n");
+    let run = folder.run("history");
+    let said = "at /options/store (line 2): option `store` takes one value (found 2)";
+    assert!(run.code == 1 && run.err.contains(said), "{}", run.all());
+}
+
+#[test]
 fn a_mistake_in_it_is_in_the_report() {
     let folder = Folder::new();
     folder.write("m/a.yaml", EDGE);

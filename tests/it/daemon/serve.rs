@@ -219,8 +219,7 @@ fn the_version_header_can_be_renamed() {
     assert_eq!((refused.status, refused.code().as_str()), (400, "ERR_EDGEWRIGHT_VERSION_HEADER"));
     assert!(refused.body.contains("Shop-Version: 2"), "{}", refused.body);
     let run = folder.run("serve --store other --listen 127.0.0.1:0 --version-header a:b");
-    assert_eq!(run.code, 1, "{}", run.all());
-    assert!(run.err.contains("ERR_EDGEWRIGHT_INVALID_FORMAT"), "{}", run.err);
+    assert!(run.code == 1 && run.err.contains("must be a valid header name"), "{}", run.all());
 }
 
 #[test]
