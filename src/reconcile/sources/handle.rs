@@ -20,17 +20,17 @@ use crate::{
     model::{diagnostics::Diagnostic, operation::Author},
     reconcile::{
         Options,
-        run::cancel::Cancel,
+        run::{cancel::Cancel, report::RunReport},
         sync_loop::{
             clock::Clock,
             drift::DriftPolicy,
-            health::{Condition, Health},
+            health::{Condition, Health, Status},
             known_condition::KnownCondition,
             status::StatusBoard,
             suspension::{Suspension, Suspensions},
         },
     },
-    store::StoreError,
+    store::{Store, StoreError},
 };
 
 /// The grace period for a run during shutdown.
@@ -243,6 +243,19 @@ impl SourceHandle {
             observer.observe(self);
         }
         is_suspended
+    }
+
+    /// Shows that a rollback undid the manifests of the last sync: until the next one, the status must not say that they are in
+    /// effect.
+    pub(crate) fn note_rollback(&self, store: &Store, revision: u64) {
+        if self.suspension().is_some() || self.health.condition().status != Status::Synced {
+            return;
+        }
+        let commit = self.status.applied().and_then(|sync| sync.commit);
+        self.status.find_applied(store, &self.source);
+        // Last: a reader who sees the state also sees the commit.
+        let (reason, message) = RunReport::RolledBack { commit }.condition();
+        self.health.result(reason, message, revision);
     }
 
     /// Whether the history has an attempt with this digest, and the source has been so since.

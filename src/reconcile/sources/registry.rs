@@ -11,7 +11,12 @@ use std::sync::{
 use arc_swap::ArcSwap;
 
 use super::handle::SourceHandle;
-use crate::{model::operation::Operation, plan::Plan, reconcile::run::cancel::Cancel};
+use crate::{
+    model::{operation::Operation, snapshot::Snapshot},
+    plan::Plan,
+    reconcile::run::cancel::Cancel,
+    store::Store,
+};
 
 /// The followed sources. Clones share one list, so that requests, metrics and signals see the same sources.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +58,17 @@ impl SourceRegistry {
         self.iter().filter(concerned).for_each(|handle| handle.request_sync());
     }
 
+    /// Shows which sources a rollback undid before their next syncs, and requests these. Takes the states before and after it.
+    pub(crate) fn note_rollback(&self, store: &Store, before: &Snapshot, after: &Snapshot) {
+        for handle in self.iter() {
+            let rejected = after.rejected(&handle.source);
+            if !rejected.is_empty() && rejected != before.rejected(&handle.source) {
+                handle.note_rollback(store, after.revision);
+            }
+            handle.request_sync();
+        }
+    }
+
     /// Replaces the list. If the server is stopping, the loops of the new one stop too.
     pub(crate) fn set(&self, all: Vec<Arc<SourceHandle>>) {
         self.all.store(Arc::new(all));
@@ -89,13 +105,10 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::{
-        reconcile::{
-            Options,
-            sources::handle::{FollowedSource, INTERVAL, SourceLocation},
-            sync_loop::{clock::Clock, drift::DriftPolicy, suspension::Suspensions},
-        },
-        store::Store,
+    use crate::reconcile::{
+        Options,
+        sources::handle::{FollowedSource, INTERVAL, SourceLocation},
+        sync_loop::{clock::Clock, drift::DriftPolicy, suspension::Suspensions},
     };
 
     fn handle(name: &str) -> Arc<SourceHandle> {

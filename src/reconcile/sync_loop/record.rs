@@ -91,20 +91,8 @@ impl<F> Loop<F> {
         if is_known || self.searched == Some(snapshot.revision) {
             return;
         }
-        match self.store.in_effect(source) {
-            Ok(found) => {
-                status.set_applied(found.map(|it| SyncRecord {
-                    at: it.at,
-                    commit: it.commit,
-                    commit_author: None,
-                    tag: None,
-                    revision: it.revision,
-                }));
-                self.searched = Some(snapshot.revision);
-            }
-            Err(error) => {
-                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
-            }
+        if status.find_applied(self.store.as_ref(), source) {
+            self.searched = Some(snapshot.revision);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
     },
     plan::{Change, Summary, format::json::Item},
     reconcile::{Planned, run::plan_cache::CachedAnswer},
+    store::Store,
 };
 
 /// The most diagnostics of a status.
@@ -233,9 +234,24 @@ impl StatusBoard {
         status.attempt = Some(sync);
     }
 
-    /// Sets the sync whose manifests are in effect, as the history has it.
-    pub(super) fn set_applied(&self, sync: Option<SyncRecord>) {
-        self.status().applied = sync;
+    /// Finds in the history which manifests of a source are in effect. Returns whether it could be read.
+    pub(in crate::reconcile) fn find_applied(&self, store: &Store, source: &str) -> bool {
+        match store.in_effect(source) {
+            Ok(found) => {
+                self.status().applied = found.map(|it| SyncRecord {
+                    at: it.at,
+                    commit: it.commit,
+                    commit_author: None,
+                    tag: None,
+                    revision: it.revision,
+                });
+                true
+            }
+            Err(error) => {
+                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
+                false
+            }
+        }
     }
 
     /// Records how long the loop waits from now.

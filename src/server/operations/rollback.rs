@@ -159,12 +159,13 @@ impl RollbackJob<'_> {
             }
             Ok::<_, ApiError>(planned)
         };
+        let before = store.snapshot();
         let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
         if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
             sync_log::applied(&rollback.attempted(Some(caller)), plan, revision);
         }
         if revision.is_some() {
-            self.app.sources.following.iter().for_each(|following| following.request_sync());
+            self.app.sources.following.note_rollback(store, &before, &store.snapshot());
         }
         let outcome = self.outcome(&planned, false)?;
         answer("rollback", &planned, outcome, revision)

@@ -215,6 +215,28 @@ fn a_commit_that_a_rollback_undid_stays_undone_and_a_later_one_with_the_same_cha
 }
 
 #[test]
+fn a_source_that_a_rollback_undid_shows_it_before_its_next_sync() {
+    let folder = repository();
+    let serve = folder.serve("");
+    let head = || folder.read("repo/.git/refs/heads/main").trim().to_owned();
+    let first = head();
+    folder.write("repo/edge/one.yaml", &edge("one", "b"));
+    git(&folder, "-C repo commit -qam b");
+    let second = head();
+    until("the end of the sync", || {
+        let found = status(&serve, "shop");
+        let has_ended = found["syncs_begun"] == found["syncs_ended"];
+        (has_ended && found["last_applied"]["commit"] == json!(second)).then_some(())
+    });
+    assert_eq!(client(&folder, &serve, "rollback --to 2 --source shop").code, 0);
+    let told = client(&folder, &serve, "status");
+    assert_eq!(told.code, 2, "{}", told.all());
+    assert!(told.out.contains("OutOfSync") && told.out.contains(&first[..8]), "{}", told.all());
+    assert!(told.all().contains(&format!("a rollback undid what commit {second} declares")), "{}", told.all());
+    until_reason(&serve, "shop", "RolledBack");
+}
+
+#[test]
 fn a_source_shows_its_commit_after_a_rollback_to_a_change_by_hand() {
     let folder = repository();
     let serve = folder.serve("");
