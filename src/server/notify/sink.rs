@@ -44,7 +44,7 @@ pub(super) fn agent() -> Agent {
 }
 
 impl NotificationSink {
-    /// Checks what can be checked without sending anything.
+    /// Checks what can be checked without sending anything. Creates the file, so that a program can follow it.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             NotificationSink::Webhook { url, secret_file, .. } => {
@@ -53,7 +53,7 @@ impl NotificationSink {
             }
             NotificationSink::File(path) => match fs::metadata(path) {
                 Ok(found) if !found.is_file() => Err(format!("`{}` is not a regular file", path.display())),
-                _ => Ok(()),
+                _ => open(path).map(drop).map_err(|error| unwritable(path, &error)),
             },
         }
     }
@@ -70,8 +70,7 @@ impl NotificationSink {
                 let body = body.map_err(|error| error.to_string())?;
                 send(agent, url, secret_file.as_deref(), &notification.id, &body)
             }
-            NotificationSink::File(path) => append(path, &notification.body)
-                .map_err(|error| format!("cannot write to `{}`: {error}", path.display())),
+            NotificationSink::File(path) => append(path, &notification.body).map_err(|error| unwritable(path, &error)),
         }
     }
 }
@@ -141,9 +140,18 @@ fn parsed_key(text: &str) -> Option<hmac::Key> {
     (LEAST_SECRET_BYTES..=MOST_SECRET_BYTES).contains(&bytes.len()).then(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }
 
+/// Opens a file to append to it, and creates it if it does not exist.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write to `{}`: {error}", path.display())
+}
+
 /// Appends a line durably. If the last line was interrupted, the new one does not continue it.
 fn append(path: &Path, body: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let mut file = open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("not a regular file"));

@@ -374,6 +374,13 @@ fn drift_suspension_and_recovery_are_told() {
 }
 
 #[test]
+fn a_file_of_notifications_exists_from_the_start() {
+    let folder = Folder::new();
+    let _serve = serve(&folder, "notifications: {files: [{name: a, path: a.jsonl, events: [source.failed]}]}\n");
+    assert_eq!((folder.read("a.jsonl").as_str(), folder.mode("a.jsonl")), ("", 0o600));
+}
+
+#[test]
 fn a_refused_plan_is_told_as_refused() {
     let folder = Folder::new();
     let numbered = |at: usize| {
@@ -441,6 +448,7 @@ fn a_target_that_cannot_work_is_an_error_at_the_start() {
         (webhook("url_file: none, format: teams"), "cannot read `none`"),
         (webhook("url_file: short, format: teams"), "`short`: `url` "),
         ("notifications: {files: [{name: a, path: .}]}\n".to_owned(), "is not a regular file"),
+        ("notifications: {files: [{name: a, path: none/x}]}\n".to_owned(), "cannot write to `none/x`: No such file"),
         ("notifications: {files: [{name: a, path: x}, {name: a, path: y}]}\n".to_owned(), "duplicate name `a`"),
     ] {
         folder.write("named.yaml", &config);
