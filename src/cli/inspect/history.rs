@@ -133,6 +133,9 @@ impl Args {
             ResourceReader::Server(client, _) => self.records_on_server(client, &filter)?,
             ResourceReader::Store(store, _) => self.records_in_store(store, filter)?,
         };
+        if records.is_empty() {
+            say("No records found.");
+        }
         let mut lines = String::new();
         for record in records {
             lines += &match self.format {

@@ -42,6 +42,8 @@ fn every_attempt_is_told_with_what_it_changed() {
     let path = told[2]["resources"][0]["path"].as_str().unwrap();
     assert_eq!(records(&folder, &format!("history --format json --resource {path}")).len(), 2);
     assert_eq!(records(&folder, "history --format json --before 3 --limit 1")[0]["position"], 2);
+    let none = folder.ok("history --source none");
+    assert_eq!((none.out.as_str(), none.err.as_str()), ("", "No records found.\n"));
     let verified = folder.ok("history verify").out;
     assert!(verified.starts_with("4 records verified: 1 to 4, chain hash "), "{verified}");
 }
