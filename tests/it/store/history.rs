@@ -179,7 +179,8 @@ fn secrets_are_digests_that_show_a_change_and_nothing_else() {
 fn the_author_and_the_message_of_the_commit_are_told() {
     let folder = Folder::new();
     folder.write("one/edge.yaml", &edge("one", "first"));
-    for line in ["init -q -b main", "add .", "commit -q -m first"] {
+    folder.write("message", "Revert \"first\"\n");
+    for line in ["init -q -b main", "add .", "commit -q -F ../message"] {
         git(&folder, &format!("-C one {line}"));
     }
     let commit = folder.read("one/.git/refs/heads/main").trim().to_owned();
@@ -197,7 +198,7 @@ fn the_author_and_the_message_of_the_commit_are_told() {
             (&told[0]["author"]["commit"], &told[0]["author"]["commit_author"]),
             (&commit.clone().into(), &author)
         );
-        assert_eq!(told[0]["author"]["commit_message"], "first");
+        assert_eq!(told[0]["author"]["commit_message"], "Revert \"first\"");
         let text = folder.ok(&format!("history --limit 1 --store {store}")).out;
         assert!(text.contains(&format!("source `default` at {commit} by t <t@example.com>")), "{text}");
         let wide = folder.ok(&format!("get edge one -o wide --store {store}")).out;
@@ -205,7 +206,7 @@ fn the_author_and_the_message_of_the_commit_are_told() {
         let blamed = folder.ok(&format!("blame edge one --store {store}")).out;
         let shown = folder.ok(&format!("history show {commit} --store {store}")).out;
         for text in [text, blamed, shown] {
-            assert!(text.contains(": \"first\""), "{text}");
+            assert!(text.contains(": Revert \"first\"\n"), "{text}");
         }
         assert!(folder.ok(&format!("history verify --store {store}")).out.contains("verified"));
     }

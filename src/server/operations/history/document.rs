@@ -120,7 +120,7 @@ impl HistoryAuthor {
             text += &format!("{with}{}", key_of(&self.key_id, &self.key_description, &self.owner_id));
         }
         if !self.commit_message.is_empty() {
-            text += &format!(": \"{}\"", self.commit_message);
+            text += &format!(": {}", self.commit_message);
         }
         text
     }
