@@ -152,10 +152,14 @@ impl Args {
 impl CreateArgs {
     fn run(self, config: &Config) -> Result<(), Failure> {
         let Self { place, role, owner, description, token_file, scope, log } = self;
-        let show = |token: &Secret| show(token, token_file.as_deref());
+        let mut id = String::new();
+        let mut show = |token: &Secret| {
+            key_of_token(token.expose()).unwrap_or_default().clone_into(&mut id);
+            show(token, token_file.as_deref())
+        };
         let scope = scope.scope().map(Arc::new);
         let owner_id = owner.clone().unwrap_or_else(|| ids_and_clock::fresh_id(Kind::Owner).to_string());
-        let spec = ApiKey { description, owner_id, scope: scope.clone(), ..ApiKey::default() };
+        let spec = ApiKey { description, owner_id: owner_id.clone(), scope: scope.clone(), ..ApiKey::default() };
         let (has, sources) = match place.client()? {
             Some(client) => {
                 // A server would keep the new owner.
@@ -166,7 +170,6 @@ impl CreateArgs {
                 (has, scope.as_ref().and_then(|_| sources_on_server(&client)))
             }
             None => {
-                let owner = spec.owner_id.clone();
                 let mut shown = false;
                 let opened = place.store.open_or_create()?;
                 let log = log.open(&place.store)?;
@@ -180,9 +183,13 @@ impl CreateArgs {
                 }
                 created?;
                 let snapshot = opened.snapshot();
-                (rules::role_of(&snapshot, &owner), Some(known_sources(&snapshot, config)))
+                (rules::role_of(&snapshot, &owner_id), Some(known_sources(&snapshot, config)))
             }
         };
+        // A token on stdout has the ID in it.
+        if token_file.is_some() {
+            say(&format!("Created {id} of {owner_id}."));
+        }
         if let (Some(scope), Some(sources)) = (&scope, &sources) {
             unknown_sources(scope, sources).iter().for_each(|warning| say(warning));
         }

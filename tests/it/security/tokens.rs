@@ -186,8 +186,11 @@ fn commands_understand_a_token_and_do_not_repeat_it() {
 #[test]
 fn a_token_is_written_for_its_owner_alone() {
     let folder = Folder::new();
-    folder.ok("keys create --role admin --token-file admin.token");
-    assert!(folder.mode("admin.token") == 0o600 && folder.read("admin.token").starts_with("ew_ak_"));
+    let made = folder.ok("keys create --role admin --owner usr_boss --token-file admin.token");
+    let token = folder.read("admin.token");
+    assert!(folder.mode("admin.token") == 0o600 && token.starts_with("ew_ak_"));
+    let (id, _) = token.trim_start_matches("ew_").rsplit_once('_').unwrap();
+    assert!(made.err.contains(&format!("Created {id} of usr_boss.\n")), "{}", made.all());
     let refused = folder.run("keys create --role viewer --token-file none/viewer.token");
     assert!(refused.code == 1 && refused.err.contains("cannot write the token"), "{}", refused.all());
     assert_eq!(folder.ok("keys list").out.lines().count(), 2, "the key was not created");
