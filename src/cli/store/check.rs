@@ -13,7 +13,10 @@ use crate::{
 /// Reads everything in a store or a backup, and prints what there is.
 pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
     let (found, index) = match backup {
-        Some(file) => (during("Checking", || in_backup(store, file))?, None),
+        Some(file) => {
+            let found = during("Checking", || in_backup(store, file));
+            (found.map_err(|failure| failure.with_help(Code::StoreCorrupt, OTHER_BACKUP))?, None)
+        }
         None => {
             let opened = open(store).map_err(|failure| with_advice(failure, store))?;
             let mut found = during("Checking", || opened.check());
@@ -36,10 +39,13 @@ pub(super) fn check(store: &StoreArgs, backup: Option<&Path>) -> CommandResult {
         say("No problems found.");
         return Ok(Exit::Done);
     }
-    let help = if backup.is_some() { "use another backup" } else { REPAIR };
+    let help = if backup.is_some() { OTHER_BACKUP } else { REPAIR };
     Ok(report_problems(&problems, help))
 }
 
+/// The help for a damaged backup: a repair works on stores.
+pub(super) const OTHER_BACKUP: &str = "use another backup";
+/// The help for a damaged store.
 const REPAIR: &str = "run `edgewright store repair`, which shows what can be saved, or restore a backup";
 
 /// Opens the store as it is; it must exist.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::check;
 use crate::{
     cli::prelude::*,
     store::maintenance::{
@@ -32,10 +33,12 @@ impl Args {
     pub(crate) fn run(self) -> CommandResult {
         let source = self.store.master_key.source()?;
         let folder = self.store.folder();
-        let (revision, record) = during("Restoring", || {
+        let restored = during("Restoring", || {
             let backup = BackupFile::open(&self.file)?;
             restore(&backup, folder, self.to, &source)
-        })?;
+        });
+        let (revision, record) =
+            restored.map_err(|error| Failure::from(error).with_help(Code::StoreCorrupt, check::OTHER_BACKUP))?;
         say(&format!("Restored revision {revision} (record {record}) to {}.", folder.display()));
         Ok(Exit::Done)
     }
