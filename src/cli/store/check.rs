@@ -4,6 +4,7 @@ use crate::{
     cli::{inspect::history::scrubbed_text, prelude::*},
     store::{
         StoreError,
+        commit::header::Verified,
         folder::harmless_damage,
         maintenance::{backup_read::BackupFile, check::StoreCheck, inspect::index_agrees, repair::Repair},
         probe,
@@ -73,11 +74,16 @@ fn with_advice(failure: Failure, store: &StoreArgs) -> Failure {
 }
 
 fn report(found: &StoreCheck, index: &str) -> String {
-    let StoreCheck { revision, records, oldest, resources, sealed, references, former, former_lost, .. } = found;
-    let scrubbed = scrubbed_text(found.scrubbed);
+    let StoreCheck { revision, history, resources, sealed, references, former, former_lost, .. } = found;
+    let history = match history {
+        Some(Verified { records, oldest, scrubbed, .. }) => {
+            format!("{records} records from record {oldest}{}", scrubbed_text(*scrubbed))
+        }
+        None => "damaged".to_owned(),
+    };
     format!(
         "revision {revision}\n\
-         history: {records} records from record {oldest}{scrubbed}, {index}\n\
+         history: {history}, {index}\n\
          resources: {resources}, {sealed} of them with secrets, {references} references\n\
          former values: {former}, {former_lost} of them with secrets that are gone\n"
     )

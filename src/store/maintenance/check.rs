@@ -12,7 +12,7 @@ use crate::{
         Stay, Store, StoreError,
         commit::{
             codec,
-            header::{CommitHeader, Retention},
+            header::{CommitHeader, Retention, Verified},
             record::{self, LostSecrets},
         },
         engine::{Batch, Tip},
@@ -29,12 +29,8 @@ const MOST_LISTED: usize = 20;
 pub(crate) struct StoreCheck {
     /// The current revision.
     pub revision: u64,
-    /// The number of history records.
-    pub records: u64,
-    /// The position of the oldest one.
-    pub oldest: u64,
-    /// The number of records that were scrubbed of API tokens.
-    pub scrubbed: u64,
+    /// The history; none if it is damaged.
+    pub history: Option<Verified>,
     /// The number of resources.
     pub resources: u64,
     /// The number of resources with secrets, all of which open.
@@ -123,9 +119,7 @@ impl Store {
             check.resource(&snapshot, entry);
         }
         match self.verify() {
-            Ok(verified) => {
-                (check.records, check.oldest, check.scrubbed) = (verified.records, verified.oldest, verified.scrubbed);
-            }
+            Ok(verified) => check.history = Some(verified),
             Err(error) => check.problems.push(error),
         }
         let keyring = self.keyring.as_deref();
