@@ -75,7 +75,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/gateway/configuration"
     .with_secrets("the gateway configuration has private keys")
     .query(&PARAMETERS)
     .named("Gateway", "getGatewayConfiguration", "Get the configuration for a gateway")
-    .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only from the server's own machine. With `since`, the response has what differs from that revision, or everything if that revision is no longer known. Each read is in the audit log.")
+    .described("Returns one revision for the gateway to serve, with private keys and secrets. Only keys with the role `gateway` can read it, and only with TLS or from the server's own machine. With `since`, the response has what differs from that revision, or everything if that revision is no longer known. Each read is in the audit log.")
     .documented("400 401 403 429 500 503", |operation, schemas| {
         operation
             .ok(schemas.response::<GatewayConfiguration>())
