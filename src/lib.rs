@@ -148,7 +148,7 @@
 //! | `manifest` | YAML and JSON to the desired state, with spans, from a [`Tree`]: the disk, a Git repository, a request | knows the store |
 //! | `plan` | The difference as [operations](resources::Operation), and its output formats | does IO |
 //! | `store` | Revisions, former states and history, over an [`Engine`](storage::Engine) that makes them durable | interprets changes |
-//! | `reconcile` | A single run, a rollback, a transfer, the end of a source, and the loop of each followed source with its status, drift and suspension | prints |
+//! | `reconcile` | A single run, a rollback, a transfer, destroying a source, and the loop of each followed source with its status, drift and suspension | prints |
 //! | `server` | The management API over HTTP, its OpenAPI document, what tells others of changes, and the gateway's configuration | changes state except by a commit |
 //! | `cli` | One file per command, in folders by what people do with them | has logic that another command needs |
 //!

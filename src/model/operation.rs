@@ -306,8 +306,8 @@ impl Author {
         Self::from_source(source, commit, false)
     }
 
-    /// Creates the author of the end of a source (D108).
-    pub(crate) fn end_of(source: &str) -> Self {
+    /// Creates the author of a commit that destroys a source (D108).
+    pub(crate) fn destroy_of(source: &str) -> Self {
         Self::from_source(source, None, true)
     }
 

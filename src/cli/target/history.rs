@@ -158,7 +158,7 @@ mod tests {
             (source, applied.clone()),
             (back, applied.clone()),
             (Author::Local, applied.clone()),
-            (Author::end_of("shop"), applied),
+            (Author::destroy_of("shop"), applied),
             (api, suspended.clone()),
             (Author::Local, suspended),
             (Author::source("shop", None), (None, Outcome::Resumed, Some("shop".to_owned()), Vec::new())),

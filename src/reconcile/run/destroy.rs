@@ -1,4 +1,4 @@
-//! The end of a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
+//! Destroying a source: everything that it owns is deleted in one revision, through the same checks as any plan (D108).
 
 use super::token::TokenFiles;
 use crate::{
@@ -38,7 +38,7 @@ impl Destroy {
 
     /// The author of the revision, and of attempts that changed nothing.
     pub(crate) fn author(&self, caller: Option<&(Id, Id)>) -> Author {
-        let author = Author::end_of(&self.source);
+        let author = Author::destroy_of(&self.source);
         match caller {
             Some((key, owner)) => author.through(key.clone(), owner.clone()),
             None => author,

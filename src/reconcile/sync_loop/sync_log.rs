@@ -62,7 +62,7 @@ impl<'a> SyncOrigin<'a> {
     }
 }
 
-/// Logs an applied plan, of manifests, of a rollback or of the end of a source: a line with the counts, and a line for each of the first changes.
+/// Logs an applied plan, of manifests, of a rollback or of a destroyed source: a line with the counts, and a line for each of the first changes.
 pub(crate) fn applied(author: &Author, plan: &Plan, revision: u64) {
     let mut origin = SyncOrigin::from_author(author);
     if plan.is_uncommitted() {

@@ -1,4 +1,4 @@
-//! `edgewright destroy`: the end of a source, with the safety of every plan and a confirmation (D108).
+//! `edgewright destroy`: destroying a source, with the safety of every plan and a confirmation (D108).
 
 use edgewright::{Disk, Options, Store, apply, plan};
 use serde_json::{Value, json};

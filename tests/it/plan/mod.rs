@@ -1,4 +1,4 @@
-//! Plans and what is done with them: reviews, budgets, rollbacks, transfers, the end of a source, traces.
+//! Plans and what is done with them: reviews, budgets, rollbacks, transfers, destroyed sources, traces.
 
 pub(crate) mod base;
 pub(crate) mod destroy;

@@ -79,7 +79,7 @@ impl DestroyRequest {
     }
 }
 
-/// Plans the end of a source, and applies it unless it is a dry run.
+/// Plans to destroy a source, and applies it unless it is a dry run.
 async fn create(
     State(app): State<AppState>,
     PathParameter(name): PathParameter<String>,
