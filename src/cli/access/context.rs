@@ -1,10 +1,16 @@
 //! `edgewright context`: the servers that a user has logged in to (D105).
 
 use clap::Subcommand;
+use serde_json::json;
 
 use super::contexts::{ContextToken, Contexts, ServerContext, context_name};
 use crate::{
-    cli::{input::option_origins::OptionOrigins, output::table::titled, prelude::*, target::TOKEN},
+    cli::{
+        input::option_origins::OptionOrigins,
+        output::list::{ListArgs, ListItem},
+        prelude::*,
+        target::TOKEN,
+    },
     store::probe,
 };
 
@@ -17,7 +23,10 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Args {
     /// List the contexts; `*` marks the current one.
-    List,
+    List {
+        #[command(flatten)]
+        list: ListArgs,
+    },
     /// Make a context the current one.
     Use {
         /// Name of the context.
@@ -56,7 +65,10 @@ impl Args {
     /// Runs the command.
     pub(crate) fn run(self, origins: &OptionOrigins<'_>) -> CommandResult {
         match self {
-            Args::List => print(list(&Contexts::read()?)),
+            Args::List { list } => {
+                let contexts = Contexts::read()?;
+                print(list.format.list(&COLUMNS, &[], items(&contexts)))
+            }
             Args::Show { effective: true, source, place, .. } => print(effective(&place, &source, origins)),
             Args::Show { name, .. } => {
                 if let Some(flag) = EFFECTIVE_FLAGS.into_iter().find(|id| origins.is_flag(id)) {
@@ -89,12 +101,47 @@ impl Args {
     }
 }
 
-fn list(contexts: &Contexts) -> String {
-    let row = |(name, context): (&String, &ServerContext)| {
-        let mark = if *name == contexts.current { "*" } else { "" };
-        [name.as_str(), mark, &context.server, &context.source, origin_of_token(context)].map(str::to_owned).to_vec()
-    };
-    titled(&["name", "current", "server", "source", "token"], contexts.all.iter().map(row).collect())
+/// A context as the list shows it.
+struct ContextItem<'a> {
+    name: &'a str,
+    is_current: bool,
+    context: &'a ServerContext,
+}
+
+/// The columns of the list.
+const COLUMNS: [&str; 5] = ["name", "current", "server", "source", "token"];
+
+fn items(contexts: &Contexts) -> Vec<ContextItem<'_>> {
+    let all = contexts.all.iter();
+    all.map(|(name, context)| ContextItem { name, is_current: *name == contexts.current, context }).collect()
+}
+
+impl ListItem for ContextItem<'_> {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn cell(&self, column: &str) -> String {
+        let cell: &str = match column {
+            "current" if self.is_current => "*",
+            "current" => "",
+            "server" => &self.context.server,
+            "source" => &self.context.source,
+            "token" => origin_of_token(self.context),
+            _ => self.name,
+        };
+        cell.to_owned()
+    }
+
+    fn into_value(self) -> Value {
+        json!({
+            "name": self.name,
+            "current": self.is_current,
+            "server": self.context.server,
+            "source": self.context.source,
+            "token": origin_of_token(self.context),
+        })
+    }
 }
 
 /// The flags that only matter for what a command would use.

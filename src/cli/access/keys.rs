@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use serde_json::json;
 
 use super::{
     key_scope::{ScopeArgs, unknown_sources},
@@ -12,7 +13,11 @@ use super::{
 use crate::{
     cli::{
         config::Config,
-        output::{check_not_discarded, is_readable_by_others, print_all, table::titled},
+        output::{
+            check_not_discarded, is_readable_by_others,
+            list::{ListArgs, ListItem},
+            print_all,
+        },
         prelude::*,
         target::{ListedKey, create_key, delete_key, list_keys, owner_role},
     },
@@ -41,12 +46,10 @@ use crate::{
 pub(crate) enum Args {
     /// Create a key and print its token, which is shown only once.
     Create(CreateArgs),
-    /// List the keys, newest first.
+    /// List the keys, newest first; `-o wide` adds the owners and the times of creation.
     List {
-        /// Output format; `wide` adds the owner and the time of creation.
-        // Without a variable: a configuration file that sets `format` means that of reports.
-        #[arg(short = 'o', long = "format", value_enum, default_value_t = KeysFormat::Table)]
-        format: KeysFormat,
+        #[command(flatten)]
+        list: ListArgs,
         #[command(flatten)]
         place: StoreOrServer,
     },
@@ -60,12 +63,6 @@ pub(crate) enum Args {
         #[command(flatten)]
         log: LocalLogArgs,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeysFormat {
-    Table,
-    Wide,
 }
 
 /// The options of a new key.
@@ -114,16 +111,16 @@ impl Args {
     pub(crate) fn run(self, config: &Config) -> CommandResult {
         match self {
             Args::Create(create) => create.run(config)?,
-            Args::List { format, place } => {
+            Args::List { list, place } => {
                 let (keys, warning) = match place.client()? {
                     Some(client) => list_on_server(&client)?,
                     None => {
                         let snapshot = place.store.read_existing()?.snapshot();
-                        (list(&snapshot), wide_keys(&snapshot))
+                        (list_in_store(&snapshot), wide_keys(&snapshot))
                     }
                 };
                 warning.iter().for_each(|warning| say(warning));
-                print(listing(keys, format))?;
+                print(list.format.list(&COLUMNS, &WIDE_COLUMNS, keys))?;
             }
             Args::Revoke { place, id, log } => {
                 let id = match key_of_token(&id) {
@@ -322,30 +319,67 @@ fn warning((admins, others): (usize, usize)) -> Option<String> {
         .then(|| format!("{all} {keys} may apply every source, {others} without the role `admin`. Scopes limit keys."))
 }
 
-/// A key as the list shows it: the description, the role, the scope, the ID, the owner and the time of creation.
-type KeyRow = Vec<String>;
-
-/// The titles of the list; the last two are those of `wide`.
-const TITLES: [&str; 6] = ["description", "role", "scope", "id", "owner", "created_at"];
-
-fn listing(keys: Vec<KeyRow>, format: KeysFormat) -> String {
-    let shown = if format == KeysFormat::Wide { TITLES.len() } else { TITLES.len() - 2 };
-    let titles: Vec<&str> = TITLES.into_iter().take(shown).collect();
-    titled(&titles, keys.into_iter().map(|key| key.into_iter().take(shown).collect()).collect())
+/// A key as the list shows it.
+struct KeyItem {
+    id: String,
+    owner: String,
+    role: &'static str,
+    created_at: String,
+    description: String,
+    scope: Option<KeyScope>,
 }
 
-fn list(snapshot: &Snapshot) -> Vec<KeyRow> {
+/// The columns of the list.
+const COLUMNS: [&str; 4] = ["description", "role", "scope", "id"];
+/// The further columns of `wide`.
+const WIDE_COLUMNS: [&str; 2] = ["owner", "created_at"];
+
+impl ListItem for KeyItem {
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
+    fn cell(&self, column: &str) -> String {
+        match column {
+            "description" => self.description.clone(),
+            "role" => self.role.to_owned(),
+            "scope" => self.scope.as_ref().map(KeyScope::to_string).unwrap_or_default(),
+            "owner" => self.owner.clone(),
+            "created_at" => self.created_at.clone(),
+            _ => self.id.clone(),
+        }
+    }
+
+    fn into_value(self) -> Value {
+        let Self { id, owner, role, created_at, description, scope } = self;
+        json!({
+            "id": id,
+            "description": description,
+            "owner_id": owner,
+            "role": role,
+            "scope": scope,
+            "created_at": created_at,
+        })
+    }
+}
+
+fn list_in_store(snapshot: &Snapshot) -> Vec<KeyItem> {
     let keys = snapshot.newest_first(Kind::ApiKey, None, u64::MAX);
     let listed = |entry: &Arc<Entry>| {
         let key = entry.spec_as::<ApiKey>()?;
-        let role = rules::key_role(snapshot, key).unwrap_or_default().as_str();
-        let created_at = entry.created_at.to_string();
-        Some(row([entry.key.id.as_str(), &key.owner_id, role, &created_at, &key.description], key.scope.as_deref()))
+        Some(KeyItem {
+            id: entry.key.id.to_string(),
+            owner: key.owner_id.clone(),
+            role: rules::key_role(snapshot, key).unwrap_or_default().as_str(),
+            created_at: entry.created_at.to_string(),
+            description: key.description.clone(),
+            scope: key.scope.as_deref().cloned(),
+        })
     };
     keys.filter_map(listed).collect()
 }
 
-fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyRow>, Option<String>), Failure> {
+fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyItem>, Option<String>), Failure> {
     let keys = list_keys(client)?;
     let roles: HashMap<String, Role> = match owners::list_owners(client) {
         Ok(owners) => owners.into_iter().collect(),
@@ -356,15 +390,12 @@ fn list_on_server(client: &ApiClient) -> Result<(Vec<KeyRow>, Option<String>), F
         Err(failure) => return Err(failure),
     };
     let role = |owner: &str| roles.get(owner).map_or("", |role| role.as_str());
-    let rows = keys.iter().map(|key| {
+    let warning = wide_keys_on_server(&keys, &roles);
+    let items = keys.into_iter().map(|key| {
         let most = key.scope.as_ref().and_then(|scope| scope.role).filter(|most| roles.get(&key.owner_id) > Some(most));
         let role = most.map_or_else(|| role(&key.owner_id), Role::as_str);
-        row([&key.id, &key.owner_id, role, &key.created_at, &key.description], key.scope.as_ref())
+        let ListedKey { id, owner_id: owner, created_at, description, scope, .. } = key;
+        KeyItem { id, owner, role, created_at, description, scope }
     });
-    Ok((rows.collect(), wide_keys_on_server(&keys, &roles)))
-}
-
-fn row([id, owner, role, created_at, description]: [&str; 5], scope: Option<&KeyScope>) -> KeyRow {
-    let scope = scope.map(KeyScope::to_string).unwrap_or_default();
-    [description, role, &scope, id, owner, created_at].map(str::to_owned).to_vec()
+    Ok((items.collect(), warning))
 }

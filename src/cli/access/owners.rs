@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Subcommand;
+use serde_json::json;
 
 use super::{
     keys::{commit, role, wide_keys, wide_keys_on_server},
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::{
     cli::{
-        output::table::titled,
+        output::list::{ListArgs, ListItem},
         prelude::*,
         target::{list_keys, set_owner_role},
     },
@@ -25,6 +26,8 @@ use crate::{
 pub(crate) enum Args {
     /// List owners and their roles.
     List {
+        #[command(flatten)]
+        list: ListArgs,
         #[command(flatten)]
         place: StoreOrServer,
     },
@@ -52,14 +55,14 @@ impl Args {
     /// The store or server of the subcommand.
     pub(crate) fn place(&mut self) -> &mut StoreOrServer {
         match self {
-            Args::List { place } | Args::SetRole { place, .. } => place,
+            Args::List { place, .. } | Args::SetRole { place, .. } => place,
         }
     }
 
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
         match self {
-            Args::List { place } => {
+            Args::List { list, place } => {
                 let (owners, warning) = match place.client()? {
                     Some(client) => {
                         let owners = list_owners(&client)?;
@@ -72,8 +75,8 @@ impl Args {
                         (owners_in_store(&store), wide_keys(&store.snapshot()))
                     }
                 };
-                let row = |(id, role): (String, Role)| vec![id, role.as_str().to_owned()];
-                print(titled(&["id", "role"], owners.into_iter().map(row).collect()))?;
+                let items = owners.into_iter().map(|(id, role)| OwnerItem { id, role: role.as_str() });
+                print(list.format.list(&["id", "role"], &[], items.collect()))?;
                 warning.iter().for_each(|warning| say(warning));
             }
             Args::SetRole { place, owner, role, log } => {
@@ -93,6 +96,26 @@ impl Args {
             }
         }
         Ok(Exit::Done)
+    }
+}
+
+/// An owner as the list shows it.
+struct OwnerItem {
+    id: String,
+    role: &'static str,
+}
+
+impl ListItem for OwnerItem {
+    fn name(&self) -> String {
+        self.id.clone()
+    }
+
+    fn cell(&self, column: &str) -> String {
+        if column == "role" { self.role.to_owned() } else { self.id.clone() }
+    }
+
+    fn into_value(self) -> Value {
+        json!({"id": self.id, "role": self.role})
     }
 }
 

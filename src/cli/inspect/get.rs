@@ -3,12 +3,13 @@
 mod kinds;
 mod reader;
 
-use clap::ValueEnum;
-
 use crate::{
-    cli::{operate::revision::revision_name, output::table::titled, prelude::*},
+    cli::{
+        operate::revision::revision_name,
+        output::list::{ListFormat, ListItem},
+        prelude::*,
+    },
     model::decode::list,
-    syntax::text::yaml::to_yaml,
 };
 use kinds::{name_of, plural};
 pub(crate) use kinds::{parse_kind, plurals, short_name_of};
@@ -47,19 +48,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COLUMN", env = "EDGEWRIGHT_GET_SORT_BY")]
     sort_by: Option<String>,
     /// Output format.
-    #[arg(short = 'o', long = "format", value_enum, default_value_t = GetFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
-    format: GetFormat,
+    #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table, env = "EDGEWRIGHT_GET_FORMAT")]
+    format: ListFormat,
     #[command(flatten)]
     pub place: StoreOrServer,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GetFormat {
-    Table,
-    Wide,
-    Name,
-    Json,
-    Yaml,
 }
 
 /// The first column.
@@ -86,7 +78,7 @@ impl Args {
             Err(unknown) if !self.can_be_id() => return Err(unknown),
             named => named,
         };
-        if self.format == GetFormat::Wide && self.at.is_some() {
+        if self.format == ListFormat::Wide && self.at.is_some() {
             let message = "`--format wide` shows where resources come from now; it cannot be combined with `--at`";
             return Err(Diagnostic::error(Code::Parameter, message).help("remove one of them").into());
         }
@@ -114,10 +106,10 @@ impl Args {
         if found.is_empty() {
             say(&format!("No {} found.", plural(name_of(kind))));
         }
-        if self.format == GetFormat::Wide {
+        if self.format == ListFormat::Wide {
             origin.add_origins(kind, &mut found)?;
         }
-        if !matches!(self.format, GetFormat::Json | GetFormat::Yaml) || self.sort_by.is_some() {
+        if !self.format.is_document() || self.sort_by.is_some() {
             origin.add_names(kind, &mut found)?;
         }
         self.sort(kind, &mut found)?;
@@ -129,7 +121,8 @@ impl Args {
         let Some(column) = &self.sort_by else { return Ok(()) };
         let field = column.to_lowercase().replace('-', "_");
         let Some(first) = found.first() else { return Ok(()) };
-        let columns = columns(kind, first, true);
+        let (narrow, wide) = columns(kind, first);
+        let columns = [narrow, wide].concat();
         if !columns.contains(&field.as_str()) {
             let names: Vec<String> = columns.iter().map(|column| column.replace('_', "-")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -171,42 +164,23 @@ impl Args {
     }
 
     /// The output.
-    fn rendered(&self, kind: Kind, found: Vec<ListedResource>, is_one: bool) -> String {
-        match self.format {
-            GetFormat::Table => return listing(kind, &found, false),
-            GetFormat::Wide => return listing(kind, &found, true),
-            GetFormat::Name => {
-                let name = |listed: &ListedResource| format!("{}/{}\n", short_name_of(kind), escaped(&listed.name));
-                return found.iter().map(name).collect();
-            }
-            GetFormat::Json | GetFormat::Yaml => {}
-        }
-        let mut items: Vec<Value> = found.into_iter().map(|listed| listed.body).collect();
+    fn rendered(&self, kind: Kind, mut found: Vec<ListedResource>, is_one: bool) -> String {
         // One resource that was asked for is not a list.
-        let value = match (is_one && items.len() == 1, items.pop()) {
-            (true, Some(only)) => only,
-            (_, last) => Value::Array(items.into_iter().chain(last).collect()),
-        };
-        match self.format {
-            GetFormat::Yaml => to_yaml(&value),
-            _ => format!("{value:#}\n"),
+        let is_alone = is_one && found.len() == 1 && self.format.is_document();
+        if let Some(only) = found.pop_if(|_| is_alone) {
+            return self.format.document(&only.body);
         }
+        let (columns, wide) = found.first().map(|first| columns(kind, first)).unwrap_or_default();
+        self.format.list(&columns, &wide, found)
     }
 }
 
-/// The name and the main fields of each item, under their titles.
-fn listing(kind: Kind, found: &[ListedResource], is_wide: bool) -> String {
-    let Some(first) = found.first() else { return String::new() };
-    let columns = columns(kind, first, is_wide);
-    let row = |listed: &ListedResource| columns.iter().map(|column| listed.cell(column)).collect();
-    titled(&columns, found.iter().map(row).collect())
-}
-
-/// The columns of resources of a kind. All of them have the same fields.
-fn columns(kind: Kind, first: &ListedResource, is_wide: bool) -> Vec<&'static str> {
-    let wide = WIDE_COLUMNS.into_iter().filter(|_| is_wide);
-    let fields = COLUMNS.into_iter().chain(wide).filter(|field| first.body.get(*field).is_some());
+/// The columns of resources of a kind, and the further ones of `wide`. All of them have the same fields.
+fn columns(kind: Kind, first: &ListedResource) -> (Vec<&'static str>, Vec<&'static str>) {
     // A chosen identifier is the name.
-    let fields = fields.filter(|field| *field == "id" || *field != kind.info().id_parameter);
-    std::iter::once(NAME).chain(fields).collect()
+    let is_shown = |field: &&'static str| {
+        first.body.get(*field).is_some() && (*field == "id" || *field != kind.info().id_parameter)
+    };
+    let columns = std::iter::once(NAME).chain(COLUMNS.into_iter().filter(is_shown)).collect();
+    (columns, WIDE_COLUMNS.into_iter().filter(is_shown).collect())
 }

@@ -5,13 +5,12 @@ mod watch;
 
 use std::fmt::Write;
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
 
 use crate::{
     cli::{
-        output::{age::age, print_coloured, table::titled},
+        output::{age::age, list::ListFormat, print_coloured, table::titled},
         prelude::*,
         serve::followed::duration,
         target::ServerArgs,
@@ -35,13 +34,13 @@ const SHORT_COMMIT: usize = 8;
 /// A source is synced if the store matches its manifests. Asks the server at --server, of the current context, or at
 /// http://127.0.0.1:8484. Exits with code 0 if every source that the server follows is synced, and with code 2
 /// otherwise. AGE is how long the source has been in its state, COMMIT the commit that is applied, and ATTEMPTED the one
-/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` is what the API
-/// returns.
+/// that was synced last, if it is another one. A source that clients apply is `NotFollowed`. `json` and `yaml`
+/// have what the API returns.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Output format.
-    #[arg(short = 'o', long = "format", value_enum, default_value_t = StatusFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
-    format: StatusFormat,
+    #[arg(short = 'o', long = "format", value_enum, default_value_t = ListFormat::Table, env = "EDGEWRIGHT_STATUS_FORMAT")]
+    format: ListFormat,
     /// Keep running, and show the sources again whenever something changes.
     ///
     /// Shows the table on a terminal, elsewhere one line for each source that has changed, and with `json` one document per
@@ -63,16 +62,13 @@ pub(crate) struct Args {
     pub server: ServerArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StatusFormat {
-    Table,
-    Wide,
-    Json,
-}
-
 impl Args {
     /// Runs the command.
     pub(crate) fn run(self) -> CommandResult {
+        if self.watch && matches!(self.format, ListFormat::Name | ListFormat::Yaml) {
+            let fault = Diagnostic::error(Code::Parameter, "`--watch` shows a table or `json`");
+            return Err(fault.help("set --format to `table`, `wide` or `json`").into());
+        }
         let url = self.server.url().unwrap_or(THIS_MACHINE);
         let client = self.server.connect(url)?;
         if self.watch {
@@ -84,11 +80,16 @@ impl Args {
             None => sources(&client, only)?,
         };
         match self.format {
-            StatusFormat::Json => {
-                print(json::text(&list, Secrets::Masked)?)?;
+            ListFormat::Table | ListFormat::Wide => {
+                print_coloured(&text(&list.sources, Timestamp::now(), self.format == ListFormat::Wide))?;
             }
-            StatusFormat::Table => print_coloured(&text(&list.sources, Timestamp::now(), false))?,
-            StatusFormat::Wide => print_coloured(&text(&list.sources, Timestamp::now(), true))?,
+            ListFormat::Name => {
+                let names = list.sources.iter().map(|source| format!("{}\n", escaped(&source.name)));
+                print(names.collect::<String>())?;
+            }
+            ListFormat::Json | ListFormat::Yaml => {
+                print(self.format.document(&json::value(&list, Secrets::Masked)?))?;
+            }
         }
         let is_synced = |source: &SourceView| source.state == SourceState::Synced || !source.is_followed();
         let is_synced = list.sources.iter().all(is_synced);

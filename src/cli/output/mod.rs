@@ -6,6 +6,7 @@ pub(crate) mod destination;
 pub(crate) mod diagnostics;
 mod excerpt;
 pub(crate) mod generated;
+pub(crate) mod list;
 pub(crate) mod progress;
 pub(crate) mod table;
 

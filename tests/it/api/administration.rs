@@ -165,6 +165,12 @@ fn contexts_are_listed_chosen_and_removed_without_showing_a_token() {
     assert_eq!(login(&folder, &serve, "").code, 0, "the name is the host");
     let list = run_as_user(&folder, "context list");
     assert!(list.out.contains(&format!("{}  *", serve.address)), "{}", list.out);
+    let contexts: serde_json::Value = serde_json::from_str(&run_as_user(&folder, "context list -o json").out).unwrap();
+    let server = url(&serve);
+    let prod = serde_json::json!(
+        {"name": "prod", "current": false, "server": server, "source": "shop", "token": "saved"}
+    );
+    assert!(contexts.as_array().unwrap().contains(&prod), "{contexts:#}");
     assert_eq!(run_as_user(&folder, "context use prod").code, 0);
     let shown = run_as_user(&folder, "context show");
     let expected = format!("name: prod\nserver: {}\nsource: shop\ntoken: saved\n", url(&serve));

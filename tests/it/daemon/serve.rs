@@ -319,6 +319,17 @@ fn keys_and_owners_are_managed_on_a_stopped_servers_store() {
     assert_eq!(wide[1][4], "usr_dashboard");
     assert!(!folder.ok("keys list -o wide").out.contains("ew_"));
     assert!(words("owners list").contains(&vec!["usr_dashboard".to_owned(), "viewer".to_owned()]));
+    let document = |line: &str| -> serde_json::Value { serde_yaml::from_str(&folder.ok(line).out).unwrap() };
+    for format in ["json", "yaml"] {
+        let board = document(&format!("keys list -o {format}"))[0].clone();
+        let fields = ["id", "description", "owner_id", "role", "scope"].map(|field| board[field].clone());
+        assert_eq!(serde_json::json!(fields), serde_json::json!([id, "board", "usr_dashboard", "viewer", null]));
+        let owners = document(&format!("owners list -o {format}"));
+        let dashboard = serde_json::json!({"id": "usr_dashboard", "role": "viewer"});
+        assert!(owners.as_array().unwrap().contains(&dashboard), "{owners}");
+    }
+    assert!(folder.ok("keys list -o name").out.starts_with(&format!("{id}\n")));
+    assert!(folder.ok("owners list -o name").out.contains("usr_dashboard\n"));
 
     let body = r#"{"hostports":["one.example.com:443"]}"#;
     let serve = folder.serve("");

@@ -77,6 +77,11 @@ fn a_command_waits_until_the_files_are_synced_as_they_are_now() {
     assert_eq!(invalid.code, 2, "{}", invalid.all());
     let list: Value = serde_json::from_str(&invalid.out).unwrap();
     assert_eq!(list["sources"][1]["state"], "Invalid");
+    let list: Value = serde_yaml::from_str(&wait("-o yaml").out).unwrap();
+    assert_eq!(list["sources"][1]["state"], "Invalid");
+    assert_eq!(wait("-o name").out, "shop\ndocs\n");
+    let watched = wait("--watch -o yaml");
+    assert!(watched.code == 1 && watched.err.contains("`--watch` shows a table or `json`"), "{}", watched.all());
     let only = wait("--wait --source shop");
     assert!(only.code == 0 && only.out.contains("shop") && !only.out.contains("docs"), "{}", only.all());
     let unknown = wait("--source shpo");

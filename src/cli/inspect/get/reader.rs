@@ -5,13 +5,14 @@ use std::collections::{HashMap, hash_map};
 
 use super::{
     NAME,
-    kinds::{kinds, name_of, parse_kind, plural},
+    kinds::{kinds, name_of, parse_kind, plural, short_name_of},
 };
 use crate::{
     cli::{
         if_found,
         inspect::status::short_commit,
         operate::revision::{past_failure, revision_in_store, revision_on_server},
+        output::list::ListItem,
         prelude::*,
     },
     filter::Filter,
@@ -30,15 +31,19 @@ const MOST_NAMED: usize = 5;
 
 /// A resource of a list, and its parent, which the API's response need not contain.
 pub(super) struct ListedResource {
+    kind: Kind,
     pub(super) parent: Option<Id>,
     pub(super) body: Value,
     /// The name in the manifests, after that of the parent, with identifiers for what has none; empty until it is looked up.
     pub(super) name: String,
 }
 
-impl ListedResource {
-    /// What a table has of a field.
-    pub(super) fn cell(&self, field: &str) -> String {
+impl ListItem for ListedResource {
+    fn name(&self) -> String {
+        format!("{}/{}", short_name_of(self.kind), self.name)
+    }
+
+    fn cell(&self, field: &str) -> String {
         match self.body.get(field) {
             _ if field == NAME => self.name.clone(),
             None | Some(Value::Null) => String::new(),
@@ -46,6 +51,10 @@ impl ListedResource {
             Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
             Some(other) => other.to_string(),
         }
+    }
+
+    fn into_value(self) -> Value {
+        self.body
     }
 }
 
@@ -315,6 +324,7 @@ impl ResourceReader {
         for parent in parents {
             let items = self.list(kind, parent.as_ref(), filters)?;
             found.extend(items.into_iter().map(|body| ListedResource {
+                kind,
                 parent: parent.clone(),
                 body,
                 name: String::new(),

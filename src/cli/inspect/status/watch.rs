@@ -4,10 +4,10 @@ use std::thread;
 
 use jiff::Timestamp;
 
-use super::{SOURCES, StatusFormat, reasons, short_commit, state, text};
+use super::{SOURCES, reasons, short_commit, state, text};
 use crate::{
     cli::{
-        output::{append, is_on_terminal, json_line, redraw},
+        output::{append, is_on_terminal, json_line, list::ListFormat, redraw},
         prelude::*,
     },
     reconcile::sync_loop::health::Reason,
@@ -18,14 +18,14 @@ use crate::{
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the sources until the reader of the output is gone. A server that restarts is waited for.
-pub(super) fn run(client: &ApiClient, format: StatusFormat) -> CommandResult {
+pub(super) fn run(client: &ApiClient, format: ListFormat) -> CommandResult {
     let mut list: SourceList = client.get(SOURCES)?;
     let mut shown = LastShown::default();
     loop {
         let is_read = match format {
-            StatusFormat::Json => append(&shown.document(&list)?)?,
+            ListFormat::Json => append(&shown.document(&list)?)?,
             _ if is_on_terminal() => {
-                let is_wide = format == StatusFormat::Wide;
+                let is_wide = format == ListFormat::Wide;
                 shown.screen(&list, is_wide).map_or(Ok(true), |text| redraw(&text))?
             }
             _ => append(&shown.lines(&list))?,
