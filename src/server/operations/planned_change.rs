@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,12 @@ use crate::{
             fault::{Fault, MOST_FAULTS, Path},
         },
         json::JsonError,
+        key::Key,
         operation::Author,
+        snapshot::Snapshot,
     },
     plan::{
+        Effect, Plan,
         format::json::ReportDocument,
         saved::{Guard, Pin, SavedPlan},
     },
@@ -25,7 +28,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent},
+            permission::{self, Intent, Manner},
         },
         http::response::{ApiError, ApiResult, json_response},
         limits::slots::{Lane, WorkPlace},
@@ -57,7 +60,7 @@ pub(super) fn empty_expectation(expect: Option<&str>, dry_run: bool) -> Option<F
     let is_empty = expect.is_some_and(str::is_empty) && !dry_run;
     let fault = is_empty.then(|| Fault::new(Code::InvalidFormat, "`expect` cannot be empty"))?;
     let help = "send the `outcome` of the reviewed dry run, or leave out `expect` to apply any plan";
-    Some(fault.at(Path::root().join("expect")).help(help))
+    Some(fault.at("expect").help(help))
 }
 
 /// Takes a place to plan or apply.
@@ -76,38 +79,153 @@ pub(super) fn lane(app: &AppState, caller: &Caller, intent: &Intent<'_>, dry_run
     if applies { Lane::Reserved } else { Lane::Shared }
 }
 
-/// Returns the digest of a plan's result; `what` says which change it is. A masked one is for callers who do not see the
-/// secrets.
-pub(super) fn outcome(app: &AppState, planned: &Planned, what: &str, masked: bool) -> Result<String, JsonError> {
-    let Some(plan) = &planned.plan else { return Ok(String::new()) };
-    let pin = Pin { guard: Guard::Store(app.served.store.root_secret()), source: what, commit: None };
-    let desired = planned.desired.values();
-    let saved = if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
-    saved?.outcome()
+/// A request to plan or apply a change.
+pub(super) struct ChangeRequest<'a> {
+    pub app: &'a AppState,
+    /// The request's headers, which identify the caller.
+    pub headers: &'a HeaderMap,
+    /// The command in the report.
+    pub command: &'static str,
+    /// The change, as the digest of the plan's result covers it.
+    pub subject: String,
+    pub dry_run: bool,
+    /// The outcome of the only plan to apply, if not any.
+    pub expect: Option<String>,
 }
 
-/// Refuses a plan that is not the one of the client's dry run.
-pub(super) fn expected(is_expected: bool) -> Result<(), ApiError> {
-    let message = "the plan is no longer the expected one: the store has changed since the dry run";
-    match is_expected {
-        true => Ok(()),
-        false => Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect")))),
+impl ChangeRequest<'_> {
+    /// The store to change.
+    pub(super) fn store(&self) -> &Store {
+        &self.app.served.store
+    }
+
+    /// Makes an attempt, and records it unless it is a dry run. `author` is that of an attempt that changes nothing.
+    pub(super) fn run(&self, author: Author, attempt: impl FnOnce() -> ApiResult) -> ApiResult {
+        let began = Instant::now();
+        let answer = attempt();
+        if !self.dry_run {
+            note_attempt(self.store(), author, began, &answer);
+        }
+        answer
+    }
+
+    /// Refuses a plan that is not the one of the client's dry run. `masked` is the same plan without secrets, if that is
+    /// what was reviewed.
+    pub(super) fn check_expected(&self, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
+        match is_expected(self.expect.as_deref(), planned, masked, |planned, masked| self.outcome(planned, masked))? {
+            true => Ok(()),
+            false => Err(stale("the store has")),
+        }
+    }
+
+    /// The digest of a plan's result. A masked one is for callers who do not see the secrets.
+    fn outcome(&self, planned: &Planned, masked: bool) -> Result<String, JsonError> {
+        outcome(saved(self.app, planned, &self.subject, None, masked)?.as_ref())
+    }
+
+    /// The response with a plan, and with its revision if it was applied.
+    pub(super) fn answer(&self, planned: &Planned, masked: bool, revision: Option<u64>) -> ApiResult {
+        let mut report = planned.report(self.command);
+        report.applied = revision;
+        let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, masked)? };
+        let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+        Ok(json_response(status, &run)?)
+    }
+
+    /// Logs a change that was applied, syncs the followed sources, and responds.
+    pub(super) fn applied(&self, author: &Author, planned: &Planned, revision: Option<u64>) -> ApiResult {
+        if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
+            sync_log::applied(author, plan, revision);
+            self.app.sources.following.iter().for_each(|following| following.request_sync());
+        }
+        self.answer(planned, false, revision)
     }
 }
 
+/// Whether a plan is the one that the client expects. `masked` is the same plan without secrets, if that is what was reviewed.
+pub(super) fn is_expected(
+    expect: Option<&str>,
+    planned: &Planned,
+    masked: Option<&Planned>,
+    outcome: impl Fn(&Planned, bool) -> Result<String, JsonError>,
+) -> Result<bool, JsonError> {
+    let Some(expect) = expect else { return Ok(true) };
+    let is_reviewed = masked.is_none_or(|masked| {
+        let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
+        plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))
+    });
+    Ok(is_reviewed && outcome(masked.unwrap_or(planned), masked.is_some())? == expect)
+}
+
+/// Whether a plan creates and deletes the same resources as the one without secrets, which shows all other changes.
+fn differs_in_secrets_only(plan: &Plan, masked: &Plan) -> bool {
+    let moved = |plan: &Plan| -> Vec<(Key, Effect)> {
+        let moves = |effect: Effect| matches!(effect, Effect::Create | Effect::Replace | Effect::Delete);
+        let changes = plan.changes.iter().filter(|change| moves(change.effect));
+        changes.map(|change| (change.key.clone(), change.effect)).collect()
+    };
+    moved(plan) == moved(masked)
+}
+
+/// The error of a plan that is not the expected one, because something has changed.
+pub(super) fn stale(what: &str) -> ApiError {
+    let message = format!("the plan is no longer the expected one: {what} changed since the dry run");
+    ApiError::new(Fault::new(Code::Stale, message).at("expect"))
+}
+
+/// Warns that the reviewer of a plan has not seen the secrets.
+pub(super) fn warn_unreviewed(planned: &mut Planned) {
+    if planned.plan.as_ref().is_none_or(Plan::is_empty) {
+        return;
+    }
+    let message = "the plan was reviewed without the values of secrets, which may have changed";
+    let help = "to cover them, review the plan with an API key that may apply the source";
+    planned.diagnostics.push(Diagnostic::warning(Code::UnreviewedSecrets, message).help(help));
+}
+
+/// The plan as a document; none for one that cannot be applied. A masked one is for callers who do not see the secrets, so
+/// that its digest confirms no guess.
+pub(super) fn saved(
+    app: &AppState,
+    planned: &Planned,
+    source: &str,
+    commit: Option<String>,
+    masked: bool,
+) -> Result<Option<SavedPlan>, JsonError> {
+    let pin = Pin { guard: Guard::Store(app.served.store.root_secret()), source, commit };
+    let desired = planned.desired.values();
+    let save = |plan| if masked { SavedPlan::masked(plan, desired, &pin) } else { SavedPlan::new(plan, desired, &pin) };
+    planned.plan.as_ref().map(save).transpose()
+}
+
+/// A plan's outcome; empty without a plan.
+pub(super) fn outcome(saved: Option<&SavedPlan>) -> Result<String, JsonError> {
+    saved.map_or_else(|| Ok(String::new()), SavedPlan::outcome)
+}
+
+/// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
+pub(super) fn permit(caller: &Caller, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
+    let Some(plan) = &planned.plan else { return Ok(()) };
+    let manner = Manner::Planned { stated: &plan.stated };
+    // The body has no field for the operation.
+    permission::allows_operations(caller, &plan.each_operation(), manner, current)
+        .map_err(|fault| caller.refused(fault.at(Path::root())))
+}
+
 /// Refuses a plan with refusals.
-pub(super) fn unrefused<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
+pub(super) fn check_refusals<'a>(refusals: impl IntoIterator<Item = &'a Diagnostic>) -> Result<(), ApiError> {
     ApiError::check(refusals.into_iter().take(MOST_FAULTS).map(fault).collect())
 }
 
-/// The refusal of a plan as the fault of a request.
-pub(super) fn fault(refusal: &Diagnostic) -> Fault {
-    let code = match refusal.code {
-        Name::Code(code) => code,
-        Name::Lint(_) => Code::LintDenied,
+/// A diagnostic as the fault of a request.
+pub(super) fn fault(it: &Diagnostic) -> Fault {
+    let (code, message) = match it.code {
+        Name::Code(code) => (code, it.message.clone()),
+        Name::Lint(name) => (Code::LintDenied, format!("{name}: {}", it.message)),
     };
-    let fault = Fault::new(code, refusal.message.clone());
-    match &refusal.help {
+    let place = it.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
+    let fault = Fault::new(code, place.unwrap_or_default() + &message);
+    match &it.help {
         Some(help) => fault.help(help.clone()),
         None => fault,
     }
@@ -128,13 +246,4 @@ pub(super) fn note_attempt(store: &Store, author: Author, began: Instant, answer
             tracing::warn!(code = %error.code, "cannot record the attempt in the history: {error}");
         }
     }
-}
-
-/// The response with a plan, and with its revision if it was applied.
-pub(super) fn answer(command: &'static str, planned: &Planned, outcome: String, revision: Option<u64>) -> ApiResult {
-    let mut report = planned.report(command);
-    report.applied = revision;
-    let run = ChangeRun { report: ReportDocument::from_report(&report), outcome };
-    let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(json_response(status, &run)?)
 }

@@ -1,6 +1,6 @@
 //! POST `/rollbacks`: plans and applies the state of an earlier revision as a new one (D78).
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use axum::{extract::State, http::HeaderMap, routing::on};
 use schemars::JsonSchema;
@@ -10,32 +10,29 @@ use serde_json::json;
 use super::{
     checks::JsonBody,
     operation::ApiOperation,
-    planned_change::{self, answer, empty_expectation, expected, note_attempt, unrefused},
-    reconciliation::{differs_in_secrets_only, tell_unreviewed},
+    planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit, warn_unreviewed},
 };
 use crate::{
     model::{
         diagnostics::{
             code::Code,
-            fault::{Fault, MOST_FAULTS, Path},
+            fault::{Fault, MOST_FAULTS},
         },
         id::Id,
-        json::JsonError,
         key::Key,
         snapshot::Snapshot,
     },
-    plan::{Plan, safety::Budget, saved::is_masked},
-    reconcile::{Planned, check_source, run::rollback::Rollback, sync_loop::sync_log},
+    plan::{safety::Budget, saved::is_masked},
+    reconcile::{Planned, check_source, run::rollback::Rollback},
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Manner, Sight},
+            permission::{Intent, Sight},
         },
         http::response::{ApiError, ApiResult},
         resources::at_revision,
         state::AppState,
     },
-    store::Store,
     tenancy::{not_admitted, retaken_hostports},
 };
 
@@ -73,10 +70,13 @@ pub(crate) struct RollbackRequest {
 
 impl RollbackRequest {
     fn faults(&self) -> Vec<Fault> {
-        let named = Some(self.source.as_str()).filter(|source| !source.is_empty());
-        let reason = named.and_then(|source| check_source(source).err());
-        let fault = reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at(Path::root().join("source")));
+        let reason = self.source().and_then(|source| check_source(source).err());
+        let fault = reason.map(|reason| Fault::new(Code::InvalidFormat, reason).at("source"));
         fault.into_iter().chain(empty_expectation(self.expect.as_deref(), self.dry_run)).collect()
+    }
+
+    fn source(&self) -> Option<&str> {
+        Some(self.source.as_str()).filter(|source| !source.is_empty())
     }
 }
 
@@ -88,138 +88,88 @@ async fn create(
     JsonBody(request): JsonBody<RollbackRequest>,
 ) -> ApiResult {
     ApiError::check(request.faults())?;
-    let source = Some(request.source.as_str()).filter(|source| !source.is_empty());
-    let intent = source.map_or(Intent::Change, Intent::Apply);
     // A client that is slow to send keeps nobody from a place.
+    let intent = request.source().map_or(Intent::Change, Intent::Apply);
     let place = planned_change::place(&app, &caller, &intent, request.dry_run)?;
-    place.run(move |_| RollbackJob { app: &app, headers: &headers, request }.run()).await
-}
-
-/// A valid request.
-struct RollbackJob<'a> {
-    app: &'a AppState,
-    /// The request's headers, which identify the caller.
-    headers: &'a HeaderMap,
-    request: RollbackRequest,
-}
-
-impl RollbackJob<'_> {
-    fn run(&self) -> ApiResult {
-        let (began, dry_run) = (Instant::now(), self.request.dry_run);
-        let store: &Store = &self.app.served.store;
-        let Caller { key, owner, .. } = self.admit(&store.snapshot())?;
+    let run = move |_| {
+        let RollbackRequest { to, source, dry_run, max_deletes: budget, expect } = request;
+        let subject = format!("rollback to {to} of `{source}`");
+        let rollback = Rollback { to, source: Some(source).filter(|source| !source.is_empty()), budget };
+        let request = ChangeRequest { app: &app, headers: &headers, command: "rollback", subject, dry_run, expect };
+        let Caller { key, owner, .. } = admit(&request, &rollback, &request.store().snapshot())?;
         let caller = (key, owner);
-        let rollback = Rollback {
-            to: self.request.to,
-            source: Some(self.request.source.clone()).filter(|source| !source.is_empty()),
-            budget: self.request.max_deletes,
+        request.run(rollback.attempted(Some(&caller)), || attempt(&request, &rollback, &caller))
+    };
+    place.run(run).await
+}
+
+fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) -> ApiResult {
+    let store = request.store();
+    let target = store.snapshot_at(rollback.to).map_err(|error| at_revision::refused(error, "to"))?;
+    if request.dry_run {
+        let current = store.snapshot();
+        let caller = admit(request, rollback, &current)?;
+        let is_blind = Sight::from_caller(&caller).of_the_past() != Sight::Everything;
+        let planned = match is_blind {
+            true => rollback.masked_plan(&current, &target)?,
+            false => rollback.plan(&current, &target),
         };
-        let answer = self.attempt(store, &rollback, &caller);
-        if dry_run {
-            return answer;
+        // A key that only plans does so for whoever applies it.
+        let source = rollback.source.as_deref().unwrap_or_default();
+        if caller.scope.as_deref().is_some_and(|scope| scope.may_apply(source)) {
+            check_consents(&caller, &planned, &current)?;
         }
-        note_attempt(store, rollback.attempted(Some(&caller)), began, &answer);
-        answer
+        return request.answer(&planned, is_blind, None);
     }
+    let accept = |current: &Snapshot, mut planned: Planned| {
+        // The key may have been revoked since the request arrived.
+        let caller = admit(request, rollback, current)?;
+        permit(&caller, &planned, current)?;
+        check_consents(&caller, &planned, current)?;
+        // Its dry run was for a caller who does not see all secrets.
+        let expects_masked = request.expect.as_deref().is_some_and(is_masked);
+        let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
+        request.check_expected(&planned, masked.as_ref())?;
+        check_refusals(planned.plan.iter().flat_map(|plan| &plan.refusals))?;
+        if masked.is_some() {
+            warn_unreviewed(&mut planned);
+        }
+        Ok::<_, ApiError>(planned)
+    };
+    let before = store.snapshot();
+    let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
+    if revision.is_some() {
+        request.app.sources.following.note_rollback(store, &before, &store.snapshot());
+    }
+    request.applied(&rollback.attempted(Some(caller)), &planned, revision)
+}
 
-    fn attempt(&self, store: &Store, rollback: &Rollback, caller: &(Id, Id)) -> ApiResult {
-        let target = store.snapshot_at(rollback.to);
-        let target = target.map_err(|error| at_revision::refused(error, "to"))?;
-        if self.request.dry_run {
-            let current = store.snapshot();
-            let caller = self.admit(&current)?;
-            let is_blind = Sight::from_caller(&caller).of_the_past() != Sight::Everything;
-            let planned = match is_blind {
-                true => rollback.masked_plan(&current, &target)?,
-                false => rollback.plan(&current, &target),
-            };
-            // A key that only plans does so for whoever applies it.
-            let applies = caller.scope.as_deref().is_some_and(|scope| scope.may_apply(&self.request.source));
-            if let Some(plan) = planned.plan.as_ref().filter(|_| applies) {
-                Self::admitted(&caller, plan, &planned, &current)?;
-            }
-            let outcome = self.outcome(&planned, is_blind)?;
-            return answer("rollback", &planned, outcome, None);
-        }
-        let accept = |current: &Snapshot, mut planned: Planned| {
-            // The key may have been revoked since the request arrived.
-            let caller = self.admit(current)?;
-            if let Some(plan) = &planned.plan {
-                let manner = Manner::Planned { stated: &plan.stated };
-                permission::allows_operations(&caller, &plan.each_operation(), manner, current)
-                    .map_err(|fault| caller.refused(fault))?;
-                Self::admitted(&caller, plan, &planned, current)?;
-            }
-            // Its dry run was for a caller who does not see all secrets.
-            let expects_masked = self.request.expect.as_deref().is_some_and(is_masked);
-            let masked = expects_masked.then(|| rollback.masked_plan(current, &target)).transpose()?;
-            self.accept(&planned, masked.as_ref())?;
-            if masked.is_some() {
-                tell_unreviewed(&mut planned);
-            }
-            Ok::<_, ApiError>(planned)
-        };
-        let before = store.snapshot();
-        let (planned, revision) = rollback.apply(store, &target, Some(caller), accept)?;
-        if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
-            sync_log::applied(&rollback.attempted(Some(caller)), plan, revision);
-        }
-        if revision.is_some() {
-            self.app.sources.following.note_rollback(store, &before, &store.snapshot());
-        }
-        let outcome = self.outcome(&planned, false)?;
-        answer("rollback", &planned, outcome, revision)
-    }
+/// The caller, if it has the permission.
+fn admit(request: &ChangeRequest<'_>, rollback: &Rollback, current: &Snapshot) -> Result<Caller, ApiError> {
+    let intent = match (request.dry_run, rollback.source.as_deref()) {
+        (true, source) => Intent::PlanRollback(source),
+        (false, Some(source)) => Intent::Apply(source),
+        (false, None) => Intent::Change,
+    };
+    request.app.access.admit_again(current, &intent, request.headers)
+}
 
-    /// The caller, if it has the permission.
-    fn admit(&self, current: &Snapshot) -> Result<Caller, ApiError> {
-        let source = Some(self.request.source.as_str()).filter(|source| !source.is_empty());
-        let intent = match (self.request.dry_run, source) {
-            (true, source) => Intent::PlanRollback(source),
-            (false, Some(source)) => Intent::Apply(source),
-            (false, None) => Intent::Change,
-        };
-        self.app.access.admit_again(current, &intent, self.headers)
-    }
-
-    /// Whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their consent
-    /// and the modules that they require, and hosts that others serve by now need consent, too (D103).
-    fn admitted(caller: &Caller, plan: &Plan, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
-        let (Some(_), Some(tried)) = (&caller.scope, &planned.tried) else { return Ok(()) };
-        let after = tried.after();
-        let mut by_source: BTreeMap<Option<&str>, Vec<&Key>> = BTreeMap::new();
-        for change in &plan.changes {
-            if let Some(entry) = after.get(&change.key) {
-                let source = entry.claim.as_deref().map(|claim| claim.source.as_str());
-                by_source.entry(source).or_default().push(&change.key);
-            }
+/// Checks whether a key with a scope may bring back the routes and edges of a plan: routes on edges of others need their
+/// consent and the modules that they require, and hosts that others serve by now need consent, too (D103).
+fn check_consents(caller: &Caller, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
+    let (Some(_), Some(plan), Some(tried)) = (&caller.scope, &planned.plan, &planned.tried) else { return Ok(()) };
+    let after = tried.after();
+    let mut by_source: BTreeMap<Option<&str>, Vec<&Key>> = BTreeMap::new();
+    for change in &plan.changes {
+        if let Some(entry) = after.get(&change.key) {
+            let source = entry.claim.as_deref().map(|claim| claim.source.as_str());
+            by_source.entry(source).or_default().push(&change.key);
         }
-        let mut refused = Vec::new();
-        for (source, keys) in by_source {
-            refused.extend(source.iter().flat_map(|source| not_admitted(keys.iter().copied(), after, source)));
-            refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
-        }
-        let faults = refused.into_iter().take(MOST_FAULTS).map(|(_, fault)| fault.at(Path::root().join("to")));
-        ApiError::check(faults.collect())
     }
-
-    /// Whether a plan may run: it is the one that the client expects, and no limit refuses it.
-    fn accept(&self, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
-        let is_expected = match (&self.request.expect, masked) {
-            (None, _) => true,
-            (Some(expect), None) => self.outcome(planned, false)? == *expect,
-            (Some(expect), Some(masked)) => {
-                let plans = planned.plan.as_ref().zip(masked.plan.as_ref());
-                plans.is_some_and(|(plan, masked)| differs_in_secrets_only(plan, masked))
-                    && self.outcome(masked, true)? == *expect
-            }
-        };
-        expected(is_expected)?;
-        unrefused(planned.plan.iter().flat_map(|plan| &plan.refusals))
+    let mut refused = Vec::new();
+    for (source, keys) in by_source {
+        refused.extend(source.iter().flat_map(|source| not_admitted(keys.iter().copied(), after, source)));
+        refused.extend(retaken_hostports(keys.into_iter(), current, after, source));
     }
-
-    fn outcome(&self, planned: &Planned, masked: bool) -> Result<String, JsonError> {
-        let RollbackRequest { to, source, .. } = &self.request;
-        planned_change::outcome(self.app, planned, &format!("rollback to {to} of `{source}`"), masked)
-    }
+    ApiError::check(refused.into_iter().take(MOST_FAULTS).map(|(_, fault)| fault.at("to")).collect())
 }

@@ -1,7 +1,5 @@
 //! POST `/transfers`: moves resources from one source to another (D104).
 
-use std::time::Instant;
-
 use axum::{extract::State, http::HeaderMap, routing::on};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,27 +8,23 @@ use serde_json::json;
 use super::{
     checks::JsonBody,
     operation::ApiOperation,
-    planned_change::{self, answer, empty_expectation, expected, note_attempt, unrefused},
+    planned_change::{self, ChangeRequest, check_refusals, empty_expectation, permit},
 };
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
-        json::JsonError,
+        diagnostics::{code::Code, fault::Fault},
+        operation::Author,
         snapshot::Snapshot,
     },
     plan::transfer::Transfer,
     reconcile::{
         Planned, check_new_source, check_source,
         run::transfer::{apply_transfer, plan_transfer},
-        sync_loop::sync_log,
     },
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Manner},
+            permission::{self, Intent},
         },
         http::response::{ApiError, ApiResult},
         state::AppState,
@@ -81,23 +75,22 @@ impl TransferRequest {
         let mut faults = Vec::new();
         for (field, checked) in [("from", check_source(&self.from)), ("to", check_new_source(&self.to))] {
             if let Err(reason) = checked {
-                faults.push(Fault::new(Code::InvalidFormat, reason).at(Path::root().join(field)));
+                faults.push(Fault::new(Code::InvalidFormat, reason).at(field));
             }
         }
         if self.from == self.to {
-            let fault = Fault::new(Code::NotAllowed, "`from` and `to` are the same source");
-            faults.push(fault.at(Path::root().join("to")));
+            faults.push(Fault::new(Code::NotAllowed, "`from` and `to` are the same source").at("to"));
         }
-        let resources = || Path::root().join("resources");
-        if self.all && !self.resources.is_empty() {
-            faults.push(Fault::new(Code::NotAllowed, "`resources` must be empty if `all` is true").at(resources()));
+        let refused = if self.all && !self.resources.is_empty() {
+            Some(Fault::new(Code::NotAllowed, "`resources` must be empty if `all` is true"))
         } else if !self.all && self.resources.is_empty() {
-            let fault = Fault::new(Code::Required, "name the resources, or set `all` to true");
-            faults.push(fault.at(resources()));
+            Some(Fault::new(Code::Required, "name the resources, or set `all` to true"))
         } else if self.resources.len() > MOST_RESOURCES {
-            let fault = Fault::new(Code::OutOfRange, format!("at most {MOST_RESOURCES} resources can be named"));
-            faults.push(fault.at(resources()));
-        }
+            Some(Fault::new(Code::OutOfRange, format!("at most {MOST_RESOURCES} resources can be named")))
+        } else {
+            None
+        };
+        faults.extend(refused.map(|fault| fault.at("resources")));
         faults.extend(empty_expectation(self.expect.as_deref(), self.dry_run));
         faults
     }
@@ -113,75 +106,40 @@ async fn create(
     ApiError::check(request.faults())?;
     // A client that is slow to send keeps nobody from a place.
     let place = planned_change::place(&app, &caller, &Intent::Apply(&request.from), request.dry_run)?;
-    place.run(move |_| TransferJob { app: &app, headers: &headers, request }.run()).await
-}
-
-/// A valid request.
-struct TransferJob<'a> {
-    app: &'a AppState,
-    /// The request's headers, which identify the caller.
-    headers: &'a HeaderMap,
-    request: TransferRequest,
-}
-
-impl TransferJob<'_> {
-    fn run(&self) -> ApiResult {
-        let began = Instant::now();
-        let caller = self.caller(&self.app.served.store.snapshot())?;
-        let TransferRequest { from, to, resources, dry_run, .. } = self.request.clone();
+    let run = move |_| {
+        let TransferRequest { from, to, resources, dry_run, expect, .. } = request;
+        let subject = format!("transfer from `{from}` to `{to}`");
+        let request = ChangeRequest { app: &app, headers: &headers, command: "transfer", subject, dry_run, expect };
         let transfer = Transfer { from, to, resources };
-        if dry_run {
-            let planned = plan_transfer(&transfer, &self.app.served.store.snapshot());
-            return answer("transfer", &planned, self.outcome(&planned)?, None);
-        }
-        let answer = self.apply(&transfer, &caller);
-        note_attempt(&self.app.served.store, caller.author(), began, &answer);
-        answer
-    }
+        let author = admit(&request, &transfer, &request.store().snapshot())?.author();
+        request.run(author.clone(), || attempt(&request, &transfer, &author))
+    };
+    place.run(run).await
+}
 
-    fn apply(&self, transfer: &Transfer, caller: &Caller) -> ApiResult {
-        let accept = |current: &Snapshot, planned: Planned| {
-            // The key may have been revoked since the request arrived.
-            let caller = self.caller(current)?;
-            self.accept(current, &caller, &planned)?;
-            Ok::<_, ApiError>(planned)
-        };
-        let author = caller.author();
-        let (planned, revision) = apply_transfer(transfer, &self.app.served.store, &author, accept)?;
-        if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
-            sync_log::applied(&author, plan, revision);
-            self.app.sources.following.iter().for_each(|following| following.request_sync());
-        }
-        answer("transfer", &planned, self.outcome(&planned)?, revision)
+fn attempt(request: &ChangeRequest<'_>, transfer: &Transfer, author: &Author) -> ApiResult {
+    if request.dry_run {
+        return request.answer(&plan_transfer(transfer, &request.store().snapshot()), false, None);
     }
+    let accept = |current: &Snapshot, planned: Planned| {
+        // The key may have been revoked since the request arrived.
+        permit(&admit(request, transfer, current)?, &planned, current)?;
+        request.check_expected(&planned, None)?;
+        check_refusals(planned.plan.iter().flat_map(|plan| &plan.refusals))?;
+        Ok::<_, ApiError>(planned)
+    };
+    let (planned, revision) = apply_transfer(transfer, request.store(), author, accept)?;
+    request.applied(author, &planned, revision)
+}
 
-    /// The caller of the request, if it may plan or apply both sources.
-    fn caller(&self, current: &Snapshot) -> Result<Caller, ApiError> {
-        let caller = self.app.access.admit_again(current, &Intent::Propose, self.headers)?;
-        for (field, source) in [("from", &self.request.from), ("to", &self.request.to)] {
-            let intent = if self.request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
-            let allowed = permission::allows(&caller, &intent, current);
-            allowed.map_err(|fault| caller.refused(fault.at(Path::root().join(field))))?;
-            self.app.access.check_share(&caller, &intent)?;
-        }
-        Ok(caller)
+/// The caller of a request, if it may plan or apply both sources.
+fn admit(request: &ChangeRequest<'_>, transfer: &Transfer, current: &Snapshot) -> Result<Caller, ApiError> {
+    let access = &request.app.access;
+    let caller = access.admit_again(current, &Intent::Propose, request.headers)?;
+    for (field, source) in [("from", &transfer.from), ("to", &transfer.to)] {
+        let intent = if request.dry_run { Intent::Plan(source) } else { Intent::Apply(source) };
+        permission::allows(&caller, &intent, current).map_err(|fault| caller.refused(fault.at(field)))?;
+        access.check_share(&caller, &intent)?;
     }
-
-    /// Whether a plan may run: the caller may change each resource, the plan is the expected one, and nothing refuses it.
-    fn accept(&self, current: &Snapshot, caller: &Caller, planned: &Planned) -> Result<(), ApiError> {
-        if let Some(plan) = &planned.plan {
-            let manner = Manner::Planned { stated: &plan.stated };
-            permission::allows_operations(caller, &plan.each_operation(), manner, current)
-                .map_err(|fault| caller.refused(fault))?;
-        }
-        if let Some(expect) = &self.request.expect {
-            expected(self.outcome(planned)? == *expect)?;
-        }
-        unrefused(planned.plan.iter().flat_map(|plan| &plan.refusals))
-    }
-
-    fn outcome(&self, planned: &Planned) -> Result<String, JsonError> {
-        let TransferRequest { from, to, .. } = &self.request;
-        planned_change::outcome(self.app, planned, &format!("transfer from `{from}` to `{to}`"), false)
-    }
+    Ok(caller)
 }

@@ -1,9 +1,8 @@
 //! POST `/reconciliations`: plans and applies sent manifests as one revision (D24, D45). [`records`] has those of the history.
 //!
 //! What a client has reviewed is identified by the outcome of its plan and not by the revision of the store: unrelated
-//! changes between the dry run and the apply do not matter ([`expected`]).
+//! changes between the dry run and the apply do not matter ([`is_expected`]).
 
-mod expected;
 pub(crate) mod files;
 pub(super) mod records;
 mod review;
@@ -23,22 +22,22 @@ use serde_json::json;
 use super::{
     checks::RequestBody,
     operation::ApiOperation,
-    planned_change::{empty_expectation, note_attempt},
+    planned_change::{self, empty_expectation, is_expected, note_attempt, outcome, permit, warn_unreviewed},
 };
 use crate::{
     manifest::tree::{ContextTree, Sent, Tree, UnsetValues},
     model::{
         diagnostics::{
             code::Code,
-            diagnostic::{Diagnostic, Name, Severity},
+            diagnostic::{Diagnostic, Severity},
             fault::{Fault, MOST_FAULTS, Path},
         },
         id::Id,
+        json::JsonError,
         operation::{Author, CommitAuthor},
         snapshot::{Entry, Snapshot},
     },
     plan::{
-        Plan,
         format::json::ReportDocument,
         saved::{SavedPlan, is_masked},
     },
@@ -51,7 +50,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Manner, Sight},
+            permission::{self, Intent, Sight},
         },
         http::{
             body::{self, Limits},
@@ -63,8 +62,6 @@ use crate::{
     store::Store,
     syntax::text::without_tokens,
 };
-use expected::outcome;
-pub(super) use expected::{differs_in_secrets_only, tell_unreviewed};
 use records::find;
 use upload::Upload;
 use wire::{PATH, Request, Run, TraceOfPlan};
@@ -257,11 +254,11 @@ impl<'a> ReconciliationJob<'a> {
             }
             self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
             if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
-                tell_unreviewed(&mut planned);
-                let saved = self.masked(&prepared.masked().plan(&snapshot))?;
+                warn_unreviewed(&mut planned);
+                let saved = self.saved(&prepared.masked().plan(&snapshot), true)?;
                 return self.answer(&planned, saved, None);
             }
-            let saved = if is_blind { self.masked(&planned)? } else { self.saved(&planned)? };
+            let saved = self.saved(&planned, is_blind)?;
             return self.answer(&planned, saved, None);
         }
         let author = self.author();
@@ -271,7 +268,7 @@ impl<'a> ReconciliationJob<'a> {
             tell_drift(&store, &prepared, snapshot, &mut planned);
             let masked = reviewed.as_ref().map(|reviewed| reviewed.plan(snapshot));
             if masked.is_some() {
-                tell_unreviewed(&mut planned);
+                warn_unreviewed(&mut planned);
             }
             self.accept(snapshot, &planned, masked.as_ref())?;
             Ok::<_, ApiError>(planned)
@@ -286,7 +283,7 @@ impl<'a> ReconciliationJob<'a> {
             (Some(plan), None) => sync_log::in_sync(&author, plan.unchanged, plan.base),
             (None, _) => {}
         }
-        let saved = self.saved(&planned)?;
+        let saved = self.saved(&planned, false)?;
         let mut response = self.answer(&planned, saved, revision)?;
         let changes = planned.plan.as_ref().map(|plan| people_changes(&plan.each_operation())).unwrap_or_default();
         if revision.is_some() && !changes.is_empty() {
@@ -305,10 +302,10 @@ impl<'a> ReconciliationJob<'a> {
         let intent = intent(&self.options.source, self.dry_run);
         self.caller = self.app.access.admit_again(snapshot, &intent, &self.headers)?;
         let applies = Intent::Apply(&self.options.source);
-        match &planned.plan {
-            // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
-            Some(plan) if permission::allows(&self.caller, &applies, snapshot).is_ok() => self.permit(snapshot, plan),
-            _ => Ok(()),
+        // A dry run reports what would be refused, unless its caller cannot apply the source anyway.
+        match permission::allows(&self.caller, &applies, snapshot) {
+            Ok(()) => permit(&self.caller, planned, snapshot),
+            Err(_) => Ok(()),
         }
     }
 
@@ -317,32 +314,20 @@ impl<'a> ReconciliationJob<'a> {
     fn accept(&mut self, snapshot: &Snapshot, planned: &Planned, masked: Option<&Planned>) -> Result<(), ApiError> {
         self.admit(snapshot, planned)?;
         let Some(plan) = &planned.plan else { return Err(self.invalid(planned)) };
-        if let Some(expect) = &self.expect {
-            let (now, is_reviewed) = match masked {
-                None => (outcome(self.saved(planned)?.as_ref())?, true),
-                Some(masked) => {
-                    let is_reviewed = masked.plan.as_ref().is_some_and(|masked| differs_in_secrets_only(plan, masked));
-                    (outcome(self.masked(masked)?.as_ref())?, is_reviewed)
-                }
-            };
-            if now != *expect || !is_reviewed {
-                let message =
-                    "the plan is no longer the expected one: the store or the values have changed since the dry run";
-                return Err(ApiError::new(Fault::new(Code::Stale, message).at(Path::root().join("expect"))));
-            }
+        let outcome = |planned: &Planned, masked| outcome(self.saved(planned, masked)?.as_ref());
+        if !is_expected(self.expect.as_deref(), planned, masked, outcome)? {
+            return Err(planned_change::stale("the store or the values have"));
         }
-        match plan.refusals.as_slice() {
-            [] => Ok(()),
-            refusals => Err(self.refused(refusals)),
-        }
+        self.refused(&plan.refusals)
     }
 
-    /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
-    fn permit(&self, snapshot: &Snapshot, plan: &Plan) -> Result<(), ApiError> {
-        let manner = Manner::Planned { stated: &plan.stated };
-        // The body has no field for the operation.
-        permission::allows_operations(&self.caller, &plan.each_operation(), manner, snapshot)
-            .map_err(|fault| self.caller.refused(fault.at(Path::root())))
+    /// The plan as a document; none for one that cannot be applied.
+    fn saved(&self, planned: &Planned, masked: bool) -> Result<Option<SavedPlan>, JsonError> {
+        let Options { tree, source, .. } = &self.options;
+        if tree.assumes_values() {
+            return Ok(None);
+        }
+        planned_change::saved(self.app, planned, source, tree.commit(), masked)
     }
 
     fn answer(&self, planned: &Planned, saved: Option<SavedPlan>, revision: Option<u64>) -> ApiResult {
@@ -371,25 +356,16 @@ impl<'a> ReconciliationJob<'a> {
         ApiError::from_faults(errors.take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
-    fn refused(&self, refusals: &[Diagnostic]) -> ApiError {
-        ApiError::from_faults(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
+    fn refused(&self, refusals: &[Diagnostic]) -> Result<(), ApiError> {
+        ApiError::check(refusals.iter().take(MOST_FAULTS).map(|it| self.fault(it)).collect())
     }
 
     /// Converts a diagnostic, with the field of the file in the request.
     fn fault(&self, it: &Diagnostic) -> Fault {
-        let (code, message) = match it.code {
-            Name::Code(code) => (code, it.message.clone()),
-            Name::Lint(name) => (Code::LintDenied, format!("{name}: {}", it.message)),
-        };
-        let place = it.position().map(|(file, line, column)| format!("{file}:{line}:{column}: "));
-        let fault = Fault::new(code, place.unwrap_or_default() + &message);
+        let fault = planned_change::fault(it);
         let at = it.place.as_ref().and_then(|place| self.files.iter().position(|name| *name == place.file.name));
-        let fault = match at {
+        match at {
             Some(at) => fault.at(Path::root().join("files").join(at).join("text")),
-            None => fault,
-        };
-        match &it.help {
-            Some(help) => fault.help(help.clone()),
             None => fault,
         }
     }
