@@ -288,7 +288,7 @@ pub(crate) fn create(
 
 /// Commits changes made on the command line, and logs those of keys and owners.
 pub(super) fn commit(store: &Store, mut log: LocalLog, operations: Vec<Operation>) -> Result<(), Failure> {
-    let changes = LocalChanges::of(&operations);
+    let changes = LocalChanges::from_operations(&operations);
     let commit = Commit { base: None, operations, author: Author::Local, at: ids_and_clock::now() };
     store.commit(commit).map_err(ApplyError::Commit)?;
     if let Err(error) = log.append(&changes) {

@@ -53,7 +53,7 @@ impl AccessControl {
         headers: &HeaderMap,
     ) -> Result<Caller, ApiError> {
         let caller = self.identify(snapshot, headers)?;
-        self.guards.take(&caller.key, &caller.owner)?;
+        self.guards.take(&caller)?;
         RequestPlace::note_owner(&caller.owner)?;
         self.permit(snapshot, intent, headers, caller)
     }
@@ -91,7 +91,7 @@ impl AccessControl {
         match intent {
             Intent::Change | Intent::Apply(_) if is_bound => {
                 let wait = self.store.share_is_full(&caller.owner);
-                wait.map_or(Ok(()), |wait| Err(self.guards.share_is_full(&caller.key, &caller.owner, wait)))
+                wait.map_or(Ok(()), |wait| Err(guards::share_is_full(caller, wait)))
             }
             _ => Ok(()),
         }
@@ -104,7 +104,7 @@ impl AccessControl {
             let actor = named.as_ref().map(|(key, owner)| (key, owner));
             ApiError::of(Code::Unauthenticated, message)
                 .header(header::WWW_AUTHENTICATE, "Bearer")
-                .noted(SecurityNote::of(SecurityEvent::AuthenticationFailed, reason, actor))
+                .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor))
         };
         let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {
             unauthenticated("a valid API key is required: send `Authorization: Bearer TOKEN`".to_owned(), reason)

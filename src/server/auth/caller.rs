@@ -50,7 +50,12 @@ impl Caller {
             _ if self.scope.is_some() => (SecurityEvent::PermissionRefused, "scope"),
             _ => (SecurityEvent::PermissionRefused, self.role.as_str()),
         };
-        ApiError::new(fault).noted(SecurityNote::of(event, reason, Some((&self.key, &self.owner))))
+        ApiError::new(fault).noted(self.note(event, reason))
+    }
+
+    /// The note of a request of the caller, for the security log.
+    pub(crate) fn note(&self, event: SecurityEvent, reason: &'static str) -> SecurityNote {
+        SecurityNote::new(event, reason, Some((&self.key, &self.owner)))
     }
 
     /// The caller of an API key.

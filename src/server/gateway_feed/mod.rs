@@ -47,7 +47,7 @@ use super::{
     operations::operation::{ApiOperation, QueryParameter},
     resources::at_revision,
     state::{Admissions, Caches, ServedStore, StatePart},
-    telemetry::security::{event::SecurityEvent, note::SecurityNote},
+    telemetry::security::event::SecurityEvent,
 };
 use crate::model::{
     json,
@@ -139,8 +139,7 @@ fn answer(
                 "a gateway reads its configuration, with private keys and secrets"
             );
             let mut response = response::resource(StatusCode::OK, &Rendered { body, etag: Arc::clone(&feed.etag) });
-            let actor = (&reader.caller.key, &reader.caller.owner);
-            response.extensions_mut().insert(SecurityNote::of(SecurityEvent::GatewayRead, "", Some(actor)));
+            response.extensions_mut().insert(reader.caller.note(SecurityEvent::GatewayRead, ""));
             response
         }
     };

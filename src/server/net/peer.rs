@@ -7,11 +7,7 @@ use axum::{extract::ConnectInfo, http::Extensions};
 use super::tls::OverTls;
 use crate::{
     model::diagnostics::{code::Code, fault::Fault},
-    server::{
-        auth::caller::Caller,
-        http::response::ApiError,
-        telemetry::security::{event::SecurityEvent, note::SecurityNote},
-    },
+    server::{auth::caller::Caller, http::response::ApiError, telemetry::security::event::SecurityEvent},
 };
 
 /// Returns the address of a client to which `what` can be sent. A header could claim to come from anywhere, so only the
@@ -22,8 +18,7 @@ pub(crate) fn safe_peer(extensions: &Extensions, caller: &Caller, what: &str) ->
     peer.filter(|peer| is_secured || peer.ip().to_canonical().is_loopback()).ok_or_else(|| {
         let message = format!("{what} and is sent only with TLS, or to a loopback address");
         let help = "start the server with --tls-cert and --tls-key, or read it on the server's machine";
-        let actor = Some((&caller.key, &caller.owner));
-        let note = SecurityNote::of(SecurityEvent::PermissionRefused, "neither TLS nor this machine", actor);
+        let note = caller.note(SecurityEvent::PermissionRefused, "neither TLS nor this machine");
         ApiError::new(Fault::new(Code::InsecureTransport, message).help(help)).noted(note)
     })
 }

@@ -26,7 +26,7 @@ use crate::{
         auth::{caller::Caller, permission::Intent},
         http::response::{ApiError, ApiResult},
         state::{Admissions, ServedStore, StatePart},
-        telemetry::security::{event::SecurityEvent, note::SecurityNote},
+        telemetry::security::event::SecurityEvent,
     },
     store::maintenance::backup::Backup,
 };
@@ -76,8 +76,7 @@ async fn get(
         send(backup, &sender).await;
     });
     let mut response = Response::new(Body::new(BackupBody(pieces)));
-    let actor = (&caller.key, &caller.owner);
-    response.extensions_mut().insert(SecurityNote::of(SecurityEvent::BackupRead, "", Some(actor)));
+    response.extensions_mut().insert(caller.note(SecurityEvent::BackupRead, ""));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));

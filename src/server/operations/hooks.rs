@@ -156,7 +156,7 @@ pub(crate) fn read_secret(file: &Path) -> Result<Secret, String> {
 fn unsigned() -> ApiError {
     let fault = Fault::new(Code::Unauthenticated, "the webhook is not signed with the secret of this server");
     ApiError::new(fault.help("set the same secret at the forge and in the `secret_file` of `hooks.git`"))
-        .noted(SecurityNote::of(SecurityEvent::WebhookRefused, "wrong or missing signature", None))
+        .noted(SecurityNote::new(SecurityEvent::WebhookRefused, "wrong or missing signature", None))
 }
 
 /// Whether a header proves that the sender has the secret. All comparisons take constant time.

@@ -32,7 +32,7 @@ use crate::{
             response::{self, ApiError, ApiResult},
         },
         state::{ServedStore, StatePart},
-        telemetry::security::note::{SecurityNote, people_changes},
+        telemetry::security::note::SecurityNote,
     },
     store::{Attempt, Declined},
 };
@@ -153,7 +153,7 @@ async fn patch(
     let precondition = Precondition::from_headers(&headers);
     let key = Key::new(Kind::Owner, Id::new(&id));
     let operations = vec![set_role(key.id.clone(), update.role)];
-    let note = SecurityNote::changes(caller.key.clone(), caller.owner.clone(), people_changes(&operations));
+    let note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
     let respond = move || -> ApiResult {
         let made =
             served.store.commit_with(Attempt::new(caller.author()), |current| -> Result<Vec<Operation>, ApiError> {
@@ -169,7 +169,9 @@ async fn patch(
         };
         let entry = snapshot.get(&key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
         let mut response = response::resource(StatusCode::OK, &render(entry, &served.site)?);
-        response.extensions_mut().insert(note);
+        if let Some(note) = note {
+            response.extensions_mut().insert(note);
+        }
         Ok(response)
     };
     // The engine blocks until the data is on disk.

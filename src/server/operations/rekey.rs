@@ -21,7 +21,7 @@ use crate::{
         http::response::{ApiError, ApiResult, REQUEST_ID, json_response},
         limits::guards::RequestOrigin,
         state::AppState,
-        telemetry::security::{event::SecurityEvent, note::SecurityNote},
+        telemetry::security::event::SecurityEvent,
     },
     store::{MasterChange, RekeyResult, StoreError, ids_and_clock},
 };
@@ -125,8 +125,7 @@ impl RekeyJob {
         {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        let actor = Some((&self.caller.key, &self.caller.owner));
-        let mut note = SecurityNote::of(SecurityEvent::StoreRekeyed, reason, actor);
+        let mut note = self.caller.note(SecurityEvent::StoreRekeyed, reason);
         note.path = Some(Arc::from(PATH));
         self.state.access.guards.log(note, &self.origin, &response);
         response

@@ -49,7 +49,7 @@ use crate::{
             work::{SMALL, with_body},
         },
         state::AppState,
-        telemetry::security::note::{SecurityNote, people_changes},
+        telemetry::security::note::SecurityNote,
     },
     store::{Attempt, Declined, NextState, QueuedCommit, ids_and_clock},
 };
@@ -320,7 +320,7 @@ impl ApiRequest<'_> {
         let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.sight);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
         let sight = self.sight.clone();
-        let changes = people_changes(&operations);
+        let note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
         let address = guards::client_of(&self.headers);
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
         let mut operations = operations;
@@ -351,9 +351,8 @@ impl ApiRequest<'_> {
         };
         match self.app.writes.intake.commit(quick, enter, settle).await.ok_or_else(ApiError::internal)? {
             Ok((snapshot, warnings)) => {
-                if !changes.is_empty() {
-                    let Caller { key, owner, .. } = self.caller.clone();
-                    let _ = self.people.set(SecurityNote::changes(key, owner, changes));
+                if let Some(note) = note {
+                    let _ = self.people.set(note);
                 }
                 let _ = self.owned.set(warnings);
                 Ok(snapshot)

@@ -18,19 +18,17 @@ use super::{
     in_flight::InFlight,
     rates::{self, Rates},
 };
-use crate::{
-    model::id::Id,
-    server::{
-        http::{
-            cors::{Cors, CorsOrigin},
-            proxy::{ClientAddress, Network, site_of},
-            response::{ApiError, REQUEST_ID},
-        },
-        telemetry::security::{
-            SecurityLog,
-            event::{SecurityEvent, SecurityRecord},
-            note::SecurityNote,
-        },
+use crate::server::{
+    auth::caller::Caller,
+    http::{
+        cors::{Cors, CorsOrigin},
+        proxy::{ClientAddress, Network, site_of},
+        response::{ApiError, REQUEST_ID},
+    },
+    telemetry::security::{
+        SecurityLog,
+        event::{SecurityEvent, SecurityRecord},
+        note::SecurityNote,
     },
 };
 
@@ -85,6 +83,19 @@ impl Default for GuardSettings {
     }
 }
 
+/// The refusal of a change by an owner who has filled its share of the history.
+pub(crate) fn share_is_full(caller: &Caller, wait: Duration) -> ApiError {
+    let owner = &caller.owner;
+    let message =
+        format!("{owner} has filled its share of the history: more changes would push out what others recorded");
+    rate_limited(caller, "history of the owner", &message, wait.as_secs().saturating_add(1))
+}
+
+fn rate_limited(caller: &Caller, reason: &'static str, message: &str, seconds: u64) -> ApiError {
+    metrics::counter!(RATE_LIMITED).increment(1);
+    rates::too_many(message, seconds).noted(caller.note(SecurityEvent::RateLimited, reason))
+}
+
 /// The limits of a server, and where it logs what they refuse.
 pub(crate) struct Guards {
     pub(crate) cors: Cors,
@@ -125,21 +136,9 @@ impl Guards {
     }
 
     /// Takes a request of an API key from its limit.
-    pub(crate) fn take(&self, key: &Id, owner: &Id) -> Result<(), ApiError> {
-        self.rates.take(key).map_err(|seconds| {
-            metrics::counter!(RATE_LIMITED).increment(1);
-            let note = SecurityNote::of(SecurityEvent::RateLimited, "requests of the key", Some((key, owner)));
-            rates::too_many("too many requests with this API key", seconds).noted(note)
-        })
-    }
-
-    /// The refusal of a change by an owner who has filled its share of the history.
-    pub(crate) fn share_is_full(&self, key: &Id, owner: &Id, wait: Duration) -> ApiError {
-        metrics::counter!(RATE_LIMITED).increment(1);
-        let note = SecurityNote::of(SecurityEvent::RateLimited, "history of the owner", Some((key, owner)));
-        let message =
-            format!("{owner} has filled its share of the history: more changes would push out what others recorded");
-        rates::too_many(&message, wait.as_secs().saturating_add(1)).noted(note)
+    pub(crate) fn take(&self, caller: &Caller) -> Result<(), ApiError> {
+        let message = "too many requests with this API key";
+        self.rates.take(&caller.key).map_err(|seconds| rate_limited(caller, "requests of the key", message, seconds))
     }
 
     /// Notes in a request where it comes from, whatever it says itself.

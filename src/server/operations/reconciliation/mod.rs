@@ -57,7 +57,7 @@ use crate::{
             response::{ApiError, ApiResult, json_response},
         },
         state::AppState,
-        telemetry::security::note::{SecurityNote, people_changes},
+        telemetry::security::note::SecurityNote,
     },
     store::Store,
     syntax::text::without_tokens,
@@ -285,10 +285,11 @@ impl<'a> ReconciliationJob<'a> {
         }
         let saved = self.saved(&planned, false)?;
         let mut response = self.answer(&planned, saved, revision)?;
-        let changes = planned.plan.as_ref().map(|plan| people_changes(&plan.each_operation())).unwrap_or_default();
-        if revision.is_some() && !changes.is_empty() {
-            let Caller { key, owner, .. } = self.caller;
-            response.extensions_mut().insert(SecurityNote::changes(key, owner, changes));
+        let Caller { key, owner, .. } = &self.caller;
+        if let (Some(plan), Some(_)) = (&planned.plan, revision)
+            && let Some(note) = SecurityNote::for_operations((key, owner), &plan.each_operation())
+        {
+            response.extensions_mut().insert(note);
         }
         Ok(response)
     }

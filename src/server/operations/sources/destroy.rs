@@ -34,7 +34,7 @@ use crate::{
             reconciliation::{is_followed, wire::followed_message},
         },
         state::AppState,
-        telemetry::security::note::{SecurityNote, people_changes},
+        telemetry::security::note::SecurityNote,
     },
 };
 
@@ -123,10 +123,8 @@ fn attempt(request: &ChangeRequest<'_>, destroy: &Destroy, caller: &(Id, Id)) ->
     if let (Some(plan), Some(revision)) = (&planned.plan, revision) {
         sync_log::applied(&destroy.author(Some(caller)), plan, revision);
         app.sources.following.request_syncs_after(&destroy.source, plan);
-        let changes = people_changes(&plan.each_operation());
-        if !changes.is_empty() {
-            let (key, owner) = caller.clone();
-            response.extensions_mut().insert(SecurityNote::changes(key, owner, changes));
+        if let Some(note) = SecurityNote::for_operations((&caller.0, &caller.1), &plan.each_operation()) {
+            response.extensions_mut().insert(note);
         }
     }
     Ok(response)

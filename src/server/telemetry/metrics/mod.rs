@@ -113,7 +113,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
                 metrics::counter!("edgewright_reconcile_total", "result" => result).increment(0);
             }
             for event in SecurityEvent::ALL {
-                metrics::counter!(security::EVENTS, "event" => event.as_str()).increment(0);
+                metrics::counter!(security::EVENTS, "event" => event.to_string()).increment(0);
             }
             connections::counts::describe();
             process::start();

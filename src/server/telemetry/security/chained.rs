@@ -57,25 +57,24 @@ const REPLACED: &str = "the file before was removed or replaced";
 /// What every line begins with.
 const BEGINNING: &[u8] = b"{\"seq\":";
 
-/// A line, without its hash.
-#[derive(Serialize)]
-struct LogLine<'a> {
-    seq: u64,
+/// A line, without its number and hash.
+#[derive(Debug, Serialize)]
+pub(super) struct LogEntry {
     #[serde(flatten)]
-    record: &'a SecurityRecord,
+    pub record: SecurityRecord,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    repeated: Option<&'a Repeated>,
+    pub repeated: Option<Repeated>,
     /// The events before this one that the log does not have.
     #[serde(skip_serializing_if = "is_zero")]
-    dropped: u64,
+    pub dropped: u64,
     /// The hash of the line before the first one of this file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    previous: Option<String>,
+    pub previous: Option<String>,
     /// The length and digest of what was cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    torn_bytes: Option<usize>,
+    pub torn_bytes: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    torn_digest: Option<String>,
+    pub torn_digest: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
@@ -83,19 +82,19 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl<'a> LogLine<'a> {
-    fn new(record: &'a SecurityRecord) -> Self {
-        Self { seq: 0, record, repeated: None, dropped: 0, previous: None, torn_bytes: None, torn_digest: None }
+impl LogEntry {
+    /// An event for the file.
+    pub(super) fn new(record: SecurityRecord) -> Self {
+        Self { record, repeated: None, dropped: 0, previous: None, torn_bytes: None, torn_digest: None }
     }
 }
 
-/// An event for the file.
-#[derive(Debug)]
-pub(super) struct LogEntry {
-    pub record: SecurityRecord,
-    pub repeated: Option<Repeated>,
-    /// The events before this one that the log does not have.
-    pub dropped: u64,
+/// A line, without its hash.
+#[derive(Serialize)]
+struct NumberedEntry<'a> {
+    seq: u64,
+    #[serde(flatten)]
+    entry: &'a LogEntry,
 }
 
 /// The end of a chain.
@@ -107,9 +106,9 @@ struct ChainEnd {
 
 impl ChainEnd {
     /// Adds a line to the chain, and its bytes to `bytes`.
-    fn add(&mut self, line: LogLine<'_>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    fn add(&mut self, entry: &LogEntry, bytes: &mut Vec<u8>) -> io::Result<()> {
         let seq = self.seq + 1;
-        let mut body = serde_json::to_vec(&LogLine { seq, ..line })?;
+        let mut body = serde_json::to_vec(&NumberedEntry { seq, entry })?;
         let hash = chain(&self.hash, &body);
         body.pop();
         bytes.append(&mut body);
@@ -150,13 +149,13 @@ impl ChainedFile {
             if closed.len() == torn.len() {
                 bytes.push(b'\n');
             }
-            let record = SecurityRecord::new(SecurityEvent::LineTorn);
             let (torn_bytes, torn_digest) = (Some(closed.len()), Some(blake3::hash(closed).to_hex().to_string()));
             // If the first line of a file was cut off, this one takes its place.
             let previous = (torn.len() as u64 == length).then(|| hex(&end.hash));
-            this.end.add(LogLine { torn_bytes, torn_digest, previous, ..LogLine::new(&record) }, &mut bytes)?;
+            let line = LogEntry::new(SecurityRecord::new(SecurityEvent::LineTorn));
+            this.end.add(&LogEntry { torn_bytes, torn_digest, previous, ..line }, &mut bytes)?;
         } else if length == 0 {
-            this.begin(&mut bytes)?;
+            this.begin("", &mut bytes)?;
         }
         this.write(&bytes)?;
         Ok(this)
@@ -176,10 +175,7 @@ impl ChainedFile {
             self.rotate()?;
         }
         let mut bytes = Vec::new();
-        for LogEntry { record, repeated, dropped } in entries {
-            let line = LogLine { repeated: repeated.as_ref(), dropped: *dropped, ..LogLine::new(record) };
-            self.end.add(line, &mut bytes)?;
-        }
+        entries.iter().try_for_each(|entry| self.end.add(entry, &mut bytes))?;
         self.write(&bytes)
     }
 
@@ -192,11 +188,20 @@ impl ChainedFile {
         self.file.sync_data()
     }
 
-    /// The first line of a file.
-    fn begin(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+    /// Adds the first line of a file.
+    fn begin(&mut self, reason: &'static str, bytes: &mut Vec<u8>) -> io::Result<()> {
         let event = if self.end.seq == 0 { SecurityEvent::LogCreated } else { SecurityEvent::LogContinued };
-        let (record, previous) = (SecurityRecord::new(event), Some(hex(&self.end.hash)));
-        self.end.add(LogLine { previous, ..LogLine::new(&record) }, bytes)
+        let record = SecurityRecord { reason: reason.into(), ..SecurityRecord::new(event) };
+        let previous = Some(hex(&self.end.hash));
+        self.end.add(&LogEntry { previous, ..LogEntry::new(record) }, bytes)
+    }
+
+    /// Continues in a new file.
+    fn continue_in(&mut self, file: File, reason: &'static str) -> io::Result<()> {
+        (self.file, self.length) = (file, 0);
+        let mut bytes = Vec::new();
+        self.begin(reason, &mut bytes)?;
+        self.write(&bytes)
     }
 
     /// Whether the path still leads to the open file. Lines in a file that was removed would be lost.
@@ -217,12 +222,7 @@ impl ChainedFile {
             return Err(io::Error::other("another file is in the place of the security log"));
         }
         tracing::error!(file = %self.path.display(), "the security log was removed or replaced; it goes on in a new file");
-        (self.file, self.length) = (file, 0);
-        let mut record = SecurityRecord::new(SecurityEvent::LogContinued);
-        record.reason = REPLACED.into();
-        let (mut bytes, previous) = (Vec::new(), Some(hex(&self.end.hash)));
-        self.end.add(LogLine { previous, ..LogLine::new(&record) }, &mut bytes)?;
-        self.write(&bytes)
+        self.continue_in(file, REPLACED)
     }
 
     /// Continues in a new file, and drops the oldest one.
@@ -231,11 +231,7 @@ impl ChainedFile {
             rename_if_there(&numbered(&self.path, number), &numbered(&self.path, number + 1))?;
         }
         rename_if_there(&self.path, &numbered(&self.path, 1))?;
-        self.file = open_locked(&self.path)?;
-        self.length = 0;
-        let mut bytes = Vec::new();
-        self.begin(&mut bytes)?;
-        self.write(&bytes)
+        self.continue_in(open_locked(&self.path)?, "")
     }
 }
 

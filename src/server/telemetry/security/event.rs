@@ -1,11 +1,14 @@
 //! The events of the security log, and their form.
 
-use std::{borrow::Cow, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::model::{id::Id, kind::owner::Role};
+use crate::{
+    model::{Kind, id::Id, kind::owner::Role},
+    store::history::change_window::ChangeEvent,
+};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -72,34 +75,22 @@ impl SecurityEvent {
         Self::StoreRekeyed,
     ];
 
-    /// The name in the log.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::LogCreated => "log_created",
-            Self::LogContinued => "log_continued",
-            Self::LineTorn => "line_torn",
-            Self::Started => "started",
-            Self::Stopped => "stopped",
-            Self::AuthenticationFailed => "authentication_failed",
-            Self::PermissionRefused => "permission_refused",
-            Self::RateLimited => "rate_limited",
-            Self::WebhookRefused => "webhook_refused",
-            Self::GatewayRead => "gateway_read",
-            Self::BackupRead => "backup_read",
-            Self::KeyCreated => "key_created",
-            Self::KeyChanged => "key_changed",
-            Self::KeyDeleted => "key_deleted",
-            Self::OwnerCreated => "owner_created",
-            Self::RoleChanged => "role_changed",
-            Self::OwnerDeleted => "owner_deleted",
-            Self::CredentialsChanged => "credentials_changed",
-            Self::StoreRekeyed => "store_rekeyed",
-        }
+    /// The event of a change of a key or owner.
+    pub(crate) fn from_change(kind: Kind, change: ChangeEvent) -> Option<Self> {
+        Some(match (kind, change) {
+            (Kind::ApiKey, ChangeEvent::Created) => Self::KeyCreated,
+            (Kind::ApiKey, ChangeEvent::Updated) => Self::KeyChanged,
+            (Kind::ApiKey, ChangeEvent::Deleted) => Self::KeyDeleted,
+            (Kind::Owner, ChangeEvent::Created) => Self::OwnerCreated,
+            (Kind::Owner, ChangeEvent::Updated) => Self::RoleChanged,
+            (Kind::Owner, ChangeEvent::Deleted) => Self::OwnerDeleted,
+            _ => return None,
+        })
     }
 
     /// Whether a client can cause any number of these without changing anything. Only the first of an interval has a
     /// line of its own.
-    pub(super) fn repeats(self) -> bool {
+    pub(super) fn is_repeatable(self) -> bool {
         matches!(
             self,
             Self::AuthenticationFailed
@@ -109,6 +100,12 @@ impl SecurityEvent {
                 | Self::GatewayRead
                 | Self::BackupRead
         )
+    }
+}
+
+impl fmt::Display for SecurityEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -189,18 +186,4 @@ pub(super) struct Repeated {
     pub first: Timestamp,
     /// The last time.
     pub last: Timestamp,
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_has_one_name() {
-        let of_log = [SecurityEvent::LogCreated, SecurityEvent::LogContinued, SecurityEvent::LineTorn];
-        for event in SecurityEvent::ALL.into_iter().chain(of_log) {
-            assert_eq!(serde_json::to_string(&event).unwrap(), format!("\"{}\"", event.as_str()));
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, io, path::Path};
 use super::{
     chained::{ChainedFile, FileBounds, LogEntry},
     event::SecurityRecord,
-    note::people_changes,
+    note::administrative_changes,
 };
 use crate::model::operation::Operation;
 
@@ -21,16 +21,15 @@ pub(crate) struct LocalLog(Option<ChainedFile>);
 pub(crate) struct LocalChanges(Vec<LogEntry>);
 
 impl LocalChanges {
-    /// Those among operations.
-    pub(crate) fn of(operations: &[Operation]) -> Self {
-        let entries = people_changes(operations).into_iter().map(|change| {
-            let record = SecurityRecord {
+    /// The changes among operations.
+    pub(crate) fn from_operations(operations: &[Operation]) -> Self {
+        let entries = administrative_changes(operations).into_iter().map(|change| {
+            LogEntry::new(SecurityRecord {
                 reason: Cow::Borrowed(COMMAND_LINE),
                 target: change.target,
                 role: change.role,
                 ..SecurityRecord::new(change.event)
-            };
-            LogEntry { record, repeated: None, dropped: 0 }
+            })
         });
         Self(entries.collect())
     }

@@ -4,11 +4,13 @@
 use std::{borrow::Borrow, sync::Arc};
 
 use super::event::SecurityEvent;
-use crate::model::{
-    Kind,
-    id::Id,
-    kind::owner::{Owner, Role},
-    operation::Operation,
+use crate::{
+    model::{
+        id::Id,
+        kind::owner::{Owner, Role},
+        operation::Operation,
+    },
+    store::history::change_window::ChangeEvent,
 };
 
 /// The note of a response.
@@ -37,15 +39,19 @@ pub(crate) struct SecurityChange {
 
 impl SecurityNote {
     /// The note of a request that was refused, or of a read, by a key of an owner.
-    pub(in crate::server) fn of(event: SecurityEvent, reason: &'static str, actor: Option<(&Id, &Id)>) -> Self {
+    pub(in crate::server) fn new(event: SecurityEvent, reason: &'static str, actor: Option<(&Id, &Id)>) -> Self {
         let change = SecurityChange { event, reason, target: None, role: None };
         let (key, owner) = actor.map(|(key, owner)| (key.clone(), owner.clone())).unzip();
         Self { key, owner, changes: vec![change], path: None }
     }
 
-    /// The note of a request that has changed keys or owners.
-    pub(in crate::server) fn changes(key: Id, owner: Id, changes: Vec<SecurityChange>) -> Self {
-        Self { key: Some(key), owner: Some(owner), changes, path: None }
+    /// The note of a request that has made operations, if they change keys or owners.
+    pub(in crate::server) fn for_operations<O: Borrow<Operation>>(
+        (key, owner): (&Id, &Id),
+        operations: &[O],
+    ) -> Option<Self> {
+        let changes = administrative_changes(operations);
+        (!changes.is_empty()).then(|| Self { key: Some(key.clone()), owner: Some(owner.clone()), changes, path: None })
     }
 
     /// Whether the request had no valid token.
@@ -56,18 +62,15 @@ impl SecurityNote {
 }
 
 /// The changes of keys, owners and roles among operations.
-pub(in crate::server) fn people_changes<O: Borrow<Operation>>(operations: &[O]) -> Vec<SecurityChange> {
+pub(in crate::server) fn administrative_changes<O: Borrow<Operation>>(operations: &[O]) -> Vec<SecurityChange> {
     let changes = operations.iter().map(Borrow::<Operation>::borrow).filter_map(|operation| {
         let key = operation.key();
-        let event = match (key.kind, operation) {
-            (Kind::ApiKey, Operation::Create { .. }) => SecurityEvent::KeyCreated,
-            (Kind::ApiKey, Operation::Delete { .. }) => SecurityEvent::KeyDeleted,
-            (Kind::ApiKey, _) => SecurityEvent::KeyChanged,
-            (Kind::Owner, Operation::Create { .. }) => SecurityEvent::OwnerCreated,
-            (Kind::Owner, Operation::Delete { .. }) => SecurityEvent::OwnerDeleted,
-            (Kind::Owner, _) => SecurityEvent::RoleChanged,
-            _ => return None,
+        let change = match operation {
+            Operation::Create { .. } => ChangeEvent::Created,
+            Operation::Delete { .. } => ChangeEvent::Deleted,
+            _ => ChangeEvent::Updated,
         };
+        let event = SecurityEvent::from_change(key.kind, change)?;
         let role = match operation {
             Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
                 spec.as_any().downcast_ref::<Owner>().map(|owner| owner.role)

@@ -220,8 +220,7 @@ mod tests {
     };
 
     fn entries(count: usize) -> Vec<LogEntry> {
-        let one = || LogEntry { record: SecurityRecord::new(SecurityEvent::KeyCreated), repeated: None, dropped: 0 };
-        (0..count).map(|_| one()).collect()
+        (0..count).map(|_| LogEntry::new(SecurityRecord::new(SecurityEvent::KeyCreated))).collect()
     }
 
     fn append(path: &Path, count: usize) {

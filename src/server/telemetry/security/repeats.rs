@@ -50,7 +50,7 @@ pub(super) struct Repeats {
 impl Repeats {
     /// Counts an event. Returns it if it is to be logged now.
     pub(super) fn add(&mut self, record: SecurityRecord, now: Instant) -> Option<SecurityRecord> {
-        if !record.event.repeats() {
+        if !record.event.is_repeatable() {
             return Some(record);
         }
         self.ends.get_or_insert(now + INTERVAL);

@@ -8,10 +8,7 @@ use super::{
 };
 use crate::{
     model::{Kind, operation::Author, rules},
-    store::{
-        Revision, Store,
-        history::change_window::{ChangeEvent, ChangedResource},
-    },
+    store::{Revision, Store},
 };
 
 /// Logs what followed sources change of keys and owners, until the store is closed.
@@ -25,7 +22,7 @@ fn log_revision(revision: &Revision, log: &SecurityLog) {
     // Requests are logged with their clients.
     let Author::Source { source, through: None, .. } = &revision.author else { return };
     for changed in revision.changed.iter() {
-        let Some(event) = event_of(changed) else { continue };
+        let Some(event) = SecurityEvent::from_change(changed.key.kind, changed.event) else { continue };
         let role =
             (changed.key.kind == Kind::Owner).then(|| rules::role_of(&revision.snapshot, changed.key.id.as_str()));
         log.write(SecurityRecord {
@@ -35,16 +32,4 @@ fn log_revision(revision: &Revision, log: &SecurityLog) {
             ..SecurityRecord::new(event)
         });
     }
-}
-
-fn event_of(changed: &ChangedResource) -> Option<SecurityEvent> {
-    Some(match (changed.key.kind, changed.event) {
-        (Kind::ApiKey, ChangeEvent::Created) => SecurityEvent::KeyCreated,
-        (Kind::ApiKey, ChangeEvent::Updated) => SecurityEvent::KeyChanged,
-        (Kind::ApiKey, ChangeEvent::Deleted) => SecurityEvent::KeyDeleted,
-        (Kind::Owner, ChangeEvent::Created) => SecurityEvent::OwnerCreated,
-        (Kind::Owner, ChangeEvent::Updated) => SecurityEvent::RoleChanged,
-        (Kind::Owner, ChangeEvent::Deleted) => SecurityEvent::OwnerDeleted,
-        _ => return None,
-    })
 }

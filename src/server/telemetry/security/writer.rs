@@ -95,8 +95,8 @@ fn is_full(error: &io::Error) -> bool {
 impl SecurityLog {
     /// Logs an event. Never waits: if the queue is full, the event is dropped and counted.
     pub(crate) fn write(&self, record: SecurityRecord) {
-        metrics::counter!(EVENTS, "event" => record.event.as_str()).increment(1);
-        let most = if record.event.repeats() { REPEATED } else { QUEUE };
+        metrics::counter!(EVENTS, "event" => record.event.to_string()).increment(1);
+        let most = if record.event.is_repeatable() { REPEATED } else { QUEUE };
         let queued = self.state.queued.fetch_add(1, Ordering::Relaxed);
         if queued >= most || self.sender.try_send(LogMessage::Event(Box::new(record))).is_err() {
             self.state.queued.fetch_sub(1, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl LogWriter {
                     Ok(LogMessage::Event(record)) => {
                         self.state.queued.fetch_sub(1, Ordering::Relaxed);
                         let record = self.repeats.add(*record, Instant::now());
-                        entries.extend(record.map(|record| LogEntry { record, repeated: None, dropped: 0 }));
+                        entries.extend(record.map(LogEntry::new));
                     }
                     Ok(LogMessage::Stop) | Err(RecvTimeoutError::Disconnected) => is_running = false,
                     Err(RecvTimeoutError::Timeout) => {}
@@ -173,11 +173,10 @@ impl LogWriter {
             }
             if !is_running || self.repeats.ends().is_some_and(|ends| ends <= Instant::now()) {
                 let counted = self.repeats.end().into_iter();
-                entries.extend(counted.map(|(record, repeated)| LogEntry { record, repeated, dropped: 0 }));
+                entries.extend(counted.map(|(record, repeated)| LogEntry { repeated, ..LogEntry::new(record) }));
             }
             if !is_running {
-                let record = SecurityRecord::new(SecurityEvent::Stopped);
-                entries.push(LogEntry { record, repeated: None, dropped: 0 });
+                entries.push(LogEntry::new(SecurityRecord::new(SecurityEvent::Stopped)));
             }
             self.append(entries, is_running);
         }
