@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::{
     caller::Caller,
@@ -103,7 +103,7 @@ impl AccessControl {
             let named = named_key(snapshot, headers);
             let actor = named.as_ref().map(|(key, owner)| (key, owner));
             ApiError::of(Code::Unauthenticated, message)
-                .header(header::WWW_AUTHENTICATE, "Bearer")
+                .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
                 .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor))
         };
         let caller = authenticate(snapshot, headers).or_else(vouched).map_err(|reason| {

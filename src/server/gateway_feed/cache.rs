@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fmt::Write as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -51,7 +50,7 @@ impl Feed {
         let mut edges = BTreeMap::new();
         for mut edge in resolver.edges()? {
             let bytes = json::bytes(&edge, Secrets::Revealed)?;
-            edge.version = hexadecimal(&Sha256::digest(&bytes));
+            edge.version = format!("{:x}", Sha256::digest(&bytes));
             let known = former.and_then(|former| former.edges.get(&edge.id)).filter(|it| it.version == edge.version);
             let json = match known {
                 Some(known) => Arc::clone(&known.json),
@@ -64,13 +63,13 @@ impl Feed {
         for (id, edge) in &edges {
             hasher.update(format!("{id} {}\n", edge.version));
         }
-        let digest = hexadecimal(&hasher.finalize());
+        let digest = format!("{:x}", hasher.finalize());
         let (tls_edges, ip_restrictions) = (raw(&resolver.tls_edges()?)?, raw(&resolver.ip_restrictions())?);
         let mut content = Sha256::new();
         for part in [digest.as_str(), tls_edges.get(), ip_restrictions.get()] {
             content.update(part);
         }
-        let content = hexadecimal(&content.finalize());
+        let content = format!("{:x}", content.finalize());
         let etag = Arc::from(format!("\"{}-{content:.32}\"", snapshot.revision));
         Ok(Self { revision: snapshot.revision, etag, digest, edges, tls_edges, ip_restrictions })
     }
@@ -110,13 +109,6 @@ fn raw<T: Serialize>(value: &T) -> Result<Arc<RawValue>, JsonError> {
     // The reason could quote a secret.
     let raw = RawValue::from_string(text);
     raw.map(Arc::from).map_err(|_| JsonError::new("a part of the gateway configuration is not JSON"))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The configurations of the newest revisions. Within a process, a revision has one content.

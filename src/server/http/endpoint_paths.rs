@@ -90,7 +90,7 @@ impl PathMethods {
         }
         let allow = HeaderValue::from_str(&allowed.join(",")).unwrap_or(HeaderValue::from_static(""));
         let prepare = |endpoint: Endpoint| {
-            let method = method_of(&endpoint);
+            let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or_default();
             (method.clone(), Served::new(app.clone(), endpoint), Meter::new(method, path))
         };
         let methods = endpoints.into_iter().map(prepare).collect();
@@ -137,16 +137,6 @@ fn without_body(mut response: Response) -> Response {
     }
     *response.body_mut() = Body::empty();
     response
-}
-
-fn method_of(endpoint: &Endpoint) -> Method {
-    match endpoint.method {
-        "POST" => Method::POST,
-        "PATCH" => Method::PATCH,
-        "PUT" => Method::PUT,
-        "DELETE" => Method::DELETE,
-        _ => Method::GET,
-    }
 }
 
 fn decoded(parameters: &Params<'_, '_>) -> Result<Vec<String>, ApiError> {

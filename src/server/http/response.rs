@@ -30,6 +30,7 @@ pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// The header of every response (D8).
 pub(crate) const REQUEST_ID: &str = "request-id";
+const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
 /// An error response: one or more faults, and additional headers.
 #[derive(Debug)]
@@ -145,15 +146,15 @@ impl ApiError {
 
     /// Adds a header.
     #[must_use]
-    pub(crate) fn header(self, name: header::HeaderName, value: &'static str) -> Self {
-        self.with_header(name, HeaderValue::from_static(value))
+    pub(crate) fn header(mut self, name: header::HeaderName, value: impl Into<HeaderValue>) -> Self {
+        self.headers.insert(name, value.into());
+        self
     }
 
-    /// Adds a header whose value is computed.
+    /// Asks the client to try again after some seconds.
     #[must_use]
-    pub(crate) fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
-        self
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        self.header(header::RETRY_AFTER, seconds)
     }
 
     /// Adds a note for the security log.
@@ -279,8 +280,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let operation = ids_and_clock::fresh("op_");
         let body = self.document(operation.as_str()).to_string();
-        let mut response = (self.status(), *self.headers, Body::from(body)).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut response = (self.status(), *self.headers, JSON, Body::from(body)).into_response();
         if let Ok(id) = HeaderValue::from_str(operation.as_str()) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
@@ -292,11 +292,17 @@ impl IntoResponse for ApiError {
 }
 
 /// Creates a response with a JSON body without an ETag. Secrets are masked.
-pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Result<Response, JsonError> {
-    let body = json::bytes(body, Secrets::Masked)?;
-    let mut response = (status, Body::from(body)).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> ApiResult {
+    Ok((status, JSON, json::bytes(body, Secrets::Masked)?).into_response())
+}
+
+/// Gives a response an id, unless it is an error, which has the id of its body (D8).
+pub(crate) fn add_request_id(headers: &mut HeaderMap) {
+    if !headers.contains_key(REQUEST_ID)
+        && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
+    {
+        headers.insert(REQUEST_ID, id);
+    }
 }
 
 /// A body with its strong ETag (D25).

@@ -6,27 +6,24 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::Request,
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use tower::ServiceExt;
 
-use super::{endpoint_paths::EndpointPaths, response::REQUEST_ID, router};
-use crate::{
-    server::{
-        app::App,
-        limits::guards,
-        net::{connections::Answering, drain},
-        state::AppState,
-        telemetry::{
-            access_log,
-            access_log_limit::AccessFloods,
-            metrics,
-            request_labels::{known_method, note_client},
-            security::note::SecurityNote,
-        },
+use super::{endpoint_paths::EndpointPaths, response::add_request_id, router};
+use crate::server::{
+    app::App,
+    limits::guards,
+    net::{connections::Answering, drain},
+    state::AppState,
+    telemetry::{
+        access_log,
+        access_log_limit::AccessFloods,
+        metrics,
+        request_labels::{known_method, note_client},
+        security::note::SecurityNote,
     },
-    store::ids_and_clock,
 };
 
 /// Builds the router of an [`App`].
@@ -100,12 +97,7 @@ impl Front {
             guards.cors.allow(web_origin, headers);
         }
         guards::add_safe_headers(headers, is_page);
-        // An error already has the id of its body (D8).
-        if !headers.contains_key(REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
-        {
-            headers.insert(REQUEST_ID, id);
-        }
+        add_request_id(headers);
         if status == StatusCode::NO_CONTENT {
             headers.remove(header::CONTENT_LENGTH);
         }

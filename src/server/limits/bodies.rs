@@ -33,7 +33,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use axum::http::{HeaderValue, header};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -135,8 +134,7 @@ impl Shortage {
             Shortage::Owner => rates::too_many("the owner of the API key sends too many bodies at a time", RETRY_AFTER),
             Shortage::Sites | Shortage::All => {
                 let message = "the server receives too many bodies, and this one was slower than others";
-                ApiError::of(Code::Unavailable, message)
-                    .with_header(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER))
+                ApiError::of(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
         }
     }

@@ -14,8 +14,6 @@ use std::{
     sync::Arc,
 };
 
-use axum::http::{HeaderValue, header};
-
 use super::{
     bodies::{Bodies, BodyLimits, Reception, Sender},
     guards::SHED,
@@ -102,8 +100,7 @@ impl InFlight {
         match refusal {
             NoPlace::Full(_) => {
                 let message = format!("the server handles {most} requests already");
-                let wait = HeaderValue::from(RETRY_AFTER);
-                ApiError::of(Code::Unavailable, message).with_header(header::RETRY_AFTER, wait)
+                ApiError::of(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
             NoPlace::Owner(counts) => {
                 let count = counts.running;

@@ -13,7 +13,6 @@ use std::{
     time::Instant,
 };
 
-use axum::http::{HeaderValue, header};
 use quick_cache::sync::Cache;
 
 use crate::{
@@ -63,7 +62,7 @@ impl Rates {
 
 /// The error of a client that must wait.
 pub(super) fn too_many(message: &str, seconds: u64) -> ApiError {
-    ApiError::of(Code::RateLimited, message).with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+    ApiError::of(Code::RateLimited, message).retry_after(seconds)
 }
 
 #[cfg(test)]

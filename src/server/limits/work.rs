@@ -3,10 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::slots::WorkPlace;
-use crate::{
-    background::lower_priority, model::diagnostics::code::Code, reconcile::run::cancel::Cancel,
-    server::http::response::ApiError,
-};
+use crate::{background::lower_priority, reconcile::run::cancel::Cancel, server::http::response::ApiError};
 
 /// The largest body that is handled without another thread.
 pub(crate) const SMALL: usize = 16 << 10;
@@ -29,8 +26,8 @@ impl WorkPlace {
             lower_priority();
             let _ = sender.send(work(cancel));
         });
-        thread.map_err(|_| unanswered())?;
-        answer.await.map_err(|_| unanswered())?
+        thread.map_err(|_| ApiError::internal())?;
+        answer.await.map_err(|_| ApiError::internal())?
     }
 
     /// Waits for its turn and renders.
@@ -39,11 +36,11 @@ impl WorkPlace {
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         self.turn().await;
-        let answer = tokio::task::spawn_blocking(move || {
+        let held = move || {
             let _held = self;
             work()
-        });
-        answer.await.map_err(|_| unanswered())?
+        };
+        blocking(held).await
     }
 }
 
@@ -64,9 +61,12 @@ pub(crate) async fn with_body<T: Send + 'static>(
     if size <= SMALL {
         return Ok(work());
     }
-    tokio::task::spawn_blocking(work).await.map_err(|_| unanswered())
+    blocking(move || Ok(work())).await
 }
 
-fn unanswered() -> ApiError {
-    ApiError::of(Code::Internal, "internal error while handling the request")
+/// Runs work on a thread that it may block.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal())?
 }

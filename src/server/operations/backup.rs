@@ -24,7 +24,8 @@ use super::operation::ApiOperation;
 use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{ApiError, ApiResult},
+        http::response::ApiResult,
+        limits::work::blocking,
         state::{Admissions, ServedStore, StatePart},
         telemetry::security::event::SecurityEvent,
     },
@@ -58,8 +59,7 @@ async fn get(
     caller: Caller,
 ) -> ApiResult {
     let place = admissions.backups.of_owner(&caller.owner)?;
-    let backup = tokio::task::spawn_blocking(move || served.store.backup()).await;
-    let backup = backup.map_err(|_| ApiError::internal())??;
+    let backup = blocking(move || Ok(served.store.backup()?)).await?;
     tracing::info!(
         target: AUDIT,
         actor = caller.key.as_str(),

@@ -113,7 +113,7 @@ async fn get(
         .run(move |_| {
             let snapshot = served.store.snapshot();
             let exported = export(&snapshot, &source, adopt, ids_and_clock::now())?;
-            Ok(json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))?)
+            json_response(StatusCode::OK, &ExportedManifests::new(exported, snapshot.revision))
         })
         .await
 }

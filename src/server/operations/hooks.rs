@@ -30,6 +30,7 @@ use crate::{
             query,
             response::{ApiError, ApiResult, json_response},
         },
+        limits::slots::Lane,
         state::{Admissions, SourceRuntime, StatePart},
         telemetry::security::{event::SecurityEvent, note::SecurityNote},
     },
@@ -121,7 +122,7 @@ async fn create(
         return Err(unsigned());
     }
     let bytes = body::take(&headers, body, LIMITS).await?;
-    let place = admissions.hooks.place()?;
+    let place = admissions.hooks.enter(None, Lane::Shared)?;
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
@@ -136,7 +137,7 @@ async fn create(
         let urls = urls(&payload);
         let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();
-        Ok(json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })?)
+        json_response(StatusCode::ACCEPTED, &HookResponse { looked_at })
     });
     answer.await
 }

@@ -31,6 +31,7 @@ use crate::{
             precondition::Precondition,
             response::{self, ApiError, ApiResult},
         },
+        limits::work::blocking,
         state::{ServedStore, StatePart},
         telemetry::security::note::SecurityNote,
     },
@@ -175,7 +176,7 @@ async fn patch(
         Ok(response)
     };
     // The engine blocks until the data is on disk.
-    tokio::task::spawn_blocking(respond).await.map_err(|_| ApiError::internal())?
+    blocking(respond).await
 }
 
 fn render(entry: &Entry, site: &Site) -> Result<Rendered, ApiError> {

@@ -129,7 +129,7 @@ impl ChangeRequest<'_> {
         report.applied = revision;
         let run = ChangeRun { report: ReportDocument::from_report(&report), outcome: self.outcome(planned, masked)? };
         let status = if revision.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-        Ok(json_response(status, &run)?)
+        json_response(status, &run)
     }
 
     /// Logs a change that was applied, syncs the followed sources, and responds.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{FromRequest, Request, State},
-    http::{HeaderValue, StatusCode},
+    http::StatusCode,
     response::{IntoResponse, Response},
     routing::on,
 };
@@ -18,12 +18,12 @@ use crate::{
     model::diagnostics::{code::Code, fault::Fault},
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::{ApiError, ApiResult, REQUEST_ID, json_response},
-        limits::guards::RequestOrigin,
+        http::response::{ApiError, ApiResult, add_request_id, json_response},
+        limits::{guards::RequestOrigin, work::blocking},
         state::AppState,
         telemetry::security::event::SecurityEvent,
     },
-    store::{MasterChange, RekeyResult, StoreError, ids_and_clock},
+    store::{MasterChange, RekeyResult, StoreError},
 };
 
 /// The path.
@@ -96,12 +96,12 @@ async fn create(State(state): State<AppState>, caller: Caller, request: Request)
     let turn = state.admissions.rekeys.anonymous().map_err(|_| busy())?;
     let job = RekeyJob { state, caller, origin, forgets: forget_secrets };
     // What has begun is done, also if the client goes away.
-    let answer = tokio::task::spawn_blocking(move || {
+    let run = move || {
         let response = job.run();
         drop(turn);
-        response
-    });
-    answer.await.map_err(|_| ApiError::internal())
+        Ok(response)
+    };
+    blocking(run).await
 }
 
 /// A valid request.
@@ -120,11 +120,7 @@ impl RekeyJob {
             Ok(response) => ("", response),
             Err(error) => ("failed", error.into_response()),
         };
-        if !response.headers().contains_key(REQUEST_ID)
-            && let Ok(id) = HeaderValue::from_str(ids_and_clock::fresh("op_").as_str())
-        {
-            response.headers_mut().insert(REQUEST_ID, id);
-        }
+        add_request_id(response.headers_mut());
         let mut note = self.caller.note(SecurityEvent::StoreRekeyed, reason);
         note.path = Some(Arc::from(PATH));
         self.state.access.guards.log(note, &self.origin, &response);
@@ -144,7 +140,7 @@ impl RekeyJob {
             master_key_changed = report.master_key_changed,
             "The secrets are encrypted with a new data key."
         );
-        Ok(json_response(StatusCode::OK, &report)?)
+        json_response(StatusCode::OK, &report)
     }
 }
 

@@ -45,5 +45,5 @@ async fn get(caller: Caller) -> ApiResult {
         role: caller.role,
         scope: caller.scope,
     };
-    Ok(json_response(StatusCode::OK, &identity)?)
+    json_response(StatusCode::OK, &identity)
 }

@@ -14,7 +14,7 @@ use crate::{
     reconcile::run::cancel::Cancel,
     server::{
         http::{page::AT, query, response::ApiError},
-        limits::slots::WorkPlace,
+        limits::{slots::WorkPlace, work::blocking},
         state::AppState,
     },
     store::{
@@ -63,9 +63,9 @@ pub(super) async fn state(
     place.turn().await;
     let store = Arc::clone(&app.served.store);
     // The place is held until the state is restored, even if the client disconnects.
-    let restored = tokio::task::spawn_blocking(move || (store.snapshot_at(revision), place)).await;
-    let (state, place) = restored.map_err(|_| ApiError::internal())?;
-    Ok((state.map_err(|error| refused(error, AT))?, Some(revision), Some(place)))
+    let restore = move || Ok((store.snapshot_at(revision).map_err(|error| refused(error, AT))?, place));
+    let (state, place) = blocking(restore).await?;
+    Ok((state, Some(revision), Some(place)))
 }
 
 /// Reads the number of a revision: digits alone, so that a revision has one name.

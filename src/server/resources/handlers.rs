@@ -46,7 +46,7 @@ use crate::{
         },
         limits::{
             guards,
-            work::{SMALL, with_body},
+            work::{SMALL, blocking, with_body},
         },
         state::AppState,
         telemetry::security::note::SecurityNote,
@@ -327,9 +327,9 @@ impl ApiRequest<'_> {
         if !owned.look_up_known(&operations) {
             let look_up = move || {
                 owned.look_up(&operations);
-                (owned, operations)
+                Ok((owned, operations))
             };
-            (owned, operations) = tokio::task::spawn_blocking(look_up).await.map_err(|_| ApiError::internal())?;
+            (owned, operations) = blocking(look_up).await?;
         }
         let enter = move || -> EnteredWrite {
             let mut warnings = Vec::new();

@@ -40,7 +40,6 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use axum::http::{HeaderValue, header};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -157,11 +156,6 @@ impl Slots {
         self.enter(Some(owner), Lane::Shared)
     }
 
-    /// Takes one of the shared places for a client that nobody has authenticated.
-    pub(crate) fn place(&self) -> Result<WorkPlace, ApiError> {
-        self.enter(None, Lane::Shared)
-    }
-
     fn refused(&self, refusal: NoPlace) -> ApiError {
         let Gate { class, refused_owner, refused_full, .. } = &*self.0;
         let (whose, code, counter, counts) = match refusal {
@@ -176,7 +170,7 @@ impl Slots {
         let (what, seconds) = (class.what, class.retry_after);
         let message =
             format!("{whose} has reached its limit of {what} ({counts}); send the request again in {seconds} seconds");
-        ApiError::of(code, message).with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
+        ApiError::of(code, message).retry_after(seconds)
     }
 
     /// The label of the metrics.

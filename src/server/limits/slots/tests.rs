@@ -125,9 +125,9 @@ fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
 #[test]
 fn clients_without_an_owner_have_all_places_and_no_share() {
     let hooks = Slots::new(classes::WEBHOOKS);
-    let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.place().ok()).collect();
+    let places: Vec<WorkPlace> = (0..100).map_while(|_| hooks.enter(None, Lane::Shared).ok()).collect();
     assert_eq!((places.len(), hooks.running()), (8, 2));
-    assert_eq!(refused(hooks.place()), Some(Code::Unavailable));
+    assert_eq!(refused(hooks.enter(None, Lane::Shared)), Some(Code::Unavailable));
 }
 
 #[test]

@@ -32,8 +32,7 @@ pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the response of a server that has no place for another connection.
 pub(super) fn busy() -> Vec<u8> {
-    let error = ApiError::of(Code::Unavailable, "the server has too many connections");
-    error.header(axum::http::header::RETRY_AFTER, "1").to_http1()
+    ApiError::of(Code::Unavailable, "the server has too many connections").retry_after(1).to_http1()
 }
 
 /// Returns the response to a plain request on a port for TLS.

@@ -151,7 +151,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
     };
     let next = last.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={last}{}", parameters_of(filter)));
     let body = json!({"history": items, "uri": format!("{base_url}{PATH}"), "next_page_uri": next});
-    Ok(json_response(StatusCode::OK, &body)?)
+    json_response(StatusCode::OK, &body)
 }
 
 /// Returns one revision.
@@ -210,7 +210,7 @@ async fn blame(
             };
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
             let blame = served.store.blame(&key)?.ok_or_else(missing)?;
-            Ok(json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))?)
+            json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))
         })
         .await
 }

@@ -65,7 +65,7 @@ async fn list(
         let next = next.map(|last| format!("{base_url}{PATH}?limit={limit}&before_id={}", last.id));
         let uri = format!("{base_url}{PATH}");
         let body = json!({"reconciliations": items, "uri": uri, "next_page_uri": next});
-        Ok(json_response(StatusCode::OK, &body)?)
+        json_response(StatusCode::OK, &body)
     };
     place.run(listed).await
 }

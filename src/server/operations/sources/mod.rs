@@ -35,6 +35,7 @@ use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
         http::response::{self, ApiError, ApiResult},
+        limits::work::blocking,
         state::{AppState, ServedStore, SourceRuntime, StatePart},
     },
     store::StoreError,
@@ -219,11 +220,6 @@ async fn change(
 fn unknown(name: &str) -> ApiError {
     let fault = Fault::new(Code::NotFound, format!("this server follows no source `{}`", printable(name)));
     ApiError::new(fault.help("list the sources with `edgewright status` or GET `/sources`"))
-}
-
-/// Counts the resources on a blocking thread, which takes long in a large store.
-async fn blocking(respond: impl FnOnce() -> ApiResult + Send + 'static) -> ApiResult {
-    tokio::task::spawn_blocking(respond).await.map_err(|_| ApiError::internal())?
 }
 
 /// The status of a source.

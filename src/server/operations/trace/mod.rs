@@ -40,7 +40,5 @@ async fn create(
     let request = request.parse().map_err(ApiError::new)?;
     let place = admissions.renderings.of_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
-    place
-        .render(move || Ok(json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))?))
-        .await
+    place.render(move || json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))).await
 }

@@ -203,7 +203,9 @@ impl Meter {
         let began = Instant::now();
         note_path(&self.path);
         let mut response = answered(answering).await;
-        add_path(&mut response, &self.path);
+        if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
+            note.path = Some(Arc::clone(&self.path));
+        }
         let status = response.status();
         let at = FREQUENT.iter().position(|known| *known == status && *method == self.method);
         match at.and_then(|at| self.frequent.get(at)) {
@@ -218,20 +220,7 @@ impl Meter {
 pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().map_or(NO_PATH, MatchedPath::as_str);
-    let path: Arc<str> = Arc::from(path);
-    note_path(&path);
-    let began = Instant::now();
-    let mut response = answered(next.run(request)).await;
-    add_path(&mut response, &path);
-    Series::new(&method, &path, response.status()).add(began);
-    response
-}
-
-/// Adds the path template to what the security log is told.
-fn add_path(response: &mut Response, path: &Arc<str>) {
-    if let Some(note) = response.extensions_mut().get_mut::<SecurityNote>() {
-        note.path = Some(Arc::clone(path));
-    }
+    Meter::new(method.clone(), path).observe(&method, next.run(request)).await
 }
 
 /// Completes a request, also if its handler panics.
