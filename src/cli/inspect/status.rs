@@ -175,7 +175,7 @@ fn table(sources: &[SourceView], now: Timestamp, is_wide: bool) -> String {
     for (line, source) in lines.zip(sources) {
         let (before, rest) =
             line.split_at_checked(line.char_indices().nth(at).map_or(0, |(at, _)| at)).unwrap_or_default();
-        let _ = match rest.strip_prefix(state(source)) {
+        let _ = match rest.strip_prefix(state(source).as_str()) {
             Some(after) => writeln!(out, "{before}{}{after}", coloured_state(source)),
             None => writeln!(out, "{line}"),
         };
@@ -207,8 +207,8 @@ fn applied_by_others(source: &SourceView, now: Option<Timestamp>) -> String {
 }
 
 /// The state in the table.
-fn state(source: &SourceView) -> &'static str {
-    if source.is_followed() { source.state.as_str() } else { SourceView::NOT_FOLLOWED }
+fn state(source: &SourceView) -> String {
+    if source.is_followed() { source.state.to_string() } else { SourceView::NOT_FOLLOWED.to_owned() }
 }
 
 /// The number of a source's findings.
@@ -238,7 +238,7 @@ const WIDE_COLUMNS: [&str; 3] = ["SINCE", ATTEMPTED, "OWNED"];
 
 static COLUMNS: [Column; 12] = [
     ("SOURCE", |source, _| source.name.clone()),
-    (STATE, |source, _| state(source).to_owned()),
+    (STATE, |source, _| state(source)),
     ("AGE", |source, now| age(&source.since, now).unwrap_or_default()),
     ("COMMIT", |source, _| applied(source)),
     (ATTEMPTED, |source, _| attempted(source)),

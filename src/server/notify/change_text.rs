@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Describes a change: the event, the resource, and the fields that differ.
-pub(super) fn of(
+pub(super) fn describe(
     touched: &ChangeOutline,
     event: ChangeEvent,
     parent_name: &impl Fn(&Key) -> Option<String>,

@@ -10,7 +10,7 @@ use crate::{
     model::{
         diagnostics::{
             code::Code,
-            fault::{Fault, Faults, Path},
+            fault::{Fault, Faults},
         },
         id::is_name,
     },
@@ -73,7 +73,7 @@ pub(crate) enum WebhookFormat {
 #[derive(Debug, Clone)]
 pub(crate) enum WebhookUrl {
     /// In the configuration file.
-    Given(String),
+    Inline(String),
     /// In a file of its own.
     InFile {
         /// The file.
@@ -119,12 +119,10 @@ impl NotificationConfig {
         if self.webhooks.len() + self.files.len() > MOST_TARGETS {
             faults.report(Fault::new(Code::OutOfRange, format!("at most {MOST_TARGETS} targets are allowed")));
         }
-        faults.within("webhooks", |faults| {
-            faults.each(self.webhooks, |faults, webhook| targets.extend(webhook.target(&mut names, faults)));
+        faults.each_in("webhooks", self.webhooks, |faults, webhook| {
+            targets.extend(webhook.target(&mut names, faults));
         });
-        faults.within("files", |faults| {
-            faults.each(self.files, |faults, file| targets.push(file.target(&mut names, faults)));
-        });
+        faults.each_in("files", self.files, |faults, file| targets.push(file.target(&mut names, faults)));
         if faults.is_empty() { Ok(targets) } else { Err(faults.into_vec()) }
     }
 }
@@ -154,12 +152,12 @@ impl ChangeFileConfig {
 }
 
 fn field(code: Code, name: &str, message: impl Into<String>) -> Fault {
-    Fault::new(code, message).at(Path::root().join(name))
+    Fault::new(code, message).at(name)
 }
 
 fn require(name: &str, is_set: bool, faults: &mut Faults) {
     if !is_set {
-        faults.report(field(Code::Required, name, format!("`{name}` is required")));
+        faults.report(Fault::required(name));
     }
 }
 
@@ -186,7 +184,7 @@ fn webhook_url(url: String, url_file: PathBuf, allow_http: bool) -> Result<Webho
                 .help("remove one of them"))
         }
         (true, false) => Ok(WebhookUrl::InFile { path: url_file, allow_http }),
-        (false, true) => check_url(&url, allow_http).map(|()| WebhookUrl::Given(url)),
+        (false, true) => check_url(&url, allow_http).map(|()| WebhookUrl::Inline(url)),
     }
 }
 
@@ -211,19 +209,15 @@ pub(super) fn check_url(url: &str, allow_http: bool) -> Result<(), Fault> {
 
 fn filter(kinds: &[String], sources: Vec<String>, events: Vec<EventType>, faults: &mut Faults) -> EventFilter {
     let mut found = BTreeSet::new();
-    faults.within("kinds", |faults| {
-        faults.each(kinds, |faults, name| {
-            found.extend(kind_named(name, Code::UnknownKind).map_err(|fault| faults.report(fault)).ok());
-        });
+    faults.each_in("kinds", kinds, |faults, name| {
+        found.extend(kind_named(name, Code::UnknownKind).map_err(|fault| faults.report(fault)).ok());
     });
-    faults.within("sources", |faults| {
-        faults.each(&sources, |faults, source| {
-            if let Err(reason) = check_source(source) {
-                faults.report(Fault::new(Code::InvalidFormat, reason));
-            }
-        });
+    faults.each_in("sources", &sources, |faults, source| {
+        if let Err(reason) = check_source(source) {
+            faults.report(Fault::new(Code::InvalidFormat, reason));
+        }
     });
-    EventFilter::new(found, sources.into_iter().collect(), events.into_iter().collect())
+    EventFilter { kinds: found, sources: sources.into_iter().collect(), events: events.into_iter().collect() }
 }
 
 #[cfg(test)]
@@ -305,7 +299,7 @@ mod tests {
                     {name: b, format: teams, url_file: url}]";
         let targets = parsed(text).unwrap();
         let forms = targets.iter().map(|target| match &target.sink {
-            NotificationSink::Webhook { format, secret_file: None, url: WebhookUrl::Given(_) } => {
+            NotificationSink::Webhook { format, secret_file: None, url: WebhookUrl::Inline(_) } => {
                 Some((*format, false))
             }
             NotificationSink::Webhook { format, secret_file: None, url: WebhookUrl::InFile { .. } } => {

@@ -1,6 +1,6 @@
 //! The events that a target can select.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,13 @@ use crate::{model::Kind, server::resources::change::ChangeFilter, store::history
 
 /// The name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum EventType {
     /// A revision created a resource.
-    #[serde(rename = "created")]
     Created,
     /// A revision changed a resource.
-    #[serde(rename = "updated")]
     Updated,
     /// A revision deleted a resource.
-    #[serde(rename = "deleted")]
     Deleted,
     /// Any of these.
     #[serde(rename = "revision.applied")]
@@ -42,38 +40,21 @@ pub(crate) enum EventType {
     CertificateExpiring,
 }
 
-impl EventType {
-    /// The name.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            EventType::Created => "created",
-            EventType::Updated => "updated",
-            EventType::Deleted => "deleted",
-            EventType::RevisionApplied => "revision.applied",
-            EventType::SourceInvalid => "source.invalid",
-            EventType::SourceFailed => "source.failed",
-            EventType::SourceDrifted => "source.drifted",
-            EventType::SourceSuspended => "source.suspended",
-            EventType::SourceRecovered => "source.recovered",
-            EventType::CertificateExpiring => "certificate.expiring",
-        }
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
 /// Selects what a target is told of. Empty sets select everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventFilter {
-    kinds: BTreeSet<Kind>,
-    sources: BTreeSet<String>,
-    events: BTreeSet<EventType>,
+    pub(super) kinds: BTreeSet<Kind>,
+    pub(super) sources: BTreeSet<String>,
+    pub(super) events: BTreeSet<EventType>,
 }
 
 impl EventFilter {
-    /// Creates a filter.
-    pub(super) fn new(kinds: BTreeSet<Kind>, sources: BTreeSet<String>, events: BTreeSet<EventType>) -> Self {
-        Self { kinds, sources, events }
-    }
-
     /// The changes of revisions that are selected, or none if revisions are not.
     pub(crate) fn changes(&self) -> Option<ChangeFilter> {
         let has = |event: EventType| self.events.contains(&event);
@@ -124,7 +105,7 @@ mod tests {
         let expiring = transition(EventType::CertificateExpiring, Some(Kind::TlsCertificate));
         let filter = |events: &[EventType], sources: &[&str], kinds: &[Kind]| {
             let sources = sources.iter().map(|source| (*source).to_owned()).collect();
-            EventFilter::new(kinds.iter().copied().collect(), sources, events.iter().copied().collect())
+            EventFilter { kinds: kinds.iter().copied().collect(), sources, events: events.iter().copied().collect() }
         };
         let all = EventFilter::default();
         assert!(all.selects(&invalid) && all.selects(&expiring) && all.changes().unwrap().events.is_empty());
@@ -143,7 +124,7 @@ mod tests {
     #[test]
     fn an_event_is_written_as_it_is_named() {
         for event in [EventType::Created, EventType::RevisionApplied, EventType::CertificateExpiring] {
-            assert_eq!(serde_json::to_value(event).unwrap(), event.as_str());
+            assert_eq!(serde_json::to_value(event).unwrap(), event.to_string());
         }
     }
 }

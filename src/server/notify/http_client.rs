@@ -4,7 +4,9 @@ use std::{io::ErrorKind, time::Duration};
 
 use ureq::{
     Agent, Error, Timeout,
+    config::ConfigBuilder,
     tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+    typestate::AgentScope,
 };
 
 /// Creates a client that trusts the authorities of the system.
@@ -15,16 +17,18 @@ pub(crate) fn agent(connect: Duration, response: Duration) -> Agent {
 /// Creates a client with timeouts for a connection and for a whole request. It returns responses of any status, and follows
 /// no redirect, which could lead elsewhere.
 pub(crate) fn agent_trusting(authorities: RootCerts, connect: Duration, response: Duration) -> Agent {
-    let config = Agent::config_builder()
+    let config = config(response).timeout_connect(Some(connect));
+    config.tls_config(TlsConfig::builder().root_certs(authorities).build()).build().new_agent()
+}
+
+/// The settings of all clients.
+fn config(response: Duration) -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_connect(Some(connect))
         .timeout_global(Some(response))
         .max_redirects(0)
         .max_redirects_will_error(false)
         .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-        .tls_config(TlsConfig::builder().root_certs(authorities).build())
-        .build();
-    Agent::new_with_config(config)
 }
 
 /// Reads the authorities in a PEM file. An error states what is wrong with the file.
@@ -44,17 +48,8 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<RootCerts, String> {
 /// certificate: the server's has its public name.
 pub(crate) fn probe_agent(timeout: Duration) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).disable_verification(true);
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_global(Some(timeout))
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        // A proxy does not lead to this machine.
-        .proxy(None)
-        .user_agent(concat!("edgewright/", env!("CARGO_PKG_VERSION")))
-        .tls_config(tls.build())
-        .build();
-    Agent::new_with_config(config)
+    // A proxy does not lead to this machine.
+    config(timeout).proxy(None).tls_config(tls.build()).build().new_agent()
 }
 
 /// Describes why a request failed, or returns none if the error can contain the URL.

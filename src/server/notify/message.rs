@@ -47,10 +47,24 @@ pub(super) struct Notification {
     pub(super) after: Cursor,
 }
 
+impl Notification {
+    fn new(
+        id: Id,
+        r#type: &str,
+        timestamp: Timestamp,
+        text: String,
+        data: impl Serialize,
+        after: Cursor,
+    ) -> Result<Self, JsonError> {
+        let body = json::bytes(&NotificationBody { id: &id, r#type, timestamp, text: &text, data }, Secrets::Masked)?;
+        Ok(Self { id, body, text, after })
+    }
+}
+
 #[derive(Serialize)]
 struct NotificationBody<'a, D> {
     id: &'a Id,
-    r#type: &'static str,
+    r#type: &'a str,
     timestamp: Timestamp,
     text: &'a str,
     data: D,
@@ -114,14 +128,14 @@ pub(super) struct RevisionOutline {
 
 impl RevisionOutline {
     /// Outlines a commit.
-    pub(super) fn of(details: &CommitDetails, store: &Store) -> Result<Self, StoreError> {
+    pub(super) fn new(details: &CommitDetails, store: &Store) -> Result<Self, StoreError> {
         let (at, author) = (details.header.at, details.header.author.clone());
         Ok(Self { hash: details.hash(), at, author, resources: details.outlines(store)? })
     }
 }
 
 /// Returns the notifications about the revision after a cursor; none if the filter selects no change.
-pub(super) fn of_revision(
+pub(super) fn revision_notifications(
     recipient: &Recipient<'_>,
     filter: &ChangeFilter,
     base_url: &str,
@@ -139,25 +153,22 @@ pub(super) fn of_revision(
     let changes: Vec<NotifiedChange> =
         resources.into_iter().filter_map(|touched| change(touched, &author, filter, base_url, &parent_name)).collect();
     let actor = actor(&author);
-    let parts = changes.len().div_ceil(MOST_CHANGES);
+    let (parts, r#type) = (changes.len().div_ceil(MOST_CHANGES), EventType::RevisionApplied.to_string());
     let notifications = changes.chunks(MOST_CHANGES).zip(1..).map(|(changes, part)| {
         let id = recipient.id(&hash, part as u64);
         let text = revision_text(revision, &writer(&author, now), &author, changes, (part, parts));
         let data = RevisionData { revision, time: at, actor: &actor, part, parts, changes };
-        let r#type = EventType::RevisionApplied.as_str();
-        let body =
-            json::bytes(&NotificationBody { id: &id, r#type, timestamp: at, text: &text, data }, Secrets::Masked)?;
         let after = match part == parts {
             true => Cursor { revision, parts: 0, ..before },
             false => Cursor { parts: part, ..before },
         };
-        Ok(Notification { id, body, text, after })
+        Notification::new(id, &r#type, at, text, data, after)
     });
     notifications.collect()
 }
 
 /// Returns the notification about revisions whose records are no longer kept.
-pub(super) fn of_gap(
+pub(super) fn gap_notification(
     recipient: &Recipient<'_>,
     before: Cursor,
     to_revision: u64,
@@ -167,23 +178,20 @@ pub(super) fn of_gap(
     let id = recipient.id(&from_revision.to_le_bytes(), to_revision);
     let text = format!("The history no longer has revisions {from_revision} to {to_revision}");
     let data = GapData { from_revision, to_revision };
-    let envelope = NotificationBody { id: &id, r#type: "gap", timestamp: now, text: &text, data };
-    let body = json::bytes(&envelope, Secrets::Masked)?;
-    Ok(Notification { id, body, text, after: Cursor { revision: to_revision, parts: 0, ..before } })
+    Notification::new(id, "gap", now, text, data, Cursor { revision: to_revision, parts: 0, ..before })
 }
 
 /// Returns the notification about an event of a source or certificate.
-pub(super) fn of_transition(
+pub(super) fn transition_notification(
     recipient: &Recipient<'_>,
     before: Cursor,
     transition: Transition,
 ) -> Result<Notification, JsonError> {
     let Transition { number, r#type, at, text, data, .. } = transition;
+    let r#type = r#type.to_string();
     // After a lost file, another event can have the same number.
-    let id = recipient.id(format!("{} {at} {text}", r#type.as_str()).as_bytes(), number);
-    let envelope = NotificationBody { id: &id, r#type: r#type.as_str(), timestamp: at, text: &text, data };
-    let body = json::bytes(&envelope, Secrets::Masked)?;
-    Ok(Notification { id, body, text, after: Cursor { transition: number, ..before } })
+    let id = recipient.id(format!("{} {at} {text}", r#type).as_bytes(), number);
+    Notification::new(id, &r#type, at, text, data, Cursor { transition: number, ..before })
 }
 
 /// Puts a text on one line of limited length.
@@ -255,7 +263,7 @@ fn change(
     parent_name: &impl Fn(&Key) -> Option<String>,
 ) -> Option<NotifiedChange> {
     let event = touched.event?;
-    let text = change_text::of(&touched, event, parent_name)?;
+    let text = change_text::describe(&touched, event, parent_name)?;
     let ChangeOutline { kind, path, name, source, fields, reverted_drift, .. } = touched;
     // A record of an earlier version does not name the source.
     let source = source.or_else(|| match author {
@@ -292,8 +300,15 @@ mod tests {
 
     fn notifications(resources: Value, filter: &ChangeFilter) -> Vec<Notification> {
         let before = Cursor { revision: 6, parts: 0, transition: 4 };
-        of_revision(&RECIPIENT, filter, "https://edge.example", before, outline(resources), &Snapshot::default())
-            .unwrap()
+        revision_notifications(
+            &RECIPIENT,
+            filter,
+            "https://edge.example",
+            before,
+            outline(resources),
+            &Snapshot::default(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -381,7 +396,7 @@ mod tests {
     #[test]
     fn a_gap_names_the_revisions() {
         let before = Cursor { revision: 2, parts: 0, transition: 4 };
-        let gap = of_gap(&RECIPIENT, before, 9, Timestamp::UNIX_EPOCH).unwrap();
+        let gap = gap_notification(&RECIPIENT, before, 9, Timestamp::UNIX_EPOCH).unwrap();
         let body: Value = serde_json::from_slice(&gap.body).unwrap();
         assert_eq!((&body["type"], &body["data"]), (&json!("gap"), &json!({"from_revision": 3, "to_revision": 9})));
         assert_eq!(gap.after, Cursor { revision: 9, parts: 0, transition: 4 });

@@ -134,7 +134,7 @@ impl fmt::Debug for Outbox {
 impl SourceObserver for Outbox {
     fn observe(&self, following: &SourceHandle) {
         let now = OnceCell::new();
-        let now = || now.get_or_init(|| SourceNow::of(following));
+        let now = || now.get_or_init(|| SourceNow::new(following));
         self.transitions.note_source(
             &following.source,
             self.store.snapshot().revision,
@@ -338,7 +338,7 @@ impl Delivery {
             }
             if self.target.filter.selects(&transition) {
                 let recipient = Recipient { store: &outbox.scope, name: &self.target.name };
-                let made = message::of_transition(&recipient, self.cursor, transition);
+                let made = message::transition_notification(&recipient, self.cursor, transition);
                 self.pending.push_back(made.map_err(|error| error.to_string())?);
                 return Ok(());
             }
@@ -359,13 +359,13 @@ impl Delivery {
         let revision = self.cursor.revision + 1;
         let Some(found) = outbox.store.details(revision).map_err(|error| error.to_string())? else {
             let last = self.last_missing(revision, newest)?;
-            let gap = message::of_gap(&recipient, self.cursor, last, ids_and_clock::now());
+            let gap = message::gap_notification(&recipient, self.cursor, last, ids_and_clock::now());
             self.pending.push_back(gap.map_err(|error| error.to_string())?);
             return Ok(());
         };
-        let outline = RevisionOutline::of(&found, &outbox.store).map_err(|error| error.to_string())?;
+        let outline = RevisionOutline::new(&found, &outbox.store).map_err(|error| error.to_string())?;
         let now = outbox.store.snapshot();
-        let made = message::of_revision(&recipient, changes, &outbox.base_url, self.cursor, outline, &now);
+        let made = message::revision_notifications(&recipient, changes, &outbox.base_url, self.cursor, outline, &now);
         let made = made.map_err(|error| error.to_string())?;
         self.pending = made.into_iter().skip(self.cursor.parts).collect();
         if self.pending.is_empty() {

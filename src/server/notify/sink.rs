@@ -79,7 +79,7 @@ impl WebhookUrl {
     /// The URL. The error does not contain it.
     fn read(&self) -> Result<Cow<'_, str>, String> {
         let (path, allow_http) = match self {
-            WebhookUrl::Given(url) => return Ok(Cow::Borrowed(url)),
+            WebhookUrl::Inline(url) => return Ok(Cow::Borrowed(url)),
             WebhookUrl::InFile { path, allow_http } => (path, *allow_http),
         };
         let url = read_short(path)?.trim().to_owned();

@@ -45,7 +45,7 @@ const NAMED_DRIFTED: usize = 3;
 struct SourceData<'a> {
     source: &'a str,
     uri: String,
-    state: &'a str,
+    state: SourceState,
     previous_state: Option<&'a str>,
     reason: String,
     message: &'a str,
@@ -80,8 +80,8 @@ pub(super) struct SourceNow<'f> {
 }
 
 impl<'f> SourceNow<'f> {
-    /// Looks at a source.
-    pub(super) fn of(following: &'f SourceHandle) -> Self {
+    /// Reads the state of a source.
+    pub(super) fn new(following: &'f SourceHandle) -> Self {
         let suspension = following.suspension();
         // The loop writes the status first.
         let condition = following.health.condition();
@@ -99,13 +99,13 @@ impl<'f> SourceNow<'f> {
             Reason::Refused | Reason::Failed | Reason::FetchFailed | Reason::Panicked => EventType::SourceFailed,
             Reason::Drifted | Reason::Fight => EventType::SourceDrifted,
         };
-        SourceSight::Troubled(ToldState { r#type, state: self.state().to_owned(), news: self.news(r#type) })
+        SourceSight::Troubled(ToldState { r#type, state: self.state().to_string(), news: self.news(r#type) })
     }
 
-    fn state(&self) -> &'static str {
+    fn state(&self) -> SourceState {
         match self.suspension {
-            Some(_) => SourceState::Suspended.as_str(),
-            None => SourceState::from_condition(&self.condition).as_str(),
+            Some(_) => SourceState::Suspended,
+            None => SourceState::from_condition(&self.condition),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'f> SourceNow<'f> {
         let drifted = drift.get(..MOST_DRIFTED).unwrap_or(drift);
         let errors: Vec<NotifiedError<'_>> = match r#type {
             EventType::SourceInvalid | EventType::SourceFailed => {
-                self.errors().take(MOST_ERRORS).map(|(_, item)| NotifiedError::of(item)).collect()
+                self.errors().take(MOST_ERRORS).map(|(_, item)| NotifiedError::new(item)).collect()
             }
             _ => Vec::new(),
         };
@@ -246,7 +246,7 @@ impl<'f> SourceNow<'f> {
 }
 
 impl<'a> NotifiedError<'a> {
-    fn of(item: &'a Item) -> Self {
+    fn new(item: &'a Item) -> Self {
         let Item { code, message, help, spot, .. } = item;
         let (help, file) = (help.as_deref(), spot.file.as_deref());
         Self { code, message, help, file, line: spot.line, column: spot.column }
@@ -255,7 +255,7 @@ impl<'a> NotifiedError<'a> {
 
 /// A state inside a sentence.
 fn in_words(state: &str) -> String {
-    if state == SourceState::OutOfSync.as_str() { "out of sync".to_owned() } else { state.to_lowercase() }
+    if state == SourceState::OutOfSync.to_string() { "out of sync".to_owned() } else { state.to_lowercase() }
 }
 
 /// The commit of a look and its author, for a text.

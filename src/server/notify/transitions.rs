@@ -168,12 +168,7 @@ impl TransitionLog {
         let new = match describe(r#type, told.as_ref()) {
             Ok(new) => new,
             Err(error) => {
-                tracing::warn!(
-                    source,
-                    "cannot describe the event `{}`: {}",
-                    r#type.as_str(),
-                    escaped(&error.to_string())
-                );
+                tracing::warn!(source, "cannot describe the event `{}`: {}", r#type, escaped(&error.to_string()));
                 return;
             }
         };
@@ -225,11 +220,8 @@ impl TransitionState {
 
     fn drop_oldest(&mut self) {
         if let Some(oldest) = self.due.pop_front() {
-            let name = oldest.r#type.as_str();
-            tracing::warn!(
-                "the notification of `{name}` at {} was not delivered to all targets: too many are due",
-                oldest.at
-            );
+            let Transition { r#type: name, at, .. } = oldest;
+            tracing::warn!("the notification of `{name}` at {at} was not delivered to all targets: too many are due");
         }
     }
 
@@ -268,9 +260,9 @@ mod tests {
         log.note_source("shop", 3, || sight, |r#type, _| Ok(new(r#type)));
     }
 
-    fn told(log: &TransitionLog) -> Vec<&'static str> {
+    fn told(log: &TransitionLog) -> Vec<String> {
         let types = std::iter::successors(log.after(0), |last| log.after(last.number));
-        types.map(|it| it.r#type.as_str()).collect()
+        types.map(|it| it.r#type.to_string()).collect()
     }
 
     #[test]
@@ -299,7 +291,7 @@ mod tests {
         see(&log, SourceSight::Synced);
         assert_eq!(told(&log), ["source.invalid", "source.invalid", "source.failed", "source.recovered"]);
         log.forget(3);
-        assert_eq!((told(&log), log.last()), (vec!["source.recovered"], 4));
+        assert_eq!((told(&log), log.last()), (vec!["source.recovered".to_owned()], 4));
         drop(log);
         fs::write(path.join(FILE), "{").unwrap();
         assert_eq!(open().last(), 0, "a damaged file is moved aside");

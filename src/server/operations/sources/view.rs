@@ -1,6 +1,6 @@
 //! The responses of `/sources`, for the server and for `edgewright status`.
 
-use std::{path::Path, time::SystemTime};
+use std::{fmt, path::Path, time::SystemTime};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// A source that the server follows or that owns resources, and its status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceView {
     /// The name of the source.
     pub name: String,
@@ -133,7 +133,7 @@ impl SourceValueView {
 }
 
 /// The state of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum SourceState {
     /// The store matches the manifests.
     Synced,
@@ -151,6 +151,7 @@ pub(crate) enum SourceState {
     /// Others have changed resources of the source, which are left as they are.
     Drifted,
     /// The first run has not finished, or nobody follows the source.
+    #[default]
     Unknown,
 }
 
@@ -305,9 +306,7 @@ impl SourceView {
             interval_seconds: following.settings.interval.as_secs(),
             last_attempt: status.attempt.as_ref().map(look),
             last_applied: status.applied.as_ref().map(look),
-            applied_by: None,
             suspension: suspension.map(SuspensionView::new),
-            replaced_suspension: None,
             next_look_at: status.next_sync.as_ref().map(Timestamp::to_string).unwrap_or_default(),
             syncs_begun: status.begun,
             syncs_ended: status.ended,
@@ -317,6 +316,7 @@ impl SourceView {
             drifted: findings.drift.clone(),
             values: following.settings.values.names().into_iter().map(SourceValueView::new).collect(),
             conditions: vec![ConditionView::new(condition)],
+            ..Self::default()
         }
     }
 
@@ -356,28 +356,12 @@ impl SourceView {
         Self {
             name: source.to_owned(),
             uri: format!("{base_url}/sources/{}", segment(source)),
-            state: SourceState::Unknown,
             since,
             conditions: vec![condition],
-            paths: Vec::new(),
-            repository: String::new(),
-            revision: String::new(),
-            drift: String::new(),
-            semver: String::new(),
-            interval_seconds: 0,
-            last_attempt: None,
             last_applied,
             applied_by: through.map(|through| AppliedBy::new(through, snapshot)),
-            suspension: None,
-            replaced_suspension: None,
-            next_look_at: String::new(),
-            syncs_begun: 0,
-            syncs_ended: 0,
             counts: SourceCounts { owned, ..SourceCounts::default() },
-            diagnostics: Vec::new(),
-            diagnostics_omitted: 0,
-            drifted: Vec::new(),
-            values: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -403,19 +387,11 @@ impl SourceState {
             (Status::OutOfSync, _) => SourceState::OutOfSync,
         }
     }
+}
 
-    /// The state as in a response.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            SourceState::Synced => "Synced",
-            SourceState::OutOfSync => "OutOfSync",
-            SourceState::Invalid => "Invalid",
-            SourceState::Refused => "Refused",
-            SourceState::Failed => "Failed",
-            SourceState::Suspended => "Suspended",
-            SourceState::Drifted => "Drifted",
-            SourceState::Unknown => "Unknown",
-        }
+impl fmt::Display for SourceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 
