@@ -28,7 +28,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Manner},
+            permission::{self, Intent},
         },
         http::response::{ApiError, ApiResult, json_response},
         limits::slots::{Lane, WorkPlace},
@@ -206,9 +206,8 @@ pub(super) fn outcome(saved: Option<&SavedPlan>) -> Result<String, JsonError> {
 /// Rejects changes of keys and owners that the caller may not administer (D99), and of what its scope does not reach.
 pub(super) fn permit(caller: &Caller, planned: &Planned, current: &Snapshot) -> Result<(), ApiError> {
     let Some(plan) = &planned.plan else { return Ok(()) };
-    let manner = Manner::Planned { stated: &plan.stated };
     // The body has no field for the operation.
-    permission::allows_operations(caller, &plan.each_operation(), manner, current)
+    permission::allows_operations(caller, &plan.each_operation(), Some(&plan.stated), current)
         .map_err(|fault| caller.refused(fault.at(Path::root())))
 }
 

@@ -2,14 +2,11 @@
 
 use std::borrow::Borrow;
 
-use super::refusals::{ask_an_admin, needs};
+use super::refusals::{needs, refusal};
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::fault::{Fault, Path},
         key::Key,
         key_scope::KeyScope,
         kind::{
@@ -79,8 +76,7 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
 fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation: &Operation) -> Result<(), Fault> {
     let key = operation.key();
     if key.kind == Kind::Owner {
-        let fault = Fault::new(Code::Forbidden, "an API key with a scope cannot create owners or change their roles");
-        return Err(fault.help(ask_an_admin(current)));
+        return Err(refusal("an API key with a scope cannot create owners or change their roles", current));
     }
     // Also in the plan of a source: a manifest can declare a key.
     if !own.may_write(Kind::ApiKey) {
@@ -113,8 +109,7 @@ fn of_owner(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Faul
     if owner == caller.owner.as_str() || caller.role == Role::Admin {
         return Ok(());
     }
-    let message = "only admins may change or delete the keys of another owner with a key that has a scope";
-    Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+    Err(refusal("only admins may change or delete the keys of another owner with a key that has a scope", current))
 }
 
 /// Only admins create keys for others.
@@ -122,8 +117,7 @@ fn for_owner(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<()
     if created.owner_id == caller.owner.as_str() || caller.role == Role::Admin {
         return Ok(());
     }
-    let fault = Fault::new(Code::Forbidden, "only admins may create a key for another owner");
-    Err(fault.help(ask_an_admin(current)).at(Path::root().join("owner_id")))
+    Err(refusal("only admins may create a key for another owner", current).at("owner_id"))
 }
 
 /// Refuses a key of an owner that may do more than the caller's key.
@@ -136,8 +130,8 @@ fn within(
 ) -> Result<(), Fault> {
     let place = Path::root().join("scope");
     let more = |what: String, place: Path| {
-        let fault = Fault::new(Code::Forbidden, format!("the API key {} cannot manage a key with {what}", caller.key));
-        Err(fault.help(ask_an_admin(current)).at(place))
+        let message = format!("the API key {} cannot manage a key with {what}", caller.key);
+        Err(refusal(message, current).at(place))
     };
     let Some(scope) = scope else { return more("no scope, because it has one itself".into(), place) };
     // An owner that does not exist yet becomes an editor.
@@ -158,7 +152,7 @@ fn refused(key: &Key, caller: Role, target: Role, current: &Snapshot) -> Fault {
         Kind::Owner => format!("the role `{caller}` cannot administer owners with the role `{target}`"),
         _ => format!("the role `{caller}` cannot change or delete API keys of owners with the role `{target}`"),
     };
-    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+    refusal(message, current)
 }
 
 #[cfg(test)]
@@ -168,8 +162,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::id::Id,
-        server::auth::permission::{Manner, allows_operations},
+        model::{diagnostics::code::Code, id::Id},
+        server::auth::permission::allows_operations,
         store::ids_and_clock::now,
     };
 
@@ -207,7 +201,7 @@ mod tests {
 
     fn allowed(caller: Role, snapshot: &Snapshot, operation: Operation) -> Result<(), Code> {
         let caller = Caller { key: key_of(caller).id, owner: owner_of(caller).id, role: caller, scope: None };
-        allows_operations(&caller, &[operation], Manner::Single, snapshot).map_err(|fault| fault.code)
+        allows_operations(&caller, &[operation], None, snapshot).map_err(|fault| fault.code)
     }
 
     #[test]
@@ -259,7 +253,7 @@ mod tests {
             ("usr_gone", Some(Code::Unauthenticated)),
         ] {
             let caller = Caller { key: key.clone(), owner: Id::new(owner), role: Role::Admin, scope: None };
-            let found = allows_operations(&caller, &delete, Manner::Single, &snapshot).err();
+            let found = allows_operations(&caller, &delete, None, &snapshot).err();
             assert_eq!(found.map(|fault| fault.code), expected, "{owner}");
         }
     }
@@ -302,7 +296,7 @@ mod tests {
         let key = Key::new(Kind::ApiKey, Id::new("ak_shop"));
         let own = snapshot.get(&key).unwrap().spec_as::<ApiKey>().unwrap().scope.clone();
         let caller = Caller { key: key.id, owner: owner_of(Role::Editor).id, role: Role::Editor, scope: own };
-        allows_operations(&caller, &[operation], Manner::Single, &snapshot).map_err(|fault| fault.code)
+        allows_operations(&caller, &[operation], None, &snapshot).map_err(|fault| fault.code)
     }
 
     #[test]
@@ -340,9 +334,9 @@ mod tests {
         let (key, owner) = (Id::new("ak_shop"), owner_of(Role::Editor).id);
         let caller = Caller { key, owner, role: Role::Editor, scope: Some(Arc::new(own.clone())) };
         let created = scoped_key("ak_new", Role::Editor, Some(own));
-        for manner in [Manner::Planned { stated: &BTreeSet::new() }, Manner::Single] {
-            let found = allows_operations(&caller, std::slice::from_ref(&created), manner, &snapshot);
-            assert_eq!(found.map_err(|fault| fault.code), Err(Code::Forbidden), "{manner:?}");
+        for stated in [Some(&BTreeSet::new()), None] {
+            let found = allows_operations(&caller, std::slice::from_ref(&created), stated, &snapshot);
+            assert_eq!(found.map_err(|fault| fault.code), Err(Code::Forbidden), "{stated:?}");
         }
     }
 }

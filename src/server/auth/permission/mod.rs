@@ -26,25 +26,23 @@
 
 mod key_administration;
 mod refusals;
-mod single;
 #[cfg(test)]
 mod tests;
 mod visibility;
 mod writes;
 
-use std::{borrow::Borrow, net::IpAddr};
+use std::{borrow::Borrow, collections::BTreeSet, net::IpAddr};
 
 use super::caller::Caller;
 use crate::model::{
     diagnostics::{code::Code, fault::Fault},
+    key::Key,
     kind::owner::Role,
     operation::Operation,
     snapshot::Snapshot,
 };
-use refusals::{ask_an_admin, forbidden, needs, of_source};
-pub(in crate::server) use single::allows_request;
+use refusals::{ask_an_admin, forbidden, needs, of_source, refusal};
 pub(in crate::server) use visibility::{Sight, has_secrets};
-pub(crate) use writes::Manner;
 
 /// What a request is about to do.
 #[derive(Debug, Clone, Copy)]
@@ -146,27 +144,39 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
                 Err(needs(caller, "`secrets`", "make backups", current))
             }
             _ if caller.role == Role::Admin => Ok(()),
-            _ => {
-                let message = "only admins may make backups, which have everything in the store";
-                Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
-            }
+            _ => Err(refusal("only admins may make backups, which have everything in the store", current)),
         },
     }
 }
 
+/// Whether a caller may make the operations of a request for a single resource from an address. The scope of its key may
+/// have been narrowed while the request waited.
+pub(in crate::server) fn allows_request<O: Borrow<Operation>>(
+    caller: &Caller,
+    address: Option<IpAddr>,
+    operations: &[O],
+    current: &Snapshot,
+) -> Result<(), Fault> {
+    if let Ok(caller) = caller.at(current) {
+        allows_address(&caller, address)?;
+    }
+    allows_operations(caller, operations, None, current)
+}
+
 /// Whether a caller may make the operations of a change. Its role and scope at the revision that changes count: they may
-/// be taken away while a request waits.
+/// be taken away while a request waits. `stated` are the event sources whose manifests state the ID of their subscription,
+/// if the operations are a plan.
 pub(crate) fn allows_operations<O: Borrow<Operation>>(
     caller: &Caller,
     operations: &[O],
-    manner: Manner<'_>,
+    stated: Option<&BTreeSet<Key>>,
     current: &Snapshot,
 ) -> Result<(), Fault> {
-    let is_people = |operation: &O| key_administration::concerns(Borrow::<Operation>::borrow(operation));
+    let is_administrative = |operation: &O| key_administration::concerns(Borrow::<Operation>::borrow(operation));
     let caller = match caller.at(current) {
         Ok(caller) => caller,
         // The request was admitted before its key was deleted.
-        Err(_) if caller.scope.is_none() && !operations.iter().any(is_people) => return Ok(()),
+        Err(_) if caller.scope.is_none() && !operations.iter().any(is_administrative) => return Ok(()),
         Err(fault) => return Err(fault),
     };
     // Its scope may have got an earlier end.
@@ -176,7 +186,7 @@ pub(crate) fn allows_operations<O: Borrow<Operation>>(
     editor(&caller, current)?;
     key_administration::check(&caller, current, operations)?;
     match &caller.scope {
-        Some(scope) => writes::check(&caller, scope, current, operations, manner),
+        Some(scope) => writes::check(&caller, scope, current, operations, stated),
         None => Ok(()),
     }
 }
@@ -211,7 +221,7 @@ fn editor(caller: &Caller, current: &Snapshot) -> Result<(), Fault> {
         role => {
             let role = role.as_str();
             let message = format!("the role `{role}` may only read and plan; this request requires an editor or admin");
-            Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current)))
+            Err(refusal(message, current))
         }
     }
 }
@@ -224,6 +234,6 @@ fn admin(caller: &Caller, message: &str, current: &Snapshot) -> Result<(), Fault
         (Role::Admin, Some(_)) => {
             Err(Fault::new(Code::Forbidden, message).help("use an API key of an admin that has no scope"))
         }
-        _ => Err(Fault::new(Code::Forbidden, message).help(ask_an_admin(current))),
+        _ => Err(refusal(message, current)),
     }
 }

@@ -2,10 +2,7 @@
 
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{code::Code, fault::Fault},
         rules,
         snapshot::Snapshot,
     },
@@ -15,18 +12,21 @@ use crate::{
 
 /// Refuses to do something with a source.
 pub(super) fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
-    forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at(Path::root().join("source"))
+    forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at("source")
 }
 
 /// Refuses what the scope of a key does not grant.
 pub(super) fn forbidden(caller: &Caller, what: &str, current: &Snapshot) -> Fault {
-    let message = format!("the scope of the API key {} does not allow it to {what}", caller.key);
-    Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
+    refusal(format!("the scope of the API key {} does not allow it to {what}", caller.key), current)
 }
 
 /// Refuses what the scope of a key would allow with a right that it lacks.
 pub(super) fn needs(caller: &Caller, right: &str, what: &str, current: &Snapshot) -> Fault {
-    let message = format!("the scope of the API key {} needs {right} to {what}", caller.key);
+    refusal(format!("the scope of the API key {} needs {right} to {what}", caller.key), current)
+}
+
+/// Refuses what an admin can do.
+pub(super) fn refusal(message: impl Into<String>, current: &Snapshot) -> Fault {
     Fault::new(Code::Forbidden, message).help(ask_an_admin(current))
 }
 

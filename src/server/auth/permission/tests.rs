@@ -13,9 +13,11 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::allows_request;
 use crate::{
     model::{
         Kind,
+        diagnostics::code::Code,
         id::Id,
         key::Key,
         key_scope::KeyScope,
@@ -24,9 +26,12 @@ use crate::{
             owner::{Owner, Role},
         },
         operation::{Author, Claim, Operation},
+        snapshot::Snapshot,
     },
     server::{
-        App, Settings, VERSION_HEADER, openapi,
+        App, Settings, VERSION_HEADER,
+        auth::caller::Caller,
+        openapi,
         operations::{OPERATIONS, operation::ApiOperation},
         resources::endpoint::{Action, Endpoint, endpoints},
         router,
@@ -384,4 +389,32 @@ fn operations() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_scope_that_is_narrowed_while_a_request_waits_counts() {
+    let (key, owner) = (Id::new("ak_1"), Id::new("usr_1"));
+    let before = Caller { key: key.clone(), owner: owner.clone(), role: Role::Editor, scope: None };
+    let wide = KeyScope { kinds: vec!["*".into()], ..KeyScope::default() };
+    let allowed = |scope: KeyScope| {
+        let spec = Arc::new(ApiKey { owner_id: owner.to_string(), scope: Some(Arc::new(scope)), ..ApiKey::default() });
+        let owner = Operation::Create {
+            key: Key::new(Kind::Owner, owner.clone()),
+            spec: Arc::new(Owner { role: Role::Editor }),
+            claim: None,
+            token: None,
+        };
+        let key = Operation::Create { key: Key::new(Kind::ApiKey, key.clone()), spec, claim: None, token: None };
+        let current = Snapshot::default().apply(&[owner, key], ids_and_clock::now()).unwrap().0;
+        let target = Key::new(Kind::IpRestriction, Id::new("ipx_1"));
+        let operations = [Operation::Delete { key: target, with_children: true }];
+        allows_request(&before, "192.0.2.7".parse().ok(), &operations, &current).map_err(|fault| fault.code)
+    };
+    assert_eq!(allowed(wide.clone()), Ok(()));
+    let expired = KeyScope { expires_at: "2020-01-01T00:00:00Z".into(), ..wide.clone() };
+    assert_eq!(allowed(expired), Err(Code::Unauthenticated));
+    let elsewhere = KeyScope { addresses: vec!["198.51.100.0/24".into()], ..wide.clone() };
+    assert_eq!(allowed(elsewhere), Err(Code::Forbidden));
+    let here = KeyScope { addresses: vec!["192.0.2.0/24".into()], ..wide };
+    assert_eq!(allowed(here), Ok(()));
 }

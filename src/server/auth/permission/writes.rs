@@ -16,32 +16,18 @@ use crate::{
     tenancy::{ChangeOrigin, Denied, Rights},
 };
 
-/// Whether the operations of a change come one by one, or as a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner<'a> {
-    /// A request for a single resource.
-    Single,
-    /// The plan of a source or a rollback.
-    Planned {
-        /// The event sources whose manifests state the ID of their subscription.
-        stated: &'a BTreeSet<Key>,
-    },
-}
-
 /// Checks the operations of a caller whose key has a scope.
 pub(super) fn check<O: Borrow<Operation>>(
     caller: &Caller,
     scope: &KeyScope,
     current: &Snapshot,
     operations: &[O],
-    manner: Manner<'_>,
+    stated: Option<&BTreeSet<Key>>,
 ) -> Result<(), Fault> {
-    let none = BTreeSet::new();
-    let (origin, stated) = match manner {
-        Manner::Single => (ChangeOrigin::Request, &none),
-        Manner::Planned { stated } => (ChangeOrigin::Plan, stated),
-    };
-    Rights { scope, origin, stated }.check(current, operations).map_err(|(_, denied)| refused(caller, &denied, current))
+    let origin = if stated.is_some() { ChangeOrigin::Plan } else { ChangeOrigin::Request };
+    Rights { scope, origin, stated: stated.unwrap_or(&BTreeSet::new()) }
+        .check(current, operations)
+        .map_err(|(_, denied)| refused(caller, &denied, current))
 }
 
 fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
