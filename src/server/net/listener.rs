@@ -34,7 +34,7 @@ use crate::{
         handle::{GRACE, SourceHandle},
         registry::SourceRegistry,
     },
-    server::{app::App, http::service::Front},
+    server::{app::App, http::service::Front, telemetry::metrics},
 };
 
 /// The grace period for background work after the last connection is closed.
@@ -167,7 +167,7 @@ impl Server {
             }
             loops.iter().for_each(|following| following.request_sync());
         };
-        self.run_answering(of_router(router), following, hangup, || {})
+        self.run_answering(answer_with(router), following, hangup, || {})
     }
 
     /// Calls `alive` at each interval, from a task among those that serve requests: not if these get no turn.
@@ -199,22 +199,43 @@ impl Server {
         mut hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let Self { runtime, listener, mut signals, stopping, limits, tls } = self;
         let loops = following.clone();
-        let stop = async move {
+        self.serve(answer, following, |mut signals| async move {
             signals.stop(&mut hangup).await;
             stopping_begins();
             // The loops stop while the last requests finish.
             loops.stop();
-        };
-        let door = Door { listener, limits, tls };
-        serve(runtime, door, answer, following, tell(stopping, stop))
+        })
     }
 
     /// Serves until `stop` completes, then finishes running requests.
     pub fn run_until(self, router: Router, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let door = Door { listener: self.listener, limits: self.limits, tls: self.tls };
-        serve(self.runtime, door, of_router(router), SourceRegistry::default(), tell(self.stopping, stop))
+        self.serve(answer_with(router), SourceRegistry::default(), |_| stop)
+    }
+
+    fn serve<S: Future<Output = ()> + Send + 'static>(
+        self,
+        answer: Box<Answer>,
+        following: SourceRegistry,
+        stop: impl FnOnce(Signals) -> S,
+    ) -> io::Result<()> {
+        let Self { runtime, listener, signals, stopping, limits, tls } = self;
+        let stop = stop(signals);
+        let served = runtime.block_on(async move {
+            tokio::spawn(metrics::keep_up(following));
+            if let Some(tls) = &tls {
+                tokio::spawn(Arc::clone(tls).keep_up());
+            }
+            let stop = async move {
+                stop.await;
+                // The streams of changes would not end by themselves.
+                stopping.send_replace(true);
+            };
+            connections::serve(listener, answer, limits, tls, stop, GRACE).await
+        });
+        // A blocked run must not delay the shutdown: commits are atomic.
+        runtime.shutdown_timeout(LEAVE);
+        served
     }
 
     /// Returns a receiver of whether the server stops.
@@ -223,45 +244,12 @@ impl Server {
     }
 }
 
-/// Completes with `stop`, and tells the streams of changes: they would not end by themselves.
-async fn tell(stopping: watch::Sender<bool>, stop: impl Future<Output = ()>) {
-    stop.await;
-    stopping.send_replace(true);
-}
-
-/// Where clients come in.
-struct Door {
-    listener: TcpListener,
-    limits: ConnectionLimits,
-    tls: Option<Arc<Tls>>,
-}
-
 /// Answers requests with a router.
-fn of_router(router: Router) -> Box<Answer> {
+fn answer_with(router: Router) -> Box<Answer> {
     Box::new(move |request: Request| {
         let answering = router.clone().oneshot(request);
         Box::pin(async move { answering.await.unwrap_or_else(|never| match never {}) })
     })
-}
-
-fn serve(
-    runtime: Runtime,
-    door: Door,
-    answer: Box<Answer>,
-    following: SourceRegistry,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    let served = runtime.block_on(async move {
-        let Door { listener, limits, tls } = door;
-        tokio::spawn(crate::server::telemetry::metrics::keep_up(following));
-        if let Some(tls) = &tls {
-            tokio::spawn(Arc::clone(tls).keep_up());
-        }
-        connections::serve(listener, answer, limits, tls, stop, GRACE).await
-    });
-    // A blocked run must not delay the shutdown: commits are atomic.
-    runtime.shutdown_timeout(LEAVE);
-    served
 }
 
 #[cfg(test)]

@@ -67,9 +67,7 @@ impl TlsTexts {
             client_ca: files.client_ca.as_deref().map(read).transpose()?,
         })
     }
-}
 
-impl TlsTexts {
     fn authorities(&self) -> blake3::Hash {
         blake3::hash(self.client_ca.as_deref().unwrap_or_default().as_bytes())
     }

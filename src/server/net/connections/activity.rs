@@ -2,10 +2,12 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::limits::ConnectionLimits;
@@ -22,7 +24,8 @@ pub(super) const LEAST_TAKEN: usize = 32 << 10;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Why a connection is closed by the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum CloseReason {
     /// Others need its place: no request has arrived.
     EvictedSilent,
@@ -31,28 +34,28 @@ pub(super) enum CloseReason {
     /// Others need its place: its client does not take the response.
     EvictedStalled,
     /// A request's head, or the TLS handshake, takes too long.
-    Head,
+    HeadTimeout,
     /// There was no request for too long.
-    Idle,
+    IdleTimeout,
     /// The client does not take the response.
     Stalled,
 }
 
 impl CloseReason {
     /// All reasons.
-    pub(super) const ALL: [Self; 6] =
-        [Self::EvictedSilent, Self::EvictedIdle, Self::EvictedStalled, Self::Head, Self::Idle, Self::Stalled];
+    pub(super) const ALL: [Self; 6] = [
+        Self::EvictedSilent,
+        Self::EvictedIdle,
+        Self::EvictedStalled,
+        Self::HeadTimeout,
+        Self::IdleTimeout,
+        Self::Stalled,
+    ];
+}
 
-    /// The label of metrics.
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::EvictedSilent => "evicted_silent",
-            Self::EvictedIdle => "evicted_idle",
-            Self::EvictedStalled => "evicted_stalled",
-            Self::Head => "head_timeout",
-            Self::Idle => "idle_timeout",
-            Self::Stalled => "stalled",
-        }
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -204,7 +207,7 @@ impl Activity {
         let doing = self.doing();
         let is_over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
         if doing.refused.is_some_and(|at| is_over(at, LINGER)) {
-            return Some(CloseReason::Head);
+            return Some(CloseReason::HeadTimeout);
         }
         if let Some(since) = doing.stalled_since() {
             return is_over(since, limits.stall).then_some(CloseReason::Stalled);
@@ -213,12 +216,12 @@ impl Activity {
             return None;
         }
         if !doing.had_request {
-            return is_over(doing.since, limits.head).then_some(CloseReason::Head);
+            return is_over(doing.since, limits.head).then_some(CloseReason::HeadTimeout);
         }
         if doing.head_began.is_some_and(|at| is_over(at, limits.head)) {
-            return Some(CloseReason::Head);
+            return Some(CloseReason::HeadTimeout);
         }
-        is_over(doing.since, limits.idle).then_some(CloseReason::Idle)
+        is_over(doing.since, limits.idle).then_some(CloseReason::IdleTimeout)
     }
 
     /// Notes a request, until the returned value is dropped.

@@ -1,11 +1,10 @@
 //! How many connections there may be, and how long a client may take (D97).
 
-use std::{
-    net::{IpAddr, Ipv6Addr},
-    time::Duration,
-};
+use std::{net::IpAddr, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::server::http::proxy::site_of;
 
 /// The most descriptors that a server asks for. More would cost child processes that close all of them.
 const MOST_DESCRIPTORS: u64 = 65_536;
@@ -60,13 +59,8 @@ impl ConnectionLimits {
 
 /// Whom an address counts for. One client has 2⁶⁴ addresses of IPv6.
 pub(super) fn counted(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            let network = u128::from(address) >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from(network))
-        }
-        address => address,
-    }
+    let address = address.to_canonical();
+    if address.is_loopback() { address } else { site_of(address) }
 }
 
 /// Raises the limit of descriptors as far as the process may, up to what a server has a use for.

@@ -175,7 +175,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
     let (stream, peer) = match listener.accept().await {
         Ok(accepted) => accepted,
         Err(error) => {
-            counts::accept_failed();
+            metrics::counter!(counts::ACCEPT_FAILURES).increment(1);
             let errors = [Errno::MFILE, Errno::NFILE].map(|it| it.raw_os_error());
             if error.raw_os_error().is_some_and(|it| errors.contains(&it)) {
                 shared.table.shed();
@@ -203,7 +203,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
 
 /// Refuses a connection that has no place.
 fn turn_away(shared: &Listening, stream: &TcpStream, reason: RefusedFor) {
-    counts::refused(reason);
+    metrics::counter!(counts::REFUSED, "reason" => reason.label()).increment(1);
     if shared.tls.is_none() {
         refuse(stream, &refusal::busy());
     }
@@ -234,8 +234,8 @@ async fn attend(
         reason = overdue(&activity, &shared.limits) => Some(reason),
     };
     if let Some(reason) = closed {
-        counts::closed(reason);
-        tracing::debug!(%peer, reason = reason.label(), "the connection is closed");
+        metrics::counter!(counts::CLOSED, "reason" => reason.to_string()).increment(1);
+        tracing::debug!(%peer, %reason, "the connection is closed");
     }
     // The socket is closed by now.
     drop(seat);
@@ -272,7 +272,7 @@ async fn talk(
         None => return,
         Some(_) => {
             refuse(&stream, &refusal::plain());
-            return counts::handshake_failed();
+            return metrics::counter!(counts::HANDSHAKE_FAILURES).increment(1);
         }
     }
     // Before the handshake, so that no change is missed.
@@ -282,7 +282,7 @@ async fn talk(
         () = stop_of(&mut stopped) => return,
         secured = tls.acceptor().accept(stream) => secured,
     };
-    let Ok(secured) = secured else { return counts::handshake_failed() };
+    let Ok(secured) = secured else { return metrics::counter!(counts::HANDSHAKE_FAILURES).increment(1) };
     activity.note_secured(Instant::now());
     let certificate = PeerCertificate::from_connection(secured.get_ref().1);
     let authorities = certificate.is_some().then_some(authorities);

@@ -133,7 +133,8 @@ impl ConnectionTable {
         open.all.insert(number, (address, Arc::clone(&activity)));
         *open.of_address.entry(address).or_default() += 1;
         drop(open);
-        counts::opened();
+        metrics::counter!(counts::ACCEPTED).increment(1);
+        metrics::gauge!(counts::OPEN).increment(1.0);
         Seat { table: Arc::clone(self), number, activity, _permit: permit }
     }
 
@@ -293,7 +294,7 @@ impl Drop for Seat {
             }
         }
         drop(open);
-        counts::ended();
+        metrics::gauge!(counts::OPEN).decrement(1.0);
     }
 }
 

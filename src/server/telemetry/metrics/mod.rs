@@ -41,7 +41,7 @@ use super::{
 use crate::{
     model::diagnostics::code::Code,
     reconcile::sources::registry::SourceRegistry,
-    server::{http::response::ApiError, limits::guards, net::connections, notify, state::AppState},
+    server::{http::response::ApiError, limits::guards, net::connections::counts, notify, state::AppState},
     store::metrics::{GROUP_COMMITS, SYNC_FAILURES, SYNC_SECONDS},
 };
 use exposition::Exposition;
@@ -71,7 +71,7 @@ const LABELLED_COUNTERS: [(&str, &str); 5] = [
     (notify::FAILED, "Failed attempts to deliver a notification, by target."),
     (security::EVENTS, "Events of the security log."),
 ];
-const COUNTERS: [(&str, &str); 8] = [
+const COUNTERS: [(&str, &str); 11] = [
     ("edgewright_reconciliation_request_bytes_total", "Size of the received bodies of POST /reconciliations."),
     ("edgewright_file_cache_hits_total", "Texts that requests referred to by digest and the server had."),
     ("edgewright_file_cache_misses_total", "Texts that requests referred to by digest and the server lacked."),
@@ -83,6 +83,9 @@ const COUNTERS: [(&str, &str); 8] = [
     (guards::FAILED, "Requests without a valid API key or signature."),
     (security::DROPPED, "Events that the security log does not have."),
     (SYNC_FAILURES, "Groups of commits that could not be made durable; nothing of them was kept."),
+    (counts::ACCEPTED, "Accepted connections."),
+    (counts::ACCEPT_FAILURES, "Failures to accept a connection, such as too many open files."),
+    (counts::HANDSHAKE_FAILURES, "Failed TLS handshakes."),
 ];
 /// The results of `edgewright_reconcile_total`.
 const RESULTS: [&str; 9] =
@@ -115,7 +118,7 @@ fn recorder() -> Option<&'static PrometheusHandle> {
             for event in SecurityEvent::ALL {
                 metrics::counter!(security::EVENTS, "event" => event.to_string()).increment(0);
             }
-            connections::counts::describe();
+            counts::describe();
             process::start();
             Some(handle)
         })

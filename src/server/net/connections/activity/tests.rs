@@ -17,11 +17,11 @@ fn a_silent_client_has_time_for_the_first_head() {
     let activity = Activity::new(start);
     assert_eq!(activity.eviction(), Some((CloseReason::EvictedSilent, start)));
     assert_eq!(activity.overdue(&limits(), at(start, 15)), None);
-    assert_eq!(activity.overdue(&limits(), at(start, 16)), Some(CloseReason::Head));
+    assert_eq!(activity.overdue(&limits(), at(start, 16)), Some(CloseReason::HeadTimeout));
     // A handshake has a time of its own.
     activity.note_secured(at(start, 10));
     assert_eq!(activity.overdue(&limits(), at(start, 16)), None);
-    assert_eq!(activity.overdue(&limits(), at(start, 26)), Some(CloseReason::Head));
+    assert_eq!(activity.overdue(&limits(), at(start, 26)), Some(CloseReason::HeadTimeout));
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn an_idle_client_has_time_for_the_next_request_and_less_for_its_head() {
     let idle = Instant::now();
     assert!(matches!(activity.eviction(), Some((CloseReason::EvictedIdle, _))));
     assert_eq!(activity.overdue(&limits(), at(idle, 59)), None);
-    assert_eq!(activity.overdue(&limits(), at(idle, 61)), Some(CloseReason::Idle));
+    assert_eq!(activity.overdue(&limits(), at(idle, 61)), Some(CloseReason::IdleTimeout));
     activity.note_read(at(idle, 10));
     activity.note_read(at(idle, 20));
-    assert_eq!(activity.overdue(&limits(), at(idle, 26)), Some(CloseReason::Head));
+    assert_eq!(activity.overdue(&limits(), at(idle, 26)), Some(CloseReason::HeadTimeout));
     // Pings of HTTP/2 begin no head.
     let other = Arc::new(Activity::new(Instant::now()));
     drop(other.begin(true));
