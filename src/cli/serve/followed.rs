@@ -3,6 +3,8 @@
 mod repository;
 mod values;
 
+use std::ops::RangeInclusive;
+
 use jiff::{Span, SpanRelativeTo};
 use serde::Deserialize;
 
@@ -27,8 +29,9 @@ use crate::{
 };
 use repository::{ConfiguredRepository, RepositoryAddress};
 
-/// The shortest and the longest interval: the loop resolves its paths once a second, and lints depend on the day.
-const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
+/// The intervals between syncs, and the times for clients: the loop resolves its paths once a second, and lints depend on the
+/// day.
+pub(super) const INTERVALS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
 
 /// A source in the configuration file.
 #[derive(Debug, Deserialize)]
@@ -158,10 +161,7 @@ pub(crate) fn parse_sources(
                 }
                 sources.push(source);
             }
-            Err(fault) => {
-                let path = fault.path.under(&place);
-                faults.push(fault.at(path));
-            }
+            Err(fault) => faults.push(fault.under(&place)),
         }
     }
     if faults.is_empty() {
@@ -189,10 +189,7 @@ impl SourceEntry {
         let budget = budget.map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(field("max_deletes")))?;
         let drift = self.drift.map(|name| name.parse::<DriftPolicy>()).transpose();
         let drift = drift.map_err(|reason| Fault::new(Code::UnknownValue, reason).at(field("drift")))?;
-        let own = LintLevels::named(&self.lints, None).map_err(|fault| {
-            let path = fault.path.under(&field("lints"));
-            fault.at(path)
-        })?;
+        let own = LintLevels::named(&self.lints, None).map_err(|fault| fault.under(&field("lints")))?;
         let mut lints = lints.clone();
         lints.levels.extend(own.levels);
         Ok(ConfiguredSource {
@@ -385,9 +382,8 @@ pub(crate) fn scalar_text(value: Value) -> String {
 
 /// Parses an interval: a number of seconds, or a duration such as `5m`.
 fn parse_interval(text: &str) -> Result<Duration, Fault> {
-    let (least, most) = INTERVALS;
     let interval = duration(text).map_err(|reason| Fault::new(Code::InvalidFormat, reason))?;
-    if !(least..=most).contains(&interval) {
+    if !INTERVALS.contains(&interval) {
         let message = format!("`interval` must be between 1 second and 24 hours (found {})", printable(text));
         return Err(Fault::new(Code::OutOfRange, message));
     }

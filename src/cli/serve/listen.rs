@@ -4,14 +4,11 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 
 use clap::ValueEnum;
 
-use super::followed::duration;
+use super::followed::{INTERVALS, duration};
 use crate::{
     cli::prelude::*,
     server::{ConnectionLimits, Server, Tls, TlsFiles, bind},
 };
-
-/// The shortest and the longest time for a client.
-const TIMES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
 /// The default address.
 const ADDRESS: &str = "127.0.0.1:8484";
@@ -162,12 +159,9 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let (least, most) = TIMES;
     let time = duration(text)?;
-    match (least..=most).contains(&time) {
-        true => Ok(time),
-        false => Err("expected a duration between 1 second and 24 hours".to_owned()),
-    }
+    let is_valid = INTERVALS.contains(&time);
+    is_valid.then_some(time).ok_or_else(|| "expected a duration between 1 second and 24 hours".to_owned())
 }
 
 #[cfg(test)]

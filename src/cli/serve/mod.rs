@@ -75,7 +75,7 @@ pub(super) struct Args {
     /// What to do about drift, resources that others than the source have changed: `enforce`, `warn` or `off`.
     ///
     /// `enforce` reverts them, `warn` leaves and reports them, `off` leaves and counts them.
-    #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce, value_parser = drift_policy)]
+    #[arg(long, value_name = "POLICY", env = "EDGEWRIGHT_DRIFT", default_value_t = DriftPolicy::Enforce)]
     drift: DriftPolicy,
     #[command(flatten)]
     store: StoreArgs,
@@ -404,11 +404,6 @@ fn internal(error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::Internal, error.to_string())
 }
 
-/// Parses a policy for drift.
-fn drift_policy(name: &str) -> Result<DriftPolicy, String> {
-    name.parse()
-}
-
 /// Checks the secret of a webhook at the start. Later it is read for each request, so that it can be changed.
 fn check_hook_secret(file: &Path) -> Result<(), Diagnostic> {
     read_secret(file).map(drop).map_err(|reason| {
@@ -440,14 +435,18 @@ fn header_name(name: &str) -> Result<String, String> {
 
 /// Parses a URL that others build theirs from (D13), without the slash at its end.
 fn public_url(url: &str) -> Result<String, String> {
-    let is_valid = url.parse::<Uri>().is_ok_and(|uri| {
-        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-        // The parser drops fragments.
-        is_http && !authority.is_empty() && !authority.contains('@') && uri.query().is_none() && !url.contains('#')
-    });
-    match is_valid {
-        true => Ok(url.trim_end_matches('/').to_owned()),
-        false => Err("must be an http or https URL without credentials, query or fragment".to_owned()),
+    // The parser drops fragments.
+    match http_url(url).filter(|_| !url.contains('#')) {
+        Some(url) => Ok(url),
+        None => Err("must be an http or https URL without credentials, query or fragment".to_owned()),
     }
+}
+
+/// Parses an HTTP URL without credentials and query, and removes the slash at its end.
+fn http_url(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let authority = uri.authority()?.as_str();
+    let is_valid = is_http && !authority.is_empty() && !authority.contains('@') && uri.query().is_none();
+    is_valid.then(|| url.trim_end_matches('/').to_owned())
 }

@@ -8,13 +8,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use axum::http::Uri;
 use opentelemetry::{KeyValue, global::BoxedTracer, trace::TracerProvider};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
 use ureq::Agent;
 
+use super::http_url;
 use crate::{cli::prelude::*, reconcile::run::spans, server::notify::http_client};
 
 /// The connect timeout.
@@ -26,18 +26,9 @@ const LONGEST_RESPONSE: u64 = 64 << 10;
 /// The time that the end of the server waits for the last spans.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Parses the URL of a collector.
+/// Parses the URL of a collector. Credentials in a URL are shown by `ps`, and the exporter would not send them.
 pub(super) fn endpoint(url: &str) -> Result<String, String> {
-    let is_valid = url.parse::<Uri>().is_ok_and(|uri| {
-        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-        // Credentials in a URL are shown by `ps`, and the exporter would not send them.
-        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
-        is_http && !authority.is_empty() && !authority.contains('@') && uri.query().is_none()
-    });
-    match is_valid {
-        true => Ok(url.trim_end_matches('/').to_owned()),
-        false => Err("must be an http or https URL without credentials or query".to_owned()),
-    }
+    http_url(url).ok_or_else(|| "must be an http or https URL without credentials or query".to_owned())
 }
 
 /// Starts the export of spans to the collector at a URL.

@@ -123,6 +123,13 @@ impl Fault {
         self
     }
 
+    /// Moves the field below a path.
+    #[must_use]
+    pub(crate) fn under(self, path: &Path) -> Self {
+        let path = self.path.under(path);
+        self.at(path)
+    }
+
     /// Makes the fault about the field's key instead of its value.
     #[must_use]
     pub fn of_key(mut self) -> Self {

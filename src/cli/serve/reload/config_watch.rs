@@ -111,26 +111,18 @@ impl ConfigWatch {
 struct ConfigStamp {
     /// The target of its links.
     target: PathBuf,
-    device: u64,
-    inode: u64,
-    size: u64,
+    /// Its device, inode and size.
+    identity: [u64; 3],
     /// The times of the last change of its text and of its metadata, in seconds and nanoseconds.
-    modified: (i64, i64),
-    changed: (i64, i64),
+    times: [i64; 4],
 }
 
 impl ConfigStamp {
     /// The state of a file; none if it does not exist or cannot be reached.
     fn read(path: &Path) -> Option<Self> {
-        let facts = fs::metadata(path).ok()?;
-        Some(Self {
-            target: path.canonicalize().ok()?,
-            device: facts.dev(),
-            inode: facts.ino(),
-            size: facts.size(),
-            modified: (facts.mtime(), facts.mtime_nsec()),
-            changed: (facts.ctime(), facts.ctime_nsec()),
-        })
+        let (target, facts) = (path.canonicalize().ok()?, fs::metadata(path).ok()?);
+        let identity = [facts.dev(), facts.ino(), facts.size()];
+        Some(Self { target, identity, times: [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()] })
     }
 }
 

@@ -42,17 +42,14 @@ pub(super) fn digests(files: &[RequestFile], faults: &mut Vec<Fault>) -> Vec<Has
     for (at, digest) in digests.into_iter().enumerate() {
         match digest {
             Ok(digest) => found.push(digest),
-            Err(fault) => {
-                let path = fault.path.under(&Path::root().join("files").join(at));
-                faults.push(fault.at(path));
-            }
+            Err(fault) => faults.push(fault.under(&Path::root().join("files").join(at))),
         }
     }
     found
 }
 
 fn digest(file: &RequestFile) -> Result<Hash, Fault> {
-    let wrong = |message: &str| Fault::new(Code::InvalidFormat, message).at(Path::root().join("digest"));
+    let wrong = |message: &str| Fault::new(Code::InvalidFormat, message).at("digest");
     let declared = match file.digest.as_str() {
         "" => None,
         text if is_hash(text) => Hash::from_hex(text).ok(),
@@ -68,10 +65,7 @@ fn digest(file: &RequestFile) -> Result<Hash, Fault> {
             }
         }
         (None, Some(declared)) => Ok(declared),
-        (None, None) => {
-            let fault = Fault::new(Code::Required, "`text` or `digest` is required");
-            Err(fault.at(Path::root().join("text")))
-        }
+        (None, None) => Err(Fault::new(Code::Required, "`text` or `digest` is required").at("text")),
     }
 }
 

@@ -163,8 +163,7 @@ impl<'a> ReconciliationJob<'a> {
             }
         }
         let lints = LintLevels::named(&request.lints, request.allowed_labels).unwrap_or_else(|fault| {
-            let path = fault.path.under(&field("lints"));
-            faults.push(fault.at(path));
+            faults.push(fault.under(&field("lints")));
             LintLevels::default()
         });
         let lints = LintLevels { certificate_expiry_days: request.certificate_expiry_days, ..lints };

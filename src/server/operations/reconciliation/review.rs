@@ -48,8 +48,7 @@ pub(super) fn checked(request: &Request, faults: &mut Vec<Fault>) -> Option<Trac
     match wanted.parse() {
         Ok(wanted) => Some(wanted),
         Err(fault) => {
-            let path = fault.path.under(&field("trace"));
-            faults.push(fault.at(path));
+            faults.push(fault.under(&field("trace")));
             None
         }
     }
