@@ -28,6 +28,8 @@ use std::{
 };
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -65,14 +67,15 @@ pub(crate) struct Exported {
     pub left_out: Vec<String>,
 }
 
-/// An environment variable that holds a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An environment variable that a manifest takes a secret from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ExportedVariable")]
 pub(crate) struct Variable {
     /// The name.
     pub name: String,
-    /// The field with the secret, such as `HttpsEdgeRoute shop/account: oidc.client_secret`.
+    /// The field with the secret.
     pub field: String,
-    /// Whether the secret ends with a line break, which a value of a file or variable cannot have (D28).
+    /// Whether the secret ends with a line break, which a value of a file or variable cannot have: a plan changes it.
     pub ends_with_line_break: bool,
 }
 

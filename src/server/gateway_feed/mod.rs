@@ -148,11 +148,7 @@ fn answer(
 }
 
 fn since(text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    let mut parameters = form_urlencoded::parse(text.unwrap_or_default().as_bytes());
-    let Some((_, value)) = parameters.find(|(name, _)| name == SINCE) else { return Ok(None) };
-    let revision = at_revision::number(&value).ok_or_else(|| {
-        let message = format!("`{SINCE}` must be the number of a revision, such as `17`");
-        ApiError::new(query::at(SINCE, message))
-    })?;
-    Ok(Some(revision))
+    let Some(value) = query::value(text, SINCE) else { return Ok(None) };
+    let message = || format!("`{SINCE}` must be the number of a revision, such as `17`");
+    at_revision::number(&value).map(Some).ok_or_else(|| ApiError::new(query::at(SINCE, message())))
 }

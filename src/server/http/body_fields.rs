@@ -16,7 +16,7 @@ use crate::{
         decode::{Decoded, list},
         diagnostics::{
             code::Code,
-            fault::{Fault, Faults, Path, Segment, add_untold},
+            fault::{Fault, Faults, Segment, add_untold},
         },
         module::{AnyModule, Slot},
         node::{Node, Tape},
@@ -64,7 +64,7 @@ pub(crate) fn take_parameters(content: &mut Tape, endpoint: &Endpoint, values: &
         if !node.is_null() && node.as_str() != Some(value.as_str()) {
             let fault = Fault::new(Code::UnknownValue, format!("`{name}` must match the path"));
             let help = format!("use `{}`, or remove `{name}`", printable(value));
-            faults.push(fault.help(help).at(Path::root().join(name)));
+            faults.push(fault.help(help).at(name));
         }
         content.remove(name);
     }
@@ -176,7 +176,7 @@ pub(crate) fn take_fixed(
         }
         let unchangeable = || {
             let fault = Fault::new(Code::Immutable, format!("`{field}` cannot change after creation"));
-            fault.at(Path::root().join(field.as_str()))
+            fault.at(field.as_str())
         };
         if present.is_some_and(|present| is_secret(present, field)) {
             faults.push(unchangeable().help(format!("leave `{field}` out: it is never compared")));
@@ -220,7 +220,7 @@ pub(crate) fn decode(kind: Kind, node: Node<'_>, given: Option<&[String]>) -> De
     // As for other unknown fields, null stands for nothing.
     for field in info.hidden.iter().filter(|field| node.get(field).is_some_and(|value| !value.is_null())) {
         let fault = Fault::new(Code::UnknownField, format!("unknown field `{field}`")).of_key();
-        faults.push(fault.at(Path::root().join(*field)).help("remove it; only manifests can set it"));
+        faults.push(fault.at(*field).help("remove it; only manifests can set it"));
     }
     if let Some(spec) = &spec {
         let mut found = Faults::new();

@@ -5,6 +5,7 @@
 
 pub(crate) mod body;
 pub(crate) mod body_fields;
+pub(crate) mod channel_body;
 pub(crate) mod cors;
 mod endpoint_paths;
 pub(crate) mod page;

@@ -10,7 +10,7 @@ use crate::{
         decode::list,
         diagnostics::{
             code::Code,
-            fault::{Fault, MOST_FAULTS, Path, nearest},
+            fault::{Fault, MOST_FAULTS, nearest},
         },
     },
     syntax::text::printable,
@@ -51,9 +51,15 @@ pub(crate) fn check(query: Option<&str>, known: &[&str]) -> Result<(), ApiError>
     ApiError::check(faults.take(MOST_FAULTS).collect())
 }
 
+/// Returns the value of a parameter, if the query has it.
+pub(crate) fn value(query: Option<&str>, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+}
+
 /// Creates the fault of a known parameter.
 pub(crate) fn at(name: &str, message: String) -> Fault {
-    Fault::new(Code::Parameter, message).at(Path::root().join(name))
+    Fault::new(Code::Parameter, message).at(name)
 }
 
 fn unknown(name: &str, known: &[&str]) -> Fault {

@@ -1,13 +1,7 @@
 //! `GET /backup`: everything in the store, with its history, as one file (D100). The secrets in it are encrypted, but the rest is
 //! not, so only admins get it, and only where nobody can listen.
 
-use std::{
-    io,
-    net::SocketAddr,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -16,7 +10,6 @@ use axum::{
     response::Response,
     routing::on,
 };
-use hyper::body::{Body as HttpBody, Frame};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -24,7 +17,7 @@ use super::operation::ApiOperation;
 use crate::{
     server::{
         auth::{caller::Caller, permission::Intent},
-        http::response::ApiResult,
+        http::{channel_body::ChannelBody, response::ApiResult},
         limits::work::blocking,
         state::{Admissions, ServedStore, StatePart},
         telemetry::security::event::SecurityEvent,
@@ -75,7 +68,7 @@ async fn get(
         let _held = place;
         send(backup, &sender).await;
     });
-    let mut response = Response::new(Body::new(BackupBody(pieces)));
+    let mut response = Response::new(Body::new(ChannelBody::new(pieces, Arc::default())));
     response.extensions_mut().insert(caller.note(SecurityEvent::BackupRead, ""));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -88,7 +81,7 @@ async fn get(
 }
 
 /// Sends the pieces of a backup as fast as the client takes them. If this ends early, the response is shorter than it says.
-async fn send(mut backup: Backup, sender: &mpsc::Sender<io::Result<Bytes>>) {
+async fn send(mut backup: Backup, sender: &mpsc::Sender<Result<Bytes, axum::Error>>) {
     loop {
         let read = tokio::task::spawn_blocking(move || {
             let piece = backup.next_piece();
@@ -101,7 +94,7 @@ async fn send(mut backup: Backup, sender: &mpsc::Sender<io::Result<Bytes>>) {
             Ok(None) => return,
             Err(error) => {
                 tracing::error!(reason = %error, "a backup cannot be read");
-                Err(error)
+                Err(axum::Error::new(error))
             }
         };
         let is_last = piece.is_err();
@@ -109,17 +102,5 @@ async fn send(mut backup: Backup, sender: &mpsc::Sender<io::Result<Bytes>>) {
             Ok(Ok(())) if !is_last => {}
             _ => return,
         }
-    }
-}
-
-/// The body of the response.
-struct BackupBody(mpsc::Receiver<io::Result<Bytes>>);
-
-impl HttpBody for BackupBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data).map_err(axum::Error::new)))
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct ExportedManifests {
     /// The manifests.
     pub files: Vec<ExportedFile>,
     /// The environment variables that the manifests take secrets from. The secrets are not exported.
-    pub variables: Vec<ExportedVariable>,
+    pub variables: Vec<Variable>,
     /// The resources that are not exported, in words.
     pub left_out: Vec<String>,
 }
@@ -75,28 +75,11 @@ pub(crate) struct ExportedFile {
     pub text: String,
 }
 
-/// An environment variable that a manifest takes a secret from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ExportedVariable {
-    /// The name.
-    pub name: String,
-    /// The field with the secret.
-    pub field: String,
-    /// Whether the secret ends with a line break, which a value of a file or variable cannot have: a plan changes it.
-    pub ends_with_line_break: bool,
-}
-
 impl ExportedManifests {
     /// Describes an export.
     pub(crate) fn new(exported: Exported, revision: u64) -> Self {
         let files = exported.files.into_iter().map(|(name, text)| ExportedFile { name, text });
-        let variables = exported.variables.into_iter();
-        let variables = variables.map(|Variable { name, field, ends_with_line_break }| ExportedVariable {
-            name,
-            field,
-            ends_with_line_break,
-        });
-        Self { revision, files: files.collect(), variables: variables.collect(), left_out: exported.left_out }
+        Self { revision, files: files.collect(), variables: exported.variables, left_out: exported.left_out }
     }
 }
 
@@ -120,19 +103,12 @@ async fn get(
 
 /// Reads the source, and whether to include resources without one.
 fn parameters(query: Option<&str>) -> Result<(String, bool), ApiError> {
-    let (mut source, mut adopt) = (DEFAULT_SOURCE.to_owned(), false);
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        match (&*name, &*value) {
-            (SOURCE, _) => source = value.to_string(),
-            (_, "true") => adopt = true,
-            (_, "false") => adopt = false,
-            _ => {
-                let fault = query::at(ADOPT, format!("`{ADOPT}` must be `true` or `false`"));
-                return Err(ApiError::new(fault));
-            }
-        }
+    let source = query::value(query, SOURCE).unwrap_or_else(|| DEFAULT_SOURCE.to_owned());
+    match query::value(query, ADOPT).as_deref() {
+        None | Some("false") => Ok((source, false)),
+        Some("true") => Ok((source, true)),
+        Some(_) => Err(ApiError::new(query::at(ADOPT, format!("`{ADOPT}` must be `true` or `false`")))),
     }
-    Ok((source, adopt))
 }
 
 #[cfg(test)]

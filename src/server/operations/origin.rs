@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    history::{document::HistoryAuthor, parameter},
+    history::document::HistoryAuthor,
     operation::{ApiOperation, QueryParameter},
 };
 use crate::{
@@ -178,7 +178,7 @@ async fn list(
     headers: HeaderMap,
 ) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
-    let path = parameter(query.as_deref(), COLLECTION).unwrap_or_default();
+    let path = query::value(query.as_deref(), COLLECTION).unwrap_or_default();
     let in_collection = |kind: Kind| Key::at_path(kind, &format!("{path}/x"));
     let collection = Kind::all().filter(|info| info.kind != Kind::Owner).find_map(|info| in_collection(info.kind));
     let Some(collection) = collection else {

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{code::Code, fault::Fault},
         id::Id,
         snapshot::Snapshot,
     },
@@ -32,8 +29,7 @@ pub(super) async fn state(
     current: Arc<Snapshot>,
     query: &str,
 ) -> Result<(Arc<Snapshot>, Option<u64>, Option<WorkPlace>), ApiError> {
-    let mut parameters = form_urlencoded::parse(query.as_bytes());
-    let Some((_, value)) = parameters.find(|(name, _)| name == AT) else { return Ok((current, None, None)) };
+    let Some(value) = query::value(Some(query), AT) else { return Ok((current, None, None)) };
     let name = RevisionName::parse(&value).ok_or_else(|| {
         let expected = "the number of a revision, at least 7 digits of a commit id, or";
         let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
@@ -82,7 +78,7 @@ fn unnamed(error: NamingError, field: &str) -> ApiError {
         NamingError::Cancelled => return ApiError::of(Code::Unavailable, "the request was cancelled"),
         NamingError::Failed(error) => return error.into(),
     };
-    ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
+    ApiError::new(Fault::new(code, message).at(field))
 }
 
 /// Creates the error of a revision without a state.
@@ -93,7 +89,7 @@ pub(crate) fn refused(error: RevisionError, field: &str) -> ApiError {
         RevisionError::Gone { .. } => Code::RevisionGone,
         RevisionError::Failed(error) => return error.into(),
     };
-    ApiError::new(Fault::new(code, message).at(Path::root().join(field)))
+    ApiError::new(Fault::new(code, message).at(field))
 }
 
 #[cfg(test)]

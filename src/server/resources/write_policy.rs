@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use arc_swap::ArcSwap;
 
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path},
-    },
+    model::diagnostics::{code::Code, fault::Fault},
     reconcile::check_source,
     syntax::text::printable,
 };
@@ -45,11 +42,11 @@ impl WritePolicy {
     pub(crate) fn parse(entries: &BTreeMap<String, String>) -> Result<WritePolicies, Fault> {
         let mut policies = WritePolicies::new();
         for (source, name) in entries {
-            let at = || Path::root().join(source.as_str());
-            check_source(source).map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(at()).of_key())?;
+            check_source(source)
+                .map_err(|reason| Fault::new(Code::InvalidFormat, reason).at(source.as_str()).of_key())?;
             let policy = Self::named(name).ok_or_else(|| {
                 let fault = Fault::new(Code::UnknownValue, format!("unknown policy `{}`", printable(name)));
-                fault.at(at()).help("use `drift`, `refuse` or `header`")
+                fault.at(source.as_str()).help("use `drift`, `refuse` or `header`")
             })?;
             policies.insert(source.clone(), policy);
         }

@@ -61,14 +61,11 @@ impl HistoryAuthor {
 
     /// Describes an author whose API key has a description.
     pub(crate) fn with_key(author: &Author, description: &str) -> Self {
-        Self { key_description: description.to_owned(), ..Self::without_description(author) }
-    }
-
-    fn without_description(author: &Author) -> Self {
         let by = |by: &str, through: &Option<(Id, Id)>| {
-            let (key, owner) =
-                through.as_ref().map(|(key, owner)| (key.to_string(), owner.to_string())).unwrap_or_default();
-            Self { by: by.to_owned(), key_id: key, owner_id: owner, ..Self::default() }
+            let through = through.as_ref().map(|(key, owner)| (key.to_string(), owner.to_string()));
+            let (key_id, owner_id) = through.unwrap_or_default();
+            let key_description = description.to_owned();
+            Self { by: by.to_owned(), key_id, key_description, owner_id, ..Self::default() }
         };
         match author {
             Author::Api { key, owner } => by("api", &Some((key.clone(), owner.clone()))),

@@ -15,10 +15,7 @@ use super::operation::{ApiOperation, QueryParameter};
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{code::Code, fault::Fault},
         key::{Key, segment},
     },
     reconcile::run::cancel::Cancel,
@@ -194,7 +191,7 @@ async fn blame(
     RawQuery(query): RawQuery,
     caller: Caller,
 ) -> ApiResult {
-    let Some(path) = parameter(query.as_deref(), "resource") else {
+    let Some(path) = query::value(query.as_deref(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
     let place = admissions.searches.of_owner(&caller.owner)?;
@@ -204,10 +201,7 @@ async fn blame(
             let kinds = Kind::all().map(|info| info.kind).filter(|kind| *kind != Kind::Owner);
             let keys = kinds.filter_map(|kind| Key::at_path(kind, &path));
             let found = keys.filter_map(|key| snapshot.get(&key)).find(|entry| entry.key.path() == path);
-            let missing = || {
-                let fault = Fault::new(Code::NotFound, "no resource has this path");
-                ApiError::new(fault.at(Path::root().join("resource")))
-            };
+            let missing = || ApiError::new(Fault::new(Code::NotFound, "no resource has this path").at("resource"));
             let key = found.map(|entry| entry.key.clone()).ok_or_else(missing)?;
             let blame = served.store.blame(&key)?.ok_or_else(missing)?;
             json_response(StatusCode::OK, &ResourceBlame::new(&key, blame, &snapshot))
@@ -215,27 +209,22 @@ async fn blame(
         .await
 }
 
-pub(super) fn parameter(query: Option<&str>, name: &str) -> Option<String> {
-    let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-    pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
-}
-
 /// Reads the filter of a list.
 fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
-    let revision = |name: &str| match parameter(query, name) {
+    let revision = |name: &str| match query::value(query, name) {
         None => Ok(None),
         Some(value) => match at_revision::number(&value) {
             Some(revision) => Ok(Some(revision)),
             None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
         },
     };
-    let named = |name: &str| match parameter(query, name) {
+    let named = |name: &str| match query::value(query, name) {
         Some(value) if value.is_empty() => {
             Err(ApiError::new(query::at(name, format!("`{name}` is empty; leave it out or give it a value"))))
         }
         value => Ok(value),
     };
-    let commit = match parameter(query, COMMIT) {
+    let commit = match query::value(query, COMMIT) {
         None => None,
         Some(value) => Some(CommitPrefix::parse(&value).ok_or_else(|| {
             let message = format!("`{COMMIT}` must have 7 to 64 hexadecimal digits (found `{}`)", printable(&value));
@@ -245,7 +234,7 @@ fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
     Ok(HistoryFilter {
         resource: named("resource")?,
         actor: named("actor")?,
-        source: parameter(query, "source"),
+        source: query::value(query, "source"),
         from: revision("from")?,
         to: revision("to")?,
         commit,

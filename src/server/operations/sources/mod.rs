@@ -21,10 +21,7 @@ use super::{
 use crate::{
     manifest::tree::whole_commit,
     model::{
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{code::Code, fault::Fault},
         json,
         secrets::secret::Secrets,
     },
@@ -143,7 +140,7 @@ async fn suspend(
         "" => None,
         text => Some(text.parse::<Timestamp>().map_err(|_| {
             let fault = Fault::new(Code::InvalidFormat, "`until` must be a time such as 2027-01-31T18:00:00Z");
-            ApiError::new(fault.at(Path::root().join("until")))
+            ApiError::new(fault.at("until"))
         })?),
     };
     let suspension = Suspension::new(wanted.reason, caller.owner.as_str(), until).map_err(ApiError::new)?;
@@ -160,15 +157,14 @@ async fn resume(
     body: RequestBody,
 ) -> ApiResult {
     let SourceResume { accept_commit } = if body.is_null() { SourceResume::default() } else { body.decode()? };
-    let field = || Path::root().join("accept_commit");
     let accepted = accept_commit.map(|commit| whole_commit(&commit)).transpose();
     let accepted = accepted.map_err(|_| {
         let message = "`accept_commit` must be a commit ID of 40 hexadecimal digits";
-        ApiError::new(Fault::new(Code::InvalidFormat, message).at(field()))
+        ApiError::new(Fault::new(Code::InvalidFormat, message).at("accept_commit"))
     })?;
     if accepted.is_some() && !following.is_in_repository() {
         let fault = Fault::new(Code::NotAllowed, "the manifests of the source are not in a Git repository");
-        return Err(ApiError::new(fault.at(field())));
+        return Err(ApiError::new(fault.at("accept_commit")));
     }
     if following.is_suspended_by_configuration() {
         let fault = Fault::new(Code::Conflict, "the configuration file of the server suspends the source");

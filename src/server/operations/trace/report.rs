@@ -6,10 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path},
-    },
+    model::diagnostics::{code::Code, fault::Fault},
     routing::{HostRank, Named, RouteDecision, StepEffect, Trace, TracedRequest},
     syntax::text::printable,
 };
@@ -103,8 +100,7 @@ pub(crate) struct ModuleInTrace {
 impl RequestToTrace {
     /// Parses the request.
     pub(in crate::server) fn parse(self) -> Result<TracedRequest, Fault> {
-        let invalid =
-            |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(Path::root().join(field));
+        let invalid = |field: &str, message: String| Fault::new(Code::InvalidFormat, message).at(field);
         let method = if self.method.is_empty() { "GET" } else { self.method.as_str() };
         if !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return Err(invalid("method", format!("`{}` is not an HTTP method", printable(method))));

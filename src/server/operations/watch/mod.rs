@@ -21,7 +21,6 @@
 //! its stream ends. It sends nothing to a key that was revoked: the caller is checked again before each revision and
 //! each comment.
 
-mod body;
 mod events;
 mod request;
 #[cfg(test)]
@@ -50,14 +49,16 @@ use crate::{
             caller::Caller,
             permission::{Intent, Sight},
         },
-        http::response::{ApiError, ApiResult},
+        http::{
+            channel_body::ChannelBody,
+            response::{ApiError, ApiResult},
+        },
         limits::slots::{Lane, WorkPlace},
         resources::change::{ChangeFilter, public_kinds},
         state::AppState,
     },
     store::{Revision, history::change_window::NextRevision},
 };
-use body::EventBody;
 
 /// How often an idle client is sent a comment, so that proxies do not close its connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -117,7 +118,7 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     let place = place(&app, &caller)?;
     let (chunks, received) = mpsc::channel(CHUNKS);
     let last = Arc::new(Mutex::new(None));
-    let body = EventBody::new(received, Arc::clone(&last));
+    let body = ChannelBody::new(received, Arc::clone(&last));
     let stopping = app.stopping.clone();
     let mut watcher = Watcher { app, headers, filter: wanted.filter, known, chunks };
     tokio::spawn(async move {
@@ -144,8 +145,7 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
 /// Completes when the server begins to stop.
 async fn stopped(stopping: Option<watch::Receiver<bool>>) {
     if let Some(mut stopping) = stopping {
-        let is_told = stopping.wait_for(|stop| *stop).await.is_ok();
-        if is_told {
+        if stopping.wait_for(|stop| *stop).await.is_ok() {
             return;
         }
     }
@@ -156,7 +156,7 @@ async fn stopped(stopping: Option<watch::Receiver<bool>>) {
 enum WatchEnd {
     /// The client or the server closed it.
     Closed,
-    /// An error, of which the client is told.
+    /// An error, which the client gets as the last event.
     Failed(ApiError),
 }
 
@@ -174,7 +174,7 @@ struct Watcher {
     filter: ChangeFilter,
     /// The last revision that the client was sent.
     known: u64,
-    chunks: mpsc::Sender<Bytes>,
+    chunks: mpsc::Sender<Result<Bytes, axum::Error>>,
 }
 
 impl Watcher {
@@ -230,7 +230,7 @@ impl Watcher {
 
     async fn send(&self, chunk: Bytes) -> Result<(), WatchEnd> {
         use mpsc::error::SendTimeoutError::{Closed, Timeout};
-        match self.chunks.send_timeout(chunk, LONGEST_WAIT).await {
+        match self.chunks.send_timeout(Ok(chunk), LONGEST_WAIT).await {
             Ok(()) => Ok(()),
             Err(Closed(_)) => Err(WatchEnd::Closed),
             Err(Timeout(_)) => Err(too_slow().into()),

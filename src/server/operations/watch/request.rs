@@ -3,10 +3,7 @@
 use axum::http::HeaderMap;
 
 use crate::{
-    model::diagnostics::{
-        code::Code,
-        fault::{Fault, Path},
-    },
+    model::diagnostics::{code::Code, fault::Fault},
     server::{
         http::{query, response::ApiError},
         resources::change::{ChangeFilter, kind_named},
@@ -41,7 +38,7 @@ impl WatchRequest {
                             Ok(kind) => {
                                 wanted.filter.kinds.insert(kind);
                             }
-                            Err(fault) => faults.push(fault.at(Path::root().join("kind"))),
+                            Err(fault) => faults.push(fault.at("kind")),
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! The body of a stream: chunks from a bounded buffer, and a last one that needs no room in it.
+//! A body whose chunks come from a bounded buffer, with a last one that needs no room in it.
 
 use std::{
     pin::Pin,
@@ -10,27 +10,30 @@ use axum::body::Bytes;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio::sync::mpsc;
 
-/// A stream of events.
-pub(super) struct EventBody {
-    chunks: mpsc::Receiver<Bytes>,
+/// A body in chunks.
+pub(in crate::server) struct ChannelBody {
+    chunks: mpsc::Receiver<Result<Bytes, axum::Error>>,
     /// What is sent after the chunks, set before their sender is dropped.
     last: Arc<Mutex<Option<Bytes>>>,
 }
 
-impl EventBody {
+impl ChannelBody {
     /// Creates a body of chunks.
-    pub(super) fn new(chunks: mpsc::Receiver<Bytes>, last: Arc<Mutex<Option<Bytes>>>) -> Self {
+    pub(in crate::server) fn new(
+        chunks: mpsc::Receiver<Result<Bytes, axum::Error>>,
+        last: Arc<Mutex<Option<Bytes>>>,
+    ) -> Self {
         Self { chunks, last }
     }
 }
 
-impl HttpBody for EventBody {
+impl HttpBody for ChannelBody {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match self.chunks.poll_recv(cx) {
-            Poll::Ready(Some(chunk)) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
+            Poll::Ready(Some(chunk)) => Poll::Ready(Some(chunk.map(Frame::data))),
             Poll::Ready(None) => {
                 let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
                 Poll::Ready(last.map(|chunk| Ok(Frame::data(chunk))))
