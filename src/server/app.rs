@@ -6,7 +6,6 @@ use std::{
 };
 
 use axum::body::Bytes;
-use tokio::sync::watch;
 
 use super::{
     auth::{authentication::AccessControl, client_certificates::ClientCertificates},
@@ -58,7 +57,7 @@ impl Settings {
 }
 
 /// The API of a store, before it is served.
-pub struct App(AppState);
+pub struct App(pub(super) AppState);
 
 /// The URLs and certificates of a service.
 pub(crate) fn site(store: &Store, base_url: &str, saml_base_url: &str) -> Site {
@@ -113,16 +112,6 @@ impl App {
             document: Arc::new(LazyLock::new(Box::new(make))),
             stopping: None,
         })
-    }
-
-    /// The state of handlers.
-    pub(super) fn into_state(self) -> AppState {
-        self.0
-    }
-
-    /// Ends streams when the other end of this becomes true.
-    pub(super) fn stop_streams(&mut self, stopping: watch::Receiver<bool>) {
-        self.0.stopping = Some(stopping);
     }
 
     /// Accepts webhooks of forges at `/hooks/git` that are signed with the secret in a file (D90).

@@ -19,6 +19,9 @@ pub(crate) const PARAMETERS: &[&str] = &["limit", "before_id"];
 /// The largest page size.
 const MOST_LIMIT: usize = 1000;
 
+/// The resources of a page, and the URI of the next one.
+pub(crate) type SelectedPage = (Vec<Arc<Entry>>, Option<String>);
+
 /// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Page {
@@ -56,7 +59,7 @@ impl Page {
         default_limit: Option<usize>,
         further: &[(&str, String)],
         mut keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
-    ) -> Result<(Vec<Arc<Entry>>, Option<String>), ApiError> {
+    ) -> Result<SelectedPage, ApiError> {
         let before = self.before(snapshot, collection)?;
         let limit = self.limit.or(default_limit).unwrap_or(usize::MAX);
         let mut entries: Vec<Arc<Entry>> = Vec::new();

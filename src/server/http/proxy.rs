@@ -27,9 +27,10 @@ fn hop_of(text: &str) -> Option<IpAddr> {
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientAddress {
-    address: IpAddr,
-    /// The trusted proxy that has sent it.
-    proxy: Option<IpAddr>,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The trusted proxy that has sent the request.
+    pub proxy: Option<IpAddr>,
 }
 
 impl ClientAddress {
@@ -53,16 +54,6 @@ impl ClientAddress {
         }
         Self { address, proxy: (address != peer).then_some(peer) }
     }
-
-    /// The client's address.
-    pub(crate) fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    /// The trusted proxy that has sent the request.
-    pub(crate) fn proxy(&self) -> Option<IpAddr> {
-        self.proxy
-    }
 }
 
 #[cfg(test)]
@@ -79,7 +70,7 @@ mod tests {
         }
         let trusted: Vec<Network> = trusted.iter().map(|network| network.parse().unwrap()).collect();
         let found = ClientAddress::resolve(peer.parse().unwrap(), &headers, &trusted);
-        (found.address().to_string(), found.proxy().is_some())
+        (found.address.to_string(), found.proxy.is_some())
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Front {
     /// Prepares the API for requests.
     pub(crate) fn new(app: App) -> Arc<Self> {
         metrics::install();
-        let state = app.into_state();
+        let state = app.0;
         let others = router::others(&state);
         let preflights = state.access.guards.cors.preflights().map(|layer| others.clone().layer(layer));
         let endpoints = EndpointPaths::new(&state);

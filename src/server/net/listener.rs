@@ -92,7 +92,7 @@ impl App {
     /// ends.
     #[must_use]
     pub fn stopped_by(mut self, server: &Server) -> Self {
-        self.stop_streams(server.stopping());
+        self.0.stopping = Some(server.stopping.subscribe());
         self
     }
 }
@@ -236,11 +236,6 @@ impl Server {
         // A blocked run must not delay the shutdown: commits are atomic.
         runtime.shutdown_timeout(LEAVE);
         served
-    }
-
-    /// Returns a receiver of whether the server stops.
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
-        self.stopping.subscribe()
     }
 }
 

@@ -8,7 +8,6 @@ pub(crate) struct ExtensionOperation {
     parameters: Vec<Value>,
     body: Option<Value>,
     successes: Map<String, Value>,
-    failures: Map<String, Value>,
     is_open: bool,
 }
 
@@ -27,7 +26,6 @@ impl ExtensionOperation {
             parameters: Vec::new(),
             body: None,
             successes: Map::new(),
-            failures: Map::new(),
             is_open: false,
         }
     }
@@ -121,26 +119,21 @@ impl ExtensionOperation {
         }))
     }
 
-    /// Adds errors by their statuses.
-    pub(crate) fn fails(mut self, statuses: &[&str]) -> Self {
-        let refer = |status: &&str| ((*status).to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
-        self.failures.extend(statuses.iter().map(refer));
-        self
-    }
-
     /// Makes it an operation without an API key, whose response has no form that clients know. Errors stand after it.
     pub(crate) fn open(mut self, media_type: &str) -> Self {
         self.fields.remove("x-extension");
-        self.fields.insert("security".to_owned(), json!([]));
+        self = self.without_key();
         self.fields.insert("x-extension".to_owned(), json!(true));
         self.is_open = true;
         let form = if media_type == "text/plain" { "string" } else { "object" };
         self.responds_with("200", "OK", media_type, json!({"type": form}))
     }
 
-    /// Returns the operation.
-    pub(crate) fn build(self) -> Value {
-        let Self { mut fields, parameters, body, successes, failures, is_open } = self;
+    /// Returns the operation with its errors, by their statuses.
+    pub(crate) fn build(self, failures: &str) -> Value {
+        let Self { mut fields, parameters, body, successes, is_open } = self;
+        let refer = |status: &str| (status.to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
+        let failures: Map<String, Value> = failures.split(' ').map(refer).collect();
         if !parameters.is_empty() {
             fields.insert("parameters".to_owned(), Value::Array(parameters));
         }

@@ -146,7 +146,6 @@ impl ApiOperation {
             }
             operation = operation.parameter(parameter);
         }
-        let failures: Vec<&str> = self.failures.split(' ').collect();
-        self.document.map(|document| document(operation, schemas).fails(&failures).build())
+        self.document.map(|document| document(operation, schemas).build(self.failures))
     }
 }

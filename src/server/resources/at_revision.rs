@@ -113,7 +113,7 @@ mod tests {
     fn app(revisions: usize) -> AppState {
         let url = String::from("http://localhost");
         let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
+        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
         for _ in 0..revisions {
             let spec = Arc::new(IpRestriction { r#type: Some(Traffic::Api), ..IpRestriction::default() });
             let key = Key::new(Kind::IpRestriction, ids_and_clock::fresh_id(Kind::IpRestriction));

@@ -28,7 +28,7 @@ use crate::{
     server::{
         auth::permission::Sight,
         http::{
-            page::{self, AT, Page},
+            page::{self, AT, Page, SelectedPage},
             response::{self, ApiError, ApiResult},
         },
         state::AppState,
@@ -97,12 +97,6 @@ struct Listing {
     headers: HeaderMap,
 }
 
-/// The resources of a page, and the URI of the next one.
-struct Selected {
-    entries: Vec<Arc<Entry>>,
-    next: Option<String>,
-}
-
 impl Listing {
     /// Responds with a page of all resources.
     async fn whole(self) -> ApiResult {
@@ -119,7 +113,7 @@ impl Listing {
             return Ok(response::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
-        if !render::takes_long(&self.sight, &self.snapshot, &selected.entries) {
+        if !render::takes_long(&self.sight, &self.snapshot, &selected.0) {
             return self.respond(selected, key);
         }
         let place = self.app.admissions.renderings.of_owner(&self.owner)?;
@@ -141,16 +135,13 @@ impl Listing {
         &self,
         given: &[(&str, String)],
         keep: impl FnMut(&Entry) -> Result<bool, ApiError>,
-    ) -> Result<Selected, ApiError> {
+    ) -> Result<SelectedPage, ApiError> {
         let limit = self.collection.kind.is_paged().then_some(page::DEFAULT_LIMIT);
-        let (entries, next) =
-            self.page.select(&self.snapshot, &self.app.served.site, &self.collection, limit, given, keep)?;
-        Ok(Selected { entries, next })
+        self.page.select(&self.snapshot, &self.app.served.site, &self.collection, limit, given, keep)
     }
 
     /// Responds with a page, and keeps it under a key.
-    fn respond(&self, selected: Selected, key: Option<PageKey>) -> ApiResult {
-        let Selected { entries, next } = selected;
+    fn respond(&self, (entries, next): SelectedPage, key: Option<PageKey>) -> ApiResult {
         let items = entries.iter().map(|entry| render(&self.app.served.site, &self.sight, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
         let uri = format!("{}{}", self.app.served.site.base_url, self.collection.collection_path());

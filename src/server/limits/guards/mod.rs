@@ -115,7 +115,7 @@ pub(crate) struct RequestOrigin {
 impl RequestOrigin {
     /// The address that the request counts for: a /64 for IPv6.
     pub(crate) fn site(&self) -> Option<IpAddr> {
-        self.client.as_ref().map(|client| site_of(client.address()))
+        self.client.map(|client| site_of(client.address))
     }
 }
 
@@ -143,9 +143,7 @@ impl Guards {
 
     /// Notes in a request where it comes from, whatever it says itself.
     pub(crate) fn note_client(&self, request: &mut Request) {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-        let client = peer.map(|peer| ClientAddress::resolve(peer, request.headers(), &self.trusted).address());
-        let noted = client.and_then(|client| HeaderValue::from_str(&client.to_string()).ok());
+        let noted = self.client(request).and_then(|client| HeaderValue::from_str(&client.address.to_string()).ok());
         request.headers_mut().remove(CLIENT);
         if let Some(noted) = noted {
             request.headers_mut().insert(CLIENT, noted);
@@ -154,17 +152,20 @@ impl Guards {
 
     /// Where a request comes from.
     pub(crate) fn origin(&self, request: &Request, method: &'static str) -> RequestOrigin {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let client = peer.map(|ConnectInfo(peer)| ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted));
-        RequestOrigin { client, method }
+        RequestOrigin { client: self.client(request), method }
+    }
+
+    fn client(&self, request: &Request) -> Option<ClientAddress> {
+        let ConnectInfo(peer) = request.extensions().get::<ConnectInfo<SocketAddr>>()?;
+        Some(ClientAddress::resolve(peer.ip(), request.headers(), &self.trusted))
     }
 
     /// Slows down the answer to a request that failed to authenticate. Returns another answer if there were too many. A
     /// request with a valid token never gets here, whatever else comes from its address.
     pub(crate) async fn slow_down(&self, origin: &RequestOrigin) -> Option<ApiError> {
         metrics::counter!(FAILED).increment(1);
-        match (&self.failures, &origin.client) {
-            (Some(failures), Some(client)) => failures.slow_down(client.address()).await,
+        match (&self.failures, origin.client) {
+            (Some(failures), Some(client)) => failures.slow_down(client.address).await,
             _ => None,
         }
     }
@@ -177,8 +178,8 @@ impl Guards {
         let SecurityNote { key, owner, changes, path } = note;
         for change in changes {
             log.write(SecurityRecord {
-                peer: origin.client.as_ref().map(ClientAddress::address),
-                through: origin.client.as_ref().and_then(ClientAddress::proxy),
+                peer: origin.client.map(|client| client.address),
+                through: origin.client.and_then(|client| client.proxy),
                 key: key.clone(),
                 owner: owner.clone(),
                 method: Some(origin.method),

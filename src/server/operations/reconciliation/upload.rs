@@ -211,7 +211,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = String::from("http://localhost");
         let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
+        let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
         let owner = Id::new("usr_a");
         let receive = |role: Role, beginning: Option<&'static str>, length: &str| {
             let caller = Caller { key: Id::new("ak_a"), owner: owner.clone(), role, scope: None };

@@ -44,7 +44,7 @@ fn restriction(app: &AppState) {
 fn app() -> (AppState, HeaderMap) {
     let url = String::from("http://localhost");
     let settings = Settings { base_url: url.clone(), saml_base_url: url, version_header: VERSION_HEADER.into() };
-    let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).into_state();
+    let app = App::new(Arc::new(Store::open(MEMORY).unwrap()), settings).0;
     let key = Key::new(Kind::ApiKey, ids_and_clock::fresh_id(Kind::ApiKey));
     let (token, hash) = ids_and_clock::token(&key.id);
     let owner = create(Key::new(Kind::Owner, Id::new("usr_admin")), Arc::new(Owner { role: Role::Admin }), None);
