@@ -293,8 +293,7 @@ pub(crate) fn scrubbed_text(count: u64) -> String {
 fn text(shown: &ShownRecord, changes: bool) -> String {
     let ShownRecord { record, key_description } = shown;
     let revision = record.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string());
-    let outcome = serde_json::to_value(record.outcome).unwrap_or_default();
-    let outcome = outcome.as_str().unwrap_or_default();
+    let outcome = record.outcome;
     let source = record.source.as_ref().map(|source| format!(" source `{source}`")).unwrap_or_default();
     let author = author(&record.author, key_description);
     let mut text = format!("{revision}  {}  {outcome}{}  {}", record.at, escaped(&source), escaped(&author));

@@ -46,6 +46,11 @@ impl SourceRegistry {
         self.now().to_vec().into_iter()
     }
 
+    /// The source with a name.
+    pub(crate) fn find(&self, source: &str) -> Option<Arc<SourceHandle>> {
+        self.iter().find(|handle| handle.source == source)
+    }
+
     /// Requests syncs after a plan of a source was applied: at all others if resources changed hands or were offered, and at
     /// those that wait for others anyway. Without a sync, their status would have old warnings until the next one is due.
     pub(crate) fn request_syncs_after(&self, source: &str, plan: &Plan) {

@@ -148,7 +148,6 @@ fn answer(
 }
 
 fn since(text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    let Some(value) = query::value(text, SINCE) else { return Ok(None) };
-    let message = || format!("`{SINCE}` must be the number of a revision, such as `17`");
-    at_revision::number(&value).map(Some).ok_or_else(|| ApiError::new(query::at(SINCE, message())))
+    let message = |_: &str| format!("`{SINCE}` must be the number of a revision, such as `17`");
+    query::parsed(text, SINCE, at_revision::number, message)
 }

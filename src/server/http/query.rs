@@ -57,6 +57,17 @@ pub(crate) fn value(query: Option<&str>, name: &str) -> Option<String> {
     pairs.find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
+/// Parses the value of a parameter, if the query has it. `message` is that of the error for a value.
+pub(crate) fn parsed<T>(
+    query: Option<&str>,
+    name: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+    message: impl FnOnce(&str) -> String,
+) -> Result<Option<T>, ApiError> {
+    let parse = |value: String| parse(&value).ok_or_else(|| ApiError::new(at(name, message(&value))));
+    value(query, name).map(parse).transpose()
+}
+
 /// Creates the fault of a known parameter.
 pub(crate) fn at(name: &str, message: String) -> Fault {
     Fault::new(Code::Parameter, message).at(name)

@@ -29,12 +29,12 @@ pub(super) async fn state(
     current: Arc<Snapshot>,
     query: &str,
 ) -> Result<(Arc<Snapshot>, Option<u64>, Option<WorkPlace>), ApiError> {
-    let Some(value) = query::value(Some(query), AT) else { return Ok((current, None, None)) };
-    let name = RevisionName::parse(&value).ok_or_else(|| {
+    let message = |value: &str| {
         let expected = "the number of a revision, at least 7 digits of a commit id, or";
-        let message = format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(&value));
-        ApiError::new(query::at(AT, message))
-    })?;
+        format!("`{AT}` must be {expected} `{LATEST}` (found `{}`)", printable(value))
+    };
+    let name = query::parsed(Some(query), AT, RevisionName::parse, message)?;
+    let Some(name) = name else { return Ok((current, None, None)) };
     let revision = match name {
         RevisionName::Number(revision) => revision,
         RevisionName::Latest => current.revision,

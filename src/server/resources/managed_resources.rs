@@ -111,15 +111,13 @@ fn left_out<'s>(current: &'s Snapshot, operation: &Operation, sees_all: bool) ->
     let required: &HttpsEdgeRoute = edge.spec_as::<HttpsEdge>()?.required_modules.as_deref()?;
     let required: &dyn AnyResource = required;
     let slot = match operation {
-        Operation::Create { spec, .. } => {
-            let slots = spec.slots().iter();
-            slots.map(|slot| slot.name).find(|name| differs(required, name, spec.as_ref(), sees_all))
-        }
-        Operation::Patch { spec, fields, .. } => {
-            let slots = spec.slots().iter().map(|slot| slot.name);
-            slots
-                .filter(|name| fields.iter().any(|field| field == name))
-                .find(|name| differs(required, name, spec.as_ref(), sees_all))
+        Operation::Create { spec, .. } | Operation::Patch { spec, .. } => {
+            let is_written = |name: &&str| match operation {
+                Operation::Patch { fields, .. } => fields.iter().any(|field| field == name),
+                _ => true,
+            };
+            let mut slots = spec.slots().iter().map(|slot| slot.name).filter(is_written);
+            slots.find(|name| differs(required, name, spec.as_ref(), sees_all))
         }
         Operation::PutModule { slot, module, .. } => {
             let wanted = required.module(slot);
@@ -234,7 +232,7 @@ impl WriteCheck {
     }
 
     fn is_suspended(&self, source: &str) -> bool {
-        self.app.sources.following.iter().any(|it| it.source == source && it.suspension().is_some())
+        self.app.sources.following.find(source).is_some_and(|it| it.suspension().is_some())
     }
 
     fn refused(&self, write: &OwnedWrite, policy: WritePolicy) -> Fault {
@@ -245,7 +243,7 @@ impl WriteCheck {
         if policy == WritePolicy::Header {
             help += &format!(", or send the header `Edgewright-Override: {source}`");
         }
-        if self.app.sources.following.iter().any(|it| it.source == write.source) {
+        if self.app.sources.following.find(&write.source).is_some() {
             help += &format!(", or suspend the source first: `edgewright suspend {source} --reason TEXT`");
         }
         let message = format!("{} is managed by source `{source}`, which refuses this change", write.subject());

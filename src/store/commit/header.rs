@@ -18,6 +18,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     time::Duration,
 };
 
@@ -67,6 +68,12 @@ pub enum Outcome {
     Resumed,
     /// API tokens were scrubbed from the history (D23). The message has the counts.
     Scrubbed,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// The header of a commit: who made it, when and why, and how much it changed. It contains no secret (D58).

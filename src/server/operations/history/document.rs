@@ -18,7 +18,7 @@ use crate::{
     server::http::response::ApiError,
     store::{
         Store,
-        commit::header::{CommitHeader, Outcome, Record, ResourceChange},
+        commit::header::{CommitHeader, Record, ResourceChange},
         history::{blame::Blame, masking, records::CommitDetails},
     },
 };
@@ -232,14 +232,6 @@ impl FieldBlame {
 impl HistoryItem {
     /// Describes a record.
     pub(crate) fn from_header(record: &CommitHeader, base_url: &str, state: &Snapshot) -> Self {
-        let outcome = match record.outcome {
-            Outcome::Applied => "applied",
-            Outcome::Refused => "refused",
-            Outcome::Failed => "failed",
-            Outcome::Suspended => "suspended",
-            Outcome::Resumed => "resumed",
-            Outcome::Scrubbed => "scrubbed",
-        };
         let mut author = HistoryAuthor::new(&record.author, state);
         if let Some(source) = &record.source {
             author.source.clone_from(source);
@@ -250,7 +242,7 @@ impl HistoryItem {
             revision: record.revision,
             created_at: record.at.to_string(),
             milliseconds: record.milliseconds,
-            outcome: outcome.to_owned(),
+            outcome: record.outcome.to_string(),
             message: record.message.clone(),
             author,
             operations: record.operations,

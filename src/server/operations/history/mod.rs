@@ -211,26 +211,16 @@ async fn blame(
 
 /// Reads the filter of a list.
 fn filter_from(query: Option<&str>) -> Result<HistoryFilter, ApiError> {
-    let revision = |name: &str| match query::value(query, name) {
-        None => Ok(None),
-        Some(value) => match at_revision::number(&value) {
-            Some(revision) => Ok(Some(revision)),
-            None => Err(ApiError::new(query::at(name, format!("`{name}` must be the number of a revision")))),
-        },
+    let revision = |name: &str| {
+        query::parsed(query, name, at_revision::number, |_| format!("`{name}` must be the number of a revision"))
     };
-    let named = |name: &str| match query::value(query, name) {
-        Some(value) if value.is_empty() => {
-            Err(ApiError::new(query::at(name, format!("`{name}` is empty; leave it out or give it a value"))))
-        }
-        value => Ok(value),
+    let named = |name: &str| {
+        let text = |value: &str| (!value.is_empty()).then(|| value.to_owned());
+        query::parsed(query, name, text, |_| format!("`{name}` is empty; leave it out or give it a value"))
     };
-    let commit = match query::value(query, COMMIT) {
-        None => None,
-        Some(value) => Some(CommitPrefix::parse(&value).ok_or_else(|| {
-            let message = format!("`{COMMIT}` must have 7 to 64 hexadecimal digits (found `{}`)", printable(&value));
-            ApiError::new(query::at(COMMIT, message))
-        })?),
-    };
+    let commit = query::parsed(query, COMMIT, CommitPrefix::parse, |value| {
+        format!("`{COMMIT}` must have 7 to 64 hexadecimal digits (found `{}`)", printable(value))
+    })?;
     Ok(HistoryFilter {
         resource: named("resource")?,
         actor: named("actor")?,

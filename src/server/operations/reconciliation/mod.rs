@@ -378,7 +378,7 @@ fn intent(source: &str, dry_run: bool) -> Intent<'_> {
 
 /// Whether the server reconciles a source from its own manifests.
 pub(super) fn is_followed(app: &AppState, source: &str) -> bool {
-    app.sources.following.iter().any(|following| following.source == source)
+    app.sources.following.find(source).is_some()
 }
 
 /// Adds to a plan what others have changed. Without the history, the plan is as right as with it.

@@ -125,7 +125,7 @@ impl FromRequestParts<AppState> for SourceInPath {
 
 /// Finds a source that the server follows.
 fn followed(sources: &SourceRuntime, name: &str) -> Result<Arc<SourceHandle>, ApiError> {
-    sources.following.iter().find(|following| following.source == name).ok_or_else(|| unknown(name))
+    sources.following.find(name).ok_or_else(|| unknown(name))
 }
 
 /// Suspends a source: it is looked at and not applied until it is resumed or the suspension ends.

@@ -27,6 +27,7 @@ mod request;
 mod tests;
 
 use std::{
+    convert::Infallible,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -124,10 +125,10 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
     tokio::spawn(async move {
         let _held = place;
         let end = tokio::select! {
-            end = watcher.follow() => end,
-            () = stopped(stopping) => WatchEnd::Closed,
+            end = watcher.send_all() => end.err().flatten(),
+            () = stopped(stopping) => None,
         };
-        if let WatchEnd::Failed(error) = end {
+        if let Some(error) = end {
             *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(events::error(&error));
         }
         // The body ends when this sender is dropped, after the last event is in its place.
@@ -152,19 +153,8 @@ async fn stopped(stopping: Option<watch::Receiver<bool>>) {
     std::future::pending::<()>().await;
 }
 
-/// Why a stream ends.
-enum WatchEnd {
-    /// The client or the server closed it.
-    Closed,
-    /// An error, which the client gets as the last event.
-    Failed(ApiError),
-}
-
-impl From<ApiError> for WatchEnd {
-    fn from(error: ApiError) -> Self {
-        WatchEnd::Failed(error)
-    }
-}
+/// The error that ends a stream, which the client gets as the last event; none if the client or the server closed it.
+type StreamEnd = Option<ApiError>;
 
 /// A client.
 struct Watcher {
@@ -179,14 +169,7 @@ struct Watcher {
 
 impl Watcher {
     /// Sends changes until the stream ends.
-    async fn follow(&mut self) -> WatchEnd {
-        match self.send_all().await {
-            Ok(never) => match never {},
-            Err(end) => end,
-        }
-    }
-
-    async fn send_all(&mut self) -> Result<std::convert::Infallible, WatchEnd> {
+    async fn send_all(&mut self) -> Result<Infallible, StreamEnd> {
         let mut newest = self.app.served.store.newest_revision();
         self.send(events::start(self.known)).await?;
         loop {
@@ -197,8 +180,8 @@ impl Watcher {
                 NextRevision::Here(revision) => self.send_revision(&caller, revision).await?,
                 NextRevision::Gone => return Err(too_slow().into()),
                 NextRevision::NotYet => tokio::select! {
-                    changed = newest.changed() => changed.map_err(|_| WatchEnd::Closed)?,
-                    () = self.chunks.closed() => return Err(WatchEnd::Closed),
+                    changed = newest.changed() => changed.map_err(|_| StreamEnd::None)?,
+                    () = self.chunks.closed() => return Err(None),
                     () = tokio::time::sleep(HEARTBEAT) => self.send(events::heartbeat()).await?,
                 },
             }
@@ -209,7 +192,7 @@ impl Watcher {
         self.app.access.admit_again(&self.app.served.store.snapshot(), &Intent::Watch, &self.headers)
     }
 
-    async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), WatchEnd> {
+    async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), StreamEnd> {
         let number = revision.snapshot.revision;
         // A client that resumes gets earlier states.
         let sight = Sight::from_caller(caller).of_revision(number, self.app.served.store.snapshot().revision);
@@ -228,11 +211,11 @@ impl Watcher {
         Ok(())
     }
 
-    async fn send(&self, chunk: Bytes) -> Result<(), WatchEnd> {
+    async fn send(&self, chunk: Bytes) -> Result<(), StreamEnd> {
         use mpsc::error::SendTimeoutError::{Closed, Timeout};
         match self.chunks.send_timeout(Ok(chunk), LONGEST_WAIT).await {
             Ok(()) => Ok(()),
-            Err(Closed(_)) => Err(WatchEnd::Closed),
+            Err(Closed(_)) => Err(None),
             Err(Timeout(_)) => Err(too_slow().into()),
         }
     }
