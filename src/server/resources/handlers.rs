@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -94,28 +94,6 @@ impl Served {
         };
         Self { app, endpoint, known }
     }
-
-    /// A HEAD request is a GET without a body.
-    fn intent(&self, parts: &Parts) -> Intent<'static> {
-        match parts.method {
-            Method::GET | Method::HEAD => Intent::Read,
-            _ => Intent::Change,
-        }
-    }
-
-    /// The current state, and the caller if it has the permission.
-    fn admit(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
-        let snapshot = self.app.served.store.snapshot();
-        let caller = self.app.access.admit(&snapshot, &self.intent(parts), &parts.headers)?;
-        Ok((snapshot, caller))
-    }
-
-    /// The current state, and the caller if it still has the permission once the body is there.
-    fn admit_again(&self, parts: &Parts) -> Result<(Arc<Snapshot>, Caller), ApiError> {
-        let snapshot = self.app.served.store.snapshot();
-        let caller = self.app.access.admit_again(&snapshot, &self.intent(parts), &parts.headers)?;
-        Ok((snapshot, caller))
-    }
 }
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
@@ -123,7 +101,12 @@ impl Served {
 pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Request<Body>) -> ApiResult {
     let Served { app, endpoint, known } = served;
     let (parts, body) = request.into_parts();
-    let (mut snapshot, mut caller) = served.admit(&parts)?;
+    let (access, store) = (&app.access, &app.served.store);
+    // A HEAD request is a GET without a body.
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let intent = if is_read { Intent::Read } else { Intent::Change };
+    let mut snapshot = store.snapshot();
+    let mut caller = access.admit(&snapshot, &intent, &parts.headers)?;
     query::check(parts.uri.query(), known)?;
     let (mut content, mut size) = (Tape::default(), 0);
     if matches!(parts.method, Method::POST | Method::PATCH | Method::PUT) {
@@ -132,7 +115,8 @@ pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Re
         let faults;
         (content, faults, size) = Box::pin(body::read(&parts.headers, body, Limits::RESOURCE)).await?;
         ApiError::check(faults)?;
-        (snapshot, caller) = served.admit_again(&parts)?;
+        snapshot = store.snapshot();
+        caller = access.admit_again(&snapshot, &intent, &parts.headers)?;
     }
     // Who may read is decided now, also for an earlier state.
     let (current, sight) = (snapshot.revision, Sight::from_caller(&caller));
