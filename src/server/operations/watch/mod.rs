@@ -145,10 +145,10 @@ async fn get(State(app): State<AppState>, RawQuery(query): RawQuery, caller: Cal
 
 /// Completes when the server begins to stop.
 async fn stopped(stopping: Option<watch::Receiver<bool>>) {
-    if let Some(mut stopping) = stopping {
-        if stopping.wait_for(|stop| *stop).await.is_ok() {
-            return;
-        }
+    if let Some(mut stopping) = stopping
+        && stopping.wait_for(|stop| *stop).await.is_ok()
+    {
+        return;
     }
     std::future::pending::<()>().await;
 }
