@@ -7,10 +7,11 @@
 //!
 //! # The idea
 //!
-//! `rules.rs` has a table of all such ways, and who decides about each: nobody, the affected source by consent in its
-//! own manifests, or an admin. The files beside it decide: `delegation.rs` and `hostports.rs` compare a source with the
-//! edges of others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by
-//! the scope of their actor.
+//! docs/explanation/tenancy.md has a table of all such ways, and who decides about each: nobody, the affected source by
+//! consent in its own manifests, or an admin. A new way needs a row there before it needs code, and a case in
+//! tests/it/security/tenancy. The files here decide: `delegation.rs` and `hostports.rs` compare a source with the edges of
+//! others, `certificates.rs` says which edge presents which certificate, and `rights.rs` judges operations by the scope of
+//! their actor.
 //!
 //! # An example
 //!
@@ -29,13 +30,21 @@ pub(crate) mod delegation;
 mod host_allowlist;
 mod hostports;
 pub(crate) mod rights;
-mod rules;
 mod source_scope;
 mod write_consent;
 
 pub(crate) use delegation::not_admitted;
 pub(crate) use hostports::{add_hostports, retaken_hostports};
 pub(crate) use rights::{ChangeOrigin, Denied, Rights};
-pub(crate) use rules::table;
 pub use source_scope::{Adoption, SourceScope};
 pub(crate) use write_consent::refused_write;
+
+/// The page that has the table of all ways between sources, before any other table.
+const PAGE: &str = include_str!("../../docs/explanation/tenancy.md");
+
+/// Returns the table of all ways between sources, as Markdown.
+pub(crate) fn table() -> String {
+    let is_row = |line: &&str| line.starts_with('|');
+    let rows = PAGE.lines().skip_while(|line| !is_row(line)).take_while(is_row);
+    rows.map(|row| format!("{row}\n")).collect()
+}
