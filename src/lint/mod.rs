@@ -45,6 +45,7 @@ use crate::{
             suggestions::Suggestions,
         },
         key::Key,
+        names::names,
         snapshot::Entry,
     },
 };
@@ -73,21 +74,7 @@ pub enum Level {
     Deny,
 }
 
-impl Level {
-    /// Finds a level by name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Level::Allow, Level::Warn, Level::Deny].into_iter().find(|level| level.as_str() == name)
-    }
-
-    /// The level's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Allow => "allow",
-            Level::Warn => "warn",
-            Level::Deny => "deny",
-        }
-    }
-}
+names!(Level: Allow "allow", Warn "warn", Deny "deny");
 
 /// A lint, with the text for `edgewright explain`.
 pub struct Lint {

@@ -11,6 +11,7 @@ use super::{
     diagnostics::{Check, Code, Fault, Faults, nearest},
     host_pattern::{check_host_pattern, covers_hosts},
     kind::owner::Role,
+    names::names,
     network::Network,
 };
 use crate::syntax::text::printable;
@@ -73,19 +74,7 @@ pub enum WriteAction {
     Delete,
 }
 
-impl WriteAction {
-    /// All changes.
-    pub(crate) const EVERY: [Self; 3] = [Self::Create, Self::Update, Self::Delete];
-
-    /// The API value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
-}
+names!(WriteAction: Create "create", Update "update", Delete "delete");
 
 impl KeyScope {
     /// Whether the key may plan a source.
@@ -146,7 +135,7 @@ impl KeyScope {
             (self.apply.iter().collect(), self.plan.iter().chain(&self.apply).collect());
         let role = |role: Option<Role>| role.unwrap_or(Role::Admin);
         let kinds = other.kinds.iter().all(|kind| self.kinds.iter().any(|wide| includes_kind(wide, kind)));
-        let actions = WriteAction::EVERY.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
+        let actions = WriteAction::ALL.into_iter().all(|action| self.may_do(action) || !other.may_do(action));
         let expires = match (self.expiry(), other.expiry()) {
             (Some(own), Some(other)) => other <= own,
             (Some(_), None) => false,
@@ -322,7 +311,7 @@ mod tests {
             ["EventSubscription", "EventSource"].map(|kind| KeyScope { kinds: texts(&[kind]), ..KeyScope::default() });
         assert!(whole.may_write(Kind::EventSource) && !part.may_write(Kind::EventSubscription));
         assert_eq!((whole.exceeded_by(&part), part.exceeded_by(&whole)), (None, Some("kinds")));
-        assert!(WriteAction::EVERY.into_iter().all(|action| scope.may_do(action)));
+        assert!(WriteAction::ALL.into_iter().all(|action| scope.may_do(action)));
         let none = KeyScope::default();
         assert!(!none.may_plan("shop") && !none.may_apply("shop") && !none.may_write(Kind::HttpsEdge));
         assert!(!none.may_plan_all() && applies(&["*"]).may_plan_all() && applies(&["*"]).may_apply_all());

@@ -28,6 +28,7 @@ pub(crate) mod key_scope;
 pub(crate) mod kind;
 pub(crate) mod lazy_spec;
 pub(crate) mod module;
+pub(crate) mod names;
 pub(crate) mod network;
 pub(crate) mod node;
 pub(crate) mod operation;

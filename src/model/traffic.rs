@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use http::Uri;
 
-use super::diagnostics::check::parse_hostport;
+use super::{diagnostics::check::parse_hostport, names::names};
 
 /// A client's request.
 #[derive(Debug, Clone)]
@@ -116,23 +116,10 @@ pub enum Stage {
     Outbound,
 }
 
-impl Stage {
-    /// The API value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Connection => "connection",
-            Stage::Source => "source",
-            Stage::Client => "client",
-            Stage::Authentication => "authentication",
-            Stage::Inbound => "inbound",
-            Stage::RequestChange => "request_change",
-            Stage::Dispatch => "dispatch",
-            Stage::Backend => "upstream",
-            Stage::ResponseChange => "response_change",
-            Stage::Encoding => "encoding",
-            Stage::Outbound => "outbound",
-        }
-    }
+names! {
+    Stage: Connection "connection", Source "source", Client "client", Authentication "authentication", Inbound "inbound",
+    RequestChange "request_change", Dispatch "dispatch", Backend "upstream", ResponseChange "response_change",
+    Encoding "encoding", Outbound "outbound"
 }
 
 /// A module's effect on a request, as far as its configuration determines it.

@@ -97,6 +97,5 @@ fn sources(text: &str) -> Result<String, String> {
 }
 
 fn action(text: &str) -> Result<WriteAction, String> {
-    let known = WriteAction::EVERY.into_iter().find(|action| action.as_str() == text);
-    known.ok_or_else(|| "expected create, update or delete".to_owned())
+    WriteAction::from_name(text).ok_or_else(|| "expected create, update or delete".to_owned())
 }

@@ -34,7 +34,7 @@ fn check(view: &EstateView<'_>, findings: &mut Findings) {
         match first.iter().find(|(of, enforced, _)| (*of, *enforced) == (traffic, restriction.enforced)) {
             None => first.push((traffic, restriction.enforced, key)),
             Some((_, _, other)) => {
-                let message = format!("another IpRestriction already restricts `{}`", name(traffic));
+                let message = format!("another IpRestriction already restricts `{}`", traffic.as_str());
                 findings.report(key, ["type"], message).relate(other, ["type"], "the other restriction");
             }
         }
@@ -44,17 +44,8 @@ fn check(view: &EstateView<'_>, findings: &mut Findings) {
             (Some(*traffic), *enforced) == (restriction.r#type, restriction.enforced)
         };
         if let Some((traffic, _, key)) = first.iter().find(same) {
-            let message = format!("{other} of source `{source}` already restricts `{}`", name(*traffic));
+            let message = format!("{other} of source `{source}` already restricts `{}`", traffic.as_str());
             findings.report(key, ["type"], message);
         }
-    }
-}
-
-fn name(traffic: Traffic) -> &'static str {
-    match traffic {
-        Traffic::Dashboard => "dashboard",
-        Traffic::Api => "api",
-        Traffic::Agent => "agent",
-        Traffic::Endpoints => "endpoints",
     }
 }

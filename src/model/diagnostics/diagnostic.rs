@@ -15,7 +15,10 @@ use super::{
     fault::{Fault, MOST_FAULTS, hide_tokens},
 };
 use crate::{
-    model::secrets::redact::{Fields, Redacted},
+    model::{
+        names::names,
+        secrets::redact::{Fields, Redacted},
+    },
     syntax::text::without_display_changes,
 };
 
@@ -28,6 +31,8 @@ pub enum Severity {
     /// Shown only.
     Warning,
 }
+
+names!(Severity: Error "error", Warning "warning");
 
 /// A file that diagnostics refer to.
 pub struct SourceFile {

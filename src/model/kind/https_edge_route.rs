@@ -8,6 +8,7 @@ use crate::model::{
     Kind,
     diagnostics::{Check, Fault, Faults, check},
     module::{self, slots},
+    names::names,
     resource::{BlankContext, KindInfo, Offers, Resource, view},
 };
 
@@ -70,15 +71,7 @@ pub enum MatchType {
     PathPrefix,
 }
 
-impl MatchType {
-    /// The API value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MatchType::ExactPath => "exact_path",
-            MatchType::PathPrefix => "path_prefix",
-        }
-    }
-}
+names!(MatchType: ExactPath "exact_path", PathPrefix "path_prefix");
 
 view! {
     /// The response form of [`HttpsEdgeRoute`].

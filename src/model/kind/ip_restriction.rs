@@ -9,6 +9,7 @@ use crate::model::{
     base_urls::Ref,
     diagnostics::{Check, Fault, Faults, check},
     external_id,
+    names::names,
     resource::{AccessList, BlankContext, KindInfo, Resource, view},
 };
 
@@ -44,6 +45,8 @@ pub enum Traffic {
     /// Endpoints.
     Endpoints,
 }
+
+names!(Traffic: Dashboard "dashboard", Api "api", Agent "agent", Endpoints "endpoints");
 
 view! {
     /// The response form of [`IpRestriction`].

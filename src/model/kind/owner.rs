@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     Kind,
     diagnostics::Check,
+    names::names,
     resource::{KindInfo, Offers, Resource},
 };
 
@@ -35,18 +36,9 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    /// The API value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Gateway => "gateway",
-            Role::Viewer => "viewer",
-            Role::Planner => "planner",
-            Role::Editor => "editor",
-            Role::Admin => "admin",
-        }
-    }
+names!(Role: Gateway "gateway", Viewer "viewer", Planner "planner", Editor "editor", Admin "admin");
 
+impl Role {
     /// Whether responses to the role have secrets. A gateway has an endpoint of its own for them.
     pub(crate) fn sees_secrets(self) -> bool {
         self >= Role::Editor

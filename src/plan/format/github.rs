@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{level, limited, path_of, position, store_note, summary, verdict};
+use super::{limited, path_of, position, store_note, summary, verdict};
 use crate::{model::diagnostics::diagnostic::Diagnostic, plan::report::Report, syntax::text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
@@ -50,7 +50,7 @@ fn annotation(it: &Diagnostic) -> String {
     for (place, label) in &it.related {
         text += &format!("\n{}: {}", escaped(&position(place)), escaped(label));
     }
-    format!("::{} {}::{}", level(it.severity), properties.join(","), data(&text))
+    format!("::{} {}::{}", it.severity.as_str(), properties.join(","), data(&text))
 }
 
 /// Escapes the text after the second `::`.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{level, plural, position, store_note, summary};
+use super::{plural, position, store_note, summary};
 use crate::{
     model::{
         diagnostics::{
@@ -99,7 +99,7 @@ fn test_case(case: &Case<'_>) -> TestCase {
 fn lines(diagnostics: &[&Diagnostic]) -> String {
     let lines = diagnostics.iter().take(MOST_LINES).map(|it| {
         let place = it.place.as_ref().map(|place| format!("{}: ", position(place))).unwrap_or_default();
-        let mut line = format!("{}{} {}: {}", legal(&place), level(it.severity), it.code, legal(&it.message));
+        let mut line = format!("{}{} {}: {}", legal(&place), it.severity.as_str(), it.code, legal(&it.message));
         for (place, label) in &it.related {
             line += &format!("\n  {}: {}", legal(&position(place)), legal(label));
         }

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{everything, level, position, store_note, summary, verdict};
+use super::{everything, position, store_note, summary, verdict};
 use crate::{
     model::{diagnostics::diagnostic::Diagnostic, drift::Drift},
     plan::{
@@ -83,7 +83,7 @@ impl MarkdownPage {
 fn item(it: &Diagnostic) -> String {
     let place = it.place.as_ref().map(|place| format!(" {}", code(&position(place)))).unwrap_or_default();
     let mut line =
-        format!("- **{}**{place} {}: {}", level(it.severity), code(&it.code.to_string()), inline(&it.message));
+        format!("- **{}**{place} {}: {}", it.severity.as_str(), code(&it.code.to_string()), inline(&it.message));
     for (place, label) in &it.related {
         line += &format!("<br>{}: {}", code(&position(place)), inline(label));
     }

@@ -13,6 +13,7 @@ use super::{
 use crate::model::{
     diagnostics::diagnostic::{Diagnostic, Place, Severity, counted},
     json::JsonError,
+    names::names,
 };
 
 /// A report format.
@@ -33,27 +34,8 @@ pub enum Format {
     Junit,
 }
 
-impl Format {
-    /// Every format.
-    pub const ALL: [Format; 6] =
-        [Format::Text, Format::Json, Format::Markdown, Format::Github, Format::Sarif, Format::Junit];
-
-    /// The format with a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == name)
-    }
-
-    /// The name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Json => "json",
-            Format::Markdown => "markdown",
-            Format::Github => "github",
-            Format::Sarif => "sarif",
-            Format::Junit => "junit",
-        }
-    }
+names! {
+    Format: Text "text", Json "json", Markdown "markdown", Github "github", Sarif "sarif", Junit "junit"
 }
 
 /// Renders the report. Text has colour codes; the caller strips them if needed.
@@ -143,14 +125,6 @@ fn path_of(place: &Place) -> &str {
 
 fn plain_path(name: &str) -> &str {
     name.trim_start_matches("./")
-}
-
-/// The word for a severity, in every format.
-fn level(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use super::{level, limited, path_of, plain_path};
+use super::{limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
     model::diagnostics::diagnostic::{Diagnostic, Name, Place, Severity},
@@ -71,11 +71,11 @@ fn rule(name: Name, severity: Severity) -> Value {
         Name::Code(code) => {
             let info = code.info();
             let first = info.cause.split_once(". ").map_or(info.cause.to_owned(), |(first, _)| format!("{first}."));
-            (first, info.cause, info.cure, level(severity))
+            (first, info.cause, info.cure, severity.as_str())
         }
         Name::Lint(name) => match lint::find(name) {
             Some(lint) => (lint.summary.to_owned(), lint.why, lint.cure, lint_level(lint.default)),
-            None => (name.to_owned(), name, name, level(severity)),
+            None => (name.to_owned(), name, name, severity.as_str()),
         },
     };
     json!({
@@ -114,7 +114,7 @@ fn result(
     );
     let mut value = json!({
         "ruleId": code,
-        "level": level(it.severity),
+        "level": it.severity.as_str(),
         "message": {"text": text},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"edgewrightFault/v1": fingerprint(it, &code, seen)},

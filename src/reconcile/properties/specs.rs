@@ -349,7 +349,7 @@ fn key_scope() -> impl Strategy<Value = KeyScope> {
         plan: texts(&["shop", "grün-*", "*"]),
         apply: texts(&["shop", "docs-*"]),
         kinds: texts(&["TlsCertificate", "*"]),
-        actions: list(select(WriteAction::EVERY.to_vec())),
+        actions: list(select(WriteAction::ALL.to_vec())),
         hosts: texts(&["docs.example.com", "*.docs.example.com", "2001:db8::1"]),
         secrets: on(),
         global: on(),
