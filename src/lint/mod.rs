@@ -40,10 +40,7 @@ use crate::{
     background::give_way,
     model::{
         desired::Desired,
-        diagnostics::{
-            fault::{Aim, Path, Segment},
-            suggestions::Suggestions,
-        },
+        diagnostics::{Aim, Path, Segment, suggestions::Suggestions},
         key::Key,
         names::names,
         snapshot::Entry,

@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
     use crate::model::{
-        Kind, id::Id, kind::certificate_authority::CertificateAuthority, operation::Claim, secrets::secret::Text,
+        Kind, id::Id, kind::certificate_authority::CertificateAuthority, operation::Claim, secrets::Text,
     };
 
     /// A certificate from 2029-01-01 to 2030-01-15.

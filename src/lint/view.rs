@@ -15,7 +15,7 @@ use super::{
 use crate::model::{
     Kind,
     desired::Desired,
-    diagnostics::fault::Path,
+    diagnostics::Path,
     id::Id,
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},

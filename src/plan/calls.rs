@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::{
-    json::JsonError, key::Key, operation::Operation, resource::AnyResource, secrets::secret::Secrets, snapshot::Entry,
+    json::JsonError, key::Key, operation::Operation, resource::AnyResource, secrets::Secrets, snapshot::Entry,
 };
 
 /// The calls that delete a resource. An implicit resource goes with its last module (D34).

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
+        diagnostics::{Code, Diagnostic, nearest},
         key::Key,
         snapshot::{Entry, Snapshot},
     },

@@ -24,7 +24,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{code::Code, diagnostic::Diagnostic},
+        diagnostics::{Code, Diagnostic},
         id::Id,
         key::Key,
         kind::{api_key::ApiKey, owner::Owner},

@@ -58,7 +58,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{
         Kind,
-        diagnostics::diagnostic::Diagnostic,
+        diagnostics::Diagnostic,
         drift::{Drift, DriftState},
         id::Id,
         key::Key,

@@ -16,7 +16,7 @@ use crate::{
         json::JsonError,
         operation::Operation,
         resource::AnyResource,
-        secrets::secret::{Review, Secrets},
+        secrets::{Secrets, secret::Review},
     },
 };
 

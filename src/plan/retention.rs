@@ -151,7 +151,7 @@ mod tests {
             module::mutual_tls::MutualTls,
             operation::Operation,
             resource::AnyResource,
-            secrets::secret::{Secret, Text},
+            secrets::{Secret, Text},
         },
         plan::{Plan, diff, safety::Budget},
     };

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{
     Kind,
-    diagnostics::{code::Code, diagnostic::Diagnostic},
+    diagnostics::{Code, Diagnostic},
     key::Key,
     operation::{Claim, Operation},
     snapshot::{Entry, Snapshot},

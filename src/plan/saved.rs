@@ -38,7 +38,7 @@ use super::Plan;
 use crate::model::{
     desired::Desired,
     json::{self, JsonError},
-    secrets::secret::Secrets,
+    secrets::Secrets,
 };
 
 /// The format that this version writes and reads.

@@ -35,7 +35,7 @@ use super::{Change, Effect, Plan, diff::transfer_notes};
 use crate::{
     model::{
         Kind,
-        diagnostics::{code::Code, diagnostic::Diagnostic, fault::nearest},
+        diagnostics::{Code, Diagnostic, nearest},
         id::Id,
         key::Key,
         operation::{Claim, Operation},

@@ -10,10 +10,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},

@@ -33,10 +33,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         id::Id,
         key::Key,
         kind::{
@@ -46,7 +43,7 @@ use crate::{
         module::{AnyModule, SharedModule, Slot},
         operation::CONTEXT_OWNER,
         resource::AnyResource,
-        secrets::secret::{Secrets, is_unknown},
+        secrets::{Secrets, secret::is_unknown},
         snapshot::{Entry, Snapshot},
     },
     routing::selector::Selector,

@@ -18,10 +18,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::CONTEXT_OWNER,

@@ -21,10 +21,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, Path},
-        },
+        diagnostics::{Code, Fault, Path},
         key::Key,
         key_scope::KeyScope,
         kind::{api_key::ApiKey, https_edge::HttpsEdge, owner::Role},

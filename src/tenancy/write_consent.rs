@@ -3,7 +3,7 @@
 use super::{delegation::HostEdge, hostports};
 use crate::model::{
     Kind,
-    diagnostics::fault::{Fault, Path},
+    diagnostics::{Fault, Path},
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     operation::Operation,
     snapshot::{Entry, Snapshot},

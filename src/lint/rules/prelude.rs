@@ -7,7 +7,7 @@ pub(super) use crate::lint::{
 pub(super) use crate::{
     model::{
         Kind,
-        diagnostics::fault::{Aim, Path},
+        diagnostics::{Aim, Path},
         id::Id,
         key::Key,
         kind::{

@@ -8,12 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     lint,
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Place, Severity, SourceFile},
-        },
+        diagnostics::{Code, Diagnostic, Name, Place, Severity, SourceFile},
         json::{self, JsonError},
-        secrets::secret::Secrets,
+        secrets::Secrets,
     },
     plan::{
         outline::{Outline, is_zero},

@@ -7,10 +7,7 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use super::{plural, position, store_note, summary};
 use crate::{
     model::{
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Severity},
-        },
+        diagnostics::{Code, Diagnostic, Name, Severity},
         json::JsonError,
     },
     plan::report::Report,

@@ -11,7 +11,7 @@ use super::{
     report::{Report, no_store_found},
 };
 use crate::model::{
-    diagnostics::diagnostic::{Diagnostic, Place, Severity, counted},
+    diagnostics::{Diagnostic, Place, Severity, diagnostic::counted},
     json::JsonError,
     names::names,
 };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
-    model::diagnostics::diagnostic::{Diagnostic, Name, Place, Severity},
+    model::diagnostics::{Diagnostic, Name, Place, Severity},
     plan::report::Report,
     syntax::text::escaped,
 };

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     model::{
-        diagnostics::code::Code,
+        diagnostics::Code,
         id::Id,
         kind::{
             event_source::EventSource,
@@ -17,7 +17,7 @@ use crate::{
         },
         module::webhook_verification::WebhookVerification,
         resource::AnyResource,
-        secrets::secret::Secret,
+        secrets::Secret,
     },
     tenancy::SourceScope,
 };
