@@ -32,7 +32,7 @@ use crate::{
         Kind,
         base_urls::Site,
         decode::list,
-        diagnostics::{Code, Fault, Path, nearest},
+        diagnostics::{Code, Fault, nearest},
         json::unbounded,
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         secrets::Secrets,
@@ -140,7 +140,7 @@ impl Filter {
                 // An empty search box must not look like a search that found everything.
                 _ if value.is_empty() => {
                     let fault = Fault::new(Code::Parameter, format!("`{name}` must not be empty"));
-                    faults.push(fault.at(Path::root().join(*name)).help("remove the parameter, or give it a value"));
+                    faults.push(fault.at(*name).help("remove the parameter, or give it a value"));
                 }
                 Question::Text => filter.questions.push((Question::Text, value.to_lowercase())),
                 question => filter.questions.push((question, value.clone())),
@@ -213,7 +213,7 @@ fn internal() -> Fault {
 fn fault(error: &CelError, expression: &str) -> Fault {
     let column = error.column(expression);
     let message = format!("invalid filter at column {column}: {}", error.message);
-    let fault = Fault::new(Code::Parameter, message).at(Path::root().join("filter"));
+    let fault = Fault::new(Code::Parameter, message).at("filter");
     let Some((word, known)) = &error.unknown else { return fault };
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     match nearest(word, known.iter().copied()) {

@@ -40,7 +40,7 @@ use crate::{
     background::give_way,
     model::{
         desired::Desired,
-        diagnostics::{Aim, Path, Segment, suggestions::Suggestions},
+        diagnostics::{Aim, Path, suggestions::Suggestions},
         key::Key,
         names::names,
         snapshot::Entry,
@@ -196,8 +196,8 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Adds a related location in a resource.
-    pub(crate) fn relate(&mut self, key: &Key, path: impl IntoPath, label: &'static str) {
-        self.related = Some((Subject::Resource(key.clone()), path.into_path(), label));
+    pub(crate) fn relate(&mut self, key: &Key, path: impl Into<Path>, label: &'static str) {
+        self.related = Some((Subject::Resource(key.clone()), path.into(), label));
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Reports a finding about a field's value; [`run`] fills in the lint's name.
-    pub(crate) fn report(&mut self, key: &Key, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
+    pub(crate) fn report(&mut self, key: &Key, path: impl Into<Path>, message: impl Into<String>) -> &mut Finding {
         self.about(Subject::Resource(key.clone()), path, message)
     }
 
@@ -237,8 +237,13 @@ impl Findings {
     }
 
     /// Reports a finding about any subject.
-    pub(crate) fn about(&mut self, subject: Subject, path: impl IntoPath, message: impl Into<String>) -> &mut Finding {
-        let (path, message) = (path.into_path(), message.into());
+    pub(crate) fn about(
+        &mut self,
+        subject: Subject,
+        path: impl Into<Path>,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        let (path, message) = (path.into(), message.into());
         self.found.push_mut(Finding {
             lint: "",
             subject,
@@ -251,24 +256,6 @@ impl Findings {
             related: None,
             yields_to: None,
         })
-    }
-}
-
-/// A path argument: a [`Path`], or its steps as `["oauth", "scopes"]`.
-pub(crate) trait IntoPath {
-    /// Converts to a path.
-    fn into_path(self) -> Path;
-}
-
-impl IntoPath for Path {
-    fn into_path(self) -> Path {
-        self
-    }
-}
-
-impl<const N: usize> IntoPath for [&str; N] {
-    fn into_path(self) -> Path {
-        Path(self.into_iter().map(Segment::from).collect())
     }
 }
 

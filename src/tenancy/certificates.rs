@@ -10,7 +10,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{Code, Fault, Path},
+        diagnostics::{Code, Fault},
         id::Id,
         key::Key,
         kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
@@ -103,7 +103,7 @@ pub(super) fn unpresented(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot,
                 let (host, other) = (printable(&host), printable(&claim.source));
                 let message =
                     format!("no certificate of this source covers `{host}`, but one of source `{other}` does");
-                let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("hostports").join(index));
+                let fault = Fault::new(Code::NotDelegated, message).at(("hostports", index));
                 let help = format!(
                     "declare a certificate; to let source `{other}` answer for it, add `certificates_from: [{other}]`"
                 );

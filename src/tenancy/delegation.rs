@@ -90,7 +90,7 @@ impl<'a> HostEdge<'a> {
                 "`{slot}` differs from the module that HttpsEdge `{}` requires of every route",
                 printable(self.name)
             );
-            let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join(slot)).of_key();
+            let fault = Fault::new(Code::RequiredModule, message).at(slot).of_key();
             fault.help("remove it from the route; the one that the edge requires is added")
         })
     }
@@ -117,7 +117,7 @@ impl<'a> HostEdge<'a> {
         };
         if prefixes.is_empty() {
             let message = format!("{owner} does not delegate routes of HttpsEdge `{name}` to source `{source}`");
-            let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("edge"));
+            let fault = Fault::new(Code::NotDelegated, message).at("edge");
             let other = if is_context { ", or name your source with `--source`" } else { "" };
             return Some(fault.help(format!("{first}{wanted}{other}")));
         }
@@ -128,7 +128,7 @@ impl<'a> HostEdge<'a> {
         );
         let first = if first.is_empty() { "change the match, or " } else { &first };
         let help = format!("{first}{wanted}");
-        Some(Fault::new(Code::NotDelegated, message).at(Path::root().join("match")).help(help))
+        Some(Fault::new(Code::NotDelegated, message).at("match").help(help))
     }
 }
 
@@ -387,13 +387,13 @@ fn warnings(desired: &BTreeMap<Key, Desired>, snapshot: &Snapshot, source: &str)
         if !unwanted.is_empty() {
             let message =
                 format!("`delegates_to` does not admit routes that HttpsEdge `{name}` has: {}", list(&unwanted));
-            let fault = Fault::new(Code::NotDelegated, message).at(Path::root().join("delegates_to"));
+            let fault = Fault::new(Code::NotDelegated, message).at("delegates_to");
             let help = "these routes stay, but cannot get another match; delete them in their source, or admit them";
             found.push((wanted.key.clone(), fault.help(help)));
         }
         if !open.is_empty() {
             let message = format!("routes of HttpsEdge `{name}` do not have its required modules yet: {}", list(&open));
-            let fault = Fault::new(Code::RequiredModule, message).at(Path::root().join("required_modules"));
+            let fault = Fault::new(Code::RequiredModule, message).at("required_modules");
             let help = "sync their sources, which adds the modules; routes without a source need them over the API";
             found.push((wanted.key.clone(), fault.help(help)));
         }

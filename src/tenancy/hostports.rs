@@ -18,7 +18,7 @@ use crate::{
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{Code, Fault, Path},
+        diagnostics::{Code, Fault},
         key::Key,
         kind::https_edge::HttpsEdge,
         operation::CONTEXT_OWNER,
@@ -152,7 +152,7 @@ fn fault(index: usize, text: &str, (rival, theirs): &(&Entry, String), source: O
         (Some(_), None) => format!("remove it, or adopt that edge with `metadata: {{id: {}}}`", rival.key.id),
         (None, _) => "remove it, or ask the owner of that edge to remove its hostport first".to_owned(),
     };
-    Fault::new(Code::NotDelegated, message).at(Path::root().join("hostports").join(index)).help(help)
+    Fault::new(Code::NotDelegated, message).at(("hostports", index)).help(help)
 }
 
 /// Whether an edge adds a hostport, so that it can have one of another source. This reads no other edges.

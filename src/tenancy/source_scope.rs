@@ -96,7 +96,7 @@ impl SourceScope {
                 let parent = wanted.key.parent_key().filter(|parent| !desired.contains_key(parent));
                 let edge = parent.and_then(|parent| unowned_edge(snapshot, &parent));
                 let fault = edge.and_then(|edge| other_hosts(edge, hosts).next());
-                found.extend(fault.map(|fault| (wanted.key.clone(), fault.at(Path::root().join("edge")))));
+                found.extend(fault.map(|fault| (wanted.key.clone(), fault.at("edge"))));
             }
         }
         found
@@ -148,7 +148,7 @@ impl SourceScope {
         if self.roles.as_ref().is_some_and(|roles| !roles.contains(&role)) {
             let (owner, role) = (printable(&key.owner_id), role.as_str());
             let message = format!("this source may not declare API keys of `{owner}`, which has the role `{role}`");
-            let fault = Fault::new(Code::Forbidden, message).at(Path::root().join("owner_id"));
+            let fault = Fault::new(Code::Forbidden, message).at("owner_id");
             return Some(fault.help(format!("use another owner, or add `{role}` to `roles` in the source's `scope`")));
         }
         // Whoever may make admins may do everything anyway.
@@ -162,7 +162,7 @@ impl SourceScope {
         let fault = || {
             let message =
                 format!("`token_file` must be inside {}, the `token_folder` of this source", folder.display());
-            Fault::new(Code::Forbidden, message).at(Path::root().join("token_file"))
+            Fault::new(Code::Forbidden, message).at("token_file")
         };
         (!is_inside).then(|| fault().help("use a file in that folder"))
     }
@@ -197,7 +197,7 @@ fn refused_operation(key: &Key, denied: &Denied) -> Fault {
 fn exceeding(key: &ApiKey, source: &str, hosts: Option<&[String]>) -> Option<Fault> {
     let listed = hosts.unwrap_or_default();
     let own = KeyScope { apply: vec![source.to_owned()], hosts: listed.to_vec(), ..KeyScope::default() };
-    let place = Path::root().join("scope");
+    let place = Path::from("scope");
     let (message, place) = match key.scope.as_deref() {
         None => ("this source may not declare API keys without a `scope`".to_owned(), place),
         Some(scope) => {
@@ -230,7 +230,7 @@ fn not_this_kind(kind: Kind) -> Fault {
 fn other_hosts<'e>(edge: &'e HttpsEdge, hosts: &'e [String]) -> impl Iterator<Item = Fault> + use<'e> {
     unlisted(edge, hosts).map(|(index, text, _)| {
         let message = format!("this source may not serve `{}`", printable(text));
-        let fault = Fault::new(Code::Forbidden, message).at(Path::root().join("hostports").join(index));
+        let fault = Fault::new(Code::Forbidden, message).at(("hostports", index));
         fault.help("remove it, or add its host to `hosts` in the source's `scope`")
     })
 }

@@ -3,7 +3,7 @@
 use super::{delegation::HostEdge, hostports};
 use crate::model::{
     Kind,
-    diagnostics::{Fault, Path},
+    diagnostics::Fault,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
     operation::Operation,
     snapshot::{Entry, Snapshot},
@@ -34,7 +34,7 @@ pub(crate) fn refused_write(current: &Snapshot, operation: &Operation) -> Option
             let route = moved_route(entry, operation)?;
             let edge = HostEdge::from_entry(current.get(&key.parent_key()?)?, source)?;
             let fault = edge.missing_consent(edge.owner?, source, &route)?;
-            Some(fault.at(Path::root().join(MATCH)))
+            Some(fault.at(MATCH))
         }
         _ => None,
     }

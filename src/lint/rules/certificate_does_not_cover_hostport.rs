@@ -65,7 +65,7 @@ fn check(view: &EstateView<'_>, findings: &mut Findings) {
         for (index, text) in edge.hostports.iter().enumerate() {
             if host_port(text).is_some_and(|(host, port)| port != PLAIN_HTTP && !names.cover(&host)) {
                 let message = format!("no certificate in the manifests covers `{}`", printable(text));
-                findings.report(key, Path::root().join("hostports").join(index), message);
+                findings.report(key, ("hostports", index), message);
             }
         }
     }

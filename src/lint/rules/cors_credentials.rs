@@ -27,7 +27,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         let origin = find("Access-Control-Allow-Origin", "*");
         let credentials = find("Access-Control-Allow-Credentials", "true");
         if let (Some(origin), Some(credentials)) = (origin, credentials) {
-            let list = Path::root().join("response_headers").join("add");
+            let list = Path::from(["response_headers", "add"]);
             let message = "browsers reject the origin `*` for responses with credentials";
             let finding = findings.report(key, list.join(origin.as_str()), message);
             finding.relate(key, list.join(credentials.as_str()), "allows credentials");

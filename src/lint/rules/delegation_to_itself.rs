@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, edge, source) in view.with_source::<HttpsEdge>() {
         for (index, _) in edge.delegates_to.iter().enumerate().filter(|(_, entry)| entry.source == source) {
-            let path = Path::root().join("delegates_to").join(index).join("source");
+            let path = Path::from(("delegates_to", index)).join("source");
             findings.report(key, path, format!("source `{}` owns this edge itself", printable(source)));
         }
     }

@@ -49,7 +49,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     let mut clean_modules = CleanModules::new();
     for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
         clean_modules.judge(filter, findings, |findings| {
-            let module = Path::root().join("user_agent_filter");
+            let module = Path::from("user_agent_filter");
             repeated(findings, key, &module, "allow", &filter.allow, exact);
             repeated(findings, key, &module, "deny", &filter.deny, exact);
         });
@@ -64,7 +64,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             clean_modules.judge(module, findings, |findings| {
                 // A module that cannot be written is reported when it is planned.
                 if let Ok(module) = module.to_json(Secrets::Planned) {
-                    visit(view, findings, key, &Path::root().join(slot.name), &module);
+                    visit(view, findings, key, &Path::from(slot.name), &module);
                 }
             });
         }

@@ -72,7 +72,7 @@ pub(super) enum HeaderPlace<'a> {
 impl HeaderPlace<'_> {
     /// The path in the route.
     pub(super) fn path(self, module: &str) -> Path {
-        let at = Path::root().join(module);
+        let at = Path::from(module);
         match self {
             HeaderPlace::Add(name) => at.join("add").join(name),
             HeaderPlace::Remove(index) => at.join("remove").join(index),

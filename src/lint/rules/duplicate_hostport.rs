@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut first: HashMap<(String, u16), (&Key, usize)> = HashMap::default();
-    let path = |index: usize| Path::root().join("hostports").join(index);
+    let path = |index: usize| Path::from(("hostports", index));
     for (key, edge) in view.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate() {
             let Some(address) = host_port(text) else { continue };

@@ -25,7 +25,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, app) in view.oauth_apps() {
         for (field, texts) in [("email_addresses", app.email_addresses), ("email_domains", app.email_domains)] {
-            let list = Path::root().join("oauth").join("provider").join(app.provider).join(field);
+            let list = Path::from(["oauth", "provider", app.provider, field]);
             let mut first = HashMap::new();
             for (index, text) in texts.iter().enumerate() {
                 let earlier = *first.entry(text.to_lowercase()).or_insert(index);

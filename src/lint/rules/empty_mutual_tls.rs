@@ -19,7 +19,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, edge) in view.all::<HttpsEdge>() {
         let module = edge.mutual_tls.as_ref().filter(|module| module.enabled);
         if module.is_some_and(|module| module.certificate_authority_ids.is_empty()) {
-            let path = Path::root().join("mutual_tls").join("certificate_authority_ids");
+            let path = Path::from(["mutual_tls", "certificate_authority_ids"]);
             findings.report(key, path, "`mutual_tls` has no certificate authorities");
         }
     }

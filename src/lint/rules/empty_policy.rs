@@ -76,7 +76,7 @@ pub(super) fn placed_policies<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item 
 fn placed<'w>(key: &'w Key, module: &'w Policies) -> impl Iterator<Item = PlacedPolicy<'w>> {
     let directions = [("inbound", false, &module.inbound), ("outbound", true, &module.outbound)];
     directions.into_iter().flat_map(move |(direction, is_outbound, list)| {
-        let path = Path::root().join("policies").join(direction);
+        let path = Path::from(["policies", direction]);
         list.iter().enumerate().map(move |(index, policy)| PlacedPolicy {
             key,
             is_outbound,

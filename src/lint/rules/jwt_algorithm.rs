@@ -29,7 +29,7 @@ const ALGORITHMS: &[&str] = &[
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, jwt) in view.route_modules(|route| route.jwt_validation.as_deref()) {
-        let jws = Path::root().join("jwt_validation").join("jws");
+        let jws = Path::from(["jwt_validation", "jws"]);
         let has_key_set = !jwt.jws.keys.sources.additional_jkus.is_empty();
         // `jwt-list-entry` reports duplicates.
         let mut seen = HashSet::new();

@@ -36,7 +36,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         ];
         let missing: Vec<(&str, &[&str])> =
             parts.into_iter().filter(|(.., is_missing)| *is_missing).map(|(name, steps, _)| (name, steps)).collect();
-        let module = Path::root().join("jwt_validation");
+        let module = Path::from("jwt_validation");
         match missing.as_slice() {
             [] => {}
             [(name, steps)] => {

@@ -41,7 +41,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {
-    let module = Path::root().join("jwt_validation");
+    let module = Path::from("jwt_validation");
     // An empty issuer or audience is an error.
     for (name, list) in [("issuer", &jwt.issuer), ("audience", &jwt.audience)] {
         let path = module.join(name).join("allow_list");

@@ -28,7 +28,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         let has_members = github.is_some_and(|app| !app.teams.is_empty() || !app.organizations.is_empty());
         for app in oauth.provider.apps() {
             if app.email_addresses.is_empty() && app.email_domains.is_empty() && !has_members {
-                let path = Path::root().join("oauth").join("provider").join(app.provider);
+                let path = Path::from(["oauth", "provider", app.provider]);
                 let message = format!("everyone with an account at `{}` has access", app.provider);
                 findings.report(key, path, message).aim = Aim::Key;
             }

@@ -49,7 +49,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         let module = with_credentials(edge).or_else(of_routes);
         if let (Some(module), Some(text)) = (module, edge.hostports.get(index)) {
             let message = format!("`{}` is plain HTTP, which `{module}` cannot protect", printable(text));
-            findings.report(key, Path::root().join("hostports").join(index), message);
+            findings.report(key, ("hostports", index), message);
         }
     }
 }

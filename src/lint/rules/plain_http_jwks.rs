@@ -31,7 +31,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {
-    let issuers = Path::root().join("jwt_validation").join("issuer").join("allow_list");
+    let issuers = Path::from(["jwt_validation", "issuer", "allow_list"]);
     // `jwt-list-entry` reports duplicates.
     let mut reported = HashSet::new();
     for (index, issuer) in jwt.issuer.allow_list.iter().enumerate() {

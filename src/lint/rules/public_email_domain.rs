@@ -52,7 +52,7 @@ const PUBLIC: &[&str] = &[
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, app) in view.oauth_apps() {
-        let list = Path::root().join("oauth").join("provider").join(app.provider).join("email_domains");
+        let list = Path::from(["oauth", "provider", app.provider, "email_domains"]);
         // `email-not-lowercase` reports duplicates.
         let mut reported = HashSet::new();
         for (index, domain) in app.email_domains.iter().enumerate() {

@@ -30,14 +30,14 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
             }
         };
         if let Some(webhook) = &route.webhook_verification {
-            inspect(Path::root().join("webhook_verification"), "secret", webhook.secret.expose());
+            inspect(Path::from("webhook_verification"), "secret", webhook.secret.expose());
         }
         if let Some(oidc) = &route.oidc {
-            inspect(Path::root().join("oidc"), "client_id", &oidc.client_id);
-            inspect(Path::root().join("oidc"), "client_secret", oidc.client_secret.expose());
+            inspect(Path::from("oidc"), "client_id", &oidc.client_id);
+            inspect(Path::from("oidc"), "client_secret", oidc.client_secret.expose());
         }
         for app in route.oauth.iter().flat_map(|oauth| oauth.provider.apps()) {
-            let module = Path::root().join("oauth").join("provider").join(app.provider);
+            let module = Path::from(["oauth", "provider", app.provider]);
             inspect(module.clone(), "client_id", app.client_id);
             inspect(module, "client_secret", app.client_secret.expose());
         }

@@ -35,7 +35,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
         ];
         for (module, session) in sessions {
             let Some((most, timeout, interval)) = session else { continue };
-            let at = Path::root().join(module);
+            let at = Path::from(module);
             let durations =
                 [("maximum_duration", most), ("inactivity_timeout", timeout), ("auth_check_interval", interval)];
             for (field, seconds) in durations {

@@ -30,7 +30,7 @@ fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
         let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         let message = format!("label `{}` is not allowed{hint}", printable(label));
-        let path = Path::root().join("metadata").join("labels").join(label.as_str());
+        let path = Path::from(["metadata", "labels", label.as_str()]);
         let mut subjects: Vec<&Subject> = subjects.iter().collect();
         subjects.sort_unstable();
         for subject in subjects {

@@ -135,7 +135,7 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
         let finding = findings.report(key, ["match"], message);
         (finding.help, finding.yields_to) = (help, yields_to);
         if let Some((other, index)) = elsewhere {
-            finding.relate(other, Path::root().join("hostports").join(*index), "the host");
+            finding.relate(other, ("hostports", *index), "the host");
         }
     }
 }

@@ -42,8 +42,8 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
             let mut others = over.and_then(|over| wildcards.get(&over)).into_iter().flatten();
             let Some((other, place, wildcard)) = others.find(|(other, ..)| *other != key) else { continue };
             let message = format!("`{}` is covered by `{}` of another edge", printable(text), printable(wildcard));
-            let finding = findings.report(key, Path::root().join("hostports").join(index), message);
-            finding.relate(other, Path::root().join("hostports").join(*place), "the wildcard");
+            let finding = findings.report(key, ("hostports", index), message);
+            finding.relate(other, ("hostports", *place), "the wildcard");
         }
     }
 }

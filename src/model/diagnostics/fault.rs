@@ -66,6 +66,19 @@ impl From<&str> for Path {
     }
 }
 
+impl<const N: usize> From<[&str; N]> for Path {
+    fn from(fields: [&str; N]) -> Self {
+        Self(fields.into_iter().map(Segment::from).collect())
+    }
+}
+
+/// Creates the path of an entry of a list.
+impl From<(&str, usize)> for Path {
+    fn from((list, index): (&str, usize)) -> Self {
+        Self(vec![list.into(), index.into()])
+    }
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.0 {
