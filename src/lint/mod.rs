@@ -294,7 +294,9 @@ pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&Lin
 
 /// The findings about the whole source, and about its manifests.
 fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<Numbered> {
-    let (all, manifests) = (EstateView::new(world), ManifestsView::new(world));
+    let all = EstateView::new(world);
+    let World { manifests: facts, is_whole, allowed_labels, .. } = *world;
+    let manifests = ManifestsView { facts, is_whole, allowed_labels };
     let findings = lints.par_iter().map(|lint| match lint.1.check {
         LintCheck::Estate(check) => findings_of(*lint, |findings| check(&all, findings)),
         LintCheck::Manifests(check) | LintCheck::EdgeAndManifests(_, check) => {

@@ -1,21 +1,20 @@
 //! The views of lints: what the check of each type can look at, and nothing else.
 //!
 //! The findings of a lint are kept as long as its inputs are the same (`memo.rs`), and its inputs are what its view has. So a
-//! view gives access through methods only, and whatever a method shows is compared when the next run asks for the findings.
+//! view of resources gives access through methods only, and whatever a method shows is compared when the next run asks for
+//! the findings.
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
-use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use super::{
-    Subject, World,
+    ManifestFacts, World,
     partition::{entries_of_kind, of_kind},
 };
 use crate::model::{
     Kind,
     desired::Desired,
-    diagnostics::Path,
     id::Id,
     key::Key,
     kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
@@ -42,7 +41,14 @@ pub(crate) struct HostView<'a> {
 pub(crate) struct EstateView<'a>(HostView<'a>);
 
 /// The facts about the manifests that are no resources.
-pub(crate) struct ManifestsView<'a>(&'a World<'a>);
+pub(crate) struct ManifestsView<'a> {
+    /// What is in them.
+    pub(super) facts: &'a ManifestFacts,
+    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
+    pub(super) is_whole: bool,
+    /// The label keys that the configuration file allows; `None` allows every key.
+    pub(super) allowed_labels: Option<&'a BTreeSet<String>>,
+}
 
 impl<'a> EdgeView<'a> {
     /// A view of some resources of a world, sorted by key.
@@ -162,43 +168,6 @@ impl<'a> Deref for EstateView<'a> {
 
     fn deref(&self) -> &Self::Target {
         &self.0
-    }
-}
-
-impl<'a> ManifestsView<'a> {
-    /// A view of the manifests alone.
-    pub(super) fn new(world: &'a World<'a>) -> Self {
-        Self(world)
-    }
-
-    /// Whether nothing is left out or missing because of an error. A lint that judges what is missing must ask.
-    pub(super) fn is_whole(&self) -> bool {
-        self.0.is_whole
-    }
-
-    /// The resources that list a module set twice, with their `modules_from`.
-    pub(super) fn repeated_module_sets(&self) -> &[(Key, Vec<String>)] {
-        &self.0.manifests.repeated_module_sets
-    }
-
-    /// Module sets that no route uses.
-    pub(super) fn unused_module_sets(&self) -> &[String] {
-        &self.0.manifests.unused_module_sets
-    }
-
-    /// The locations of secrets in plain text.
-    pub(super) fn plain_secrets(&self) -> &[(Subject, Path)] {
-        &self.0.manifests.plain_secrets
-    }
-
-    /// The subjects whose documents have a label, by its key.
-    pub(super) fn labels(&self) -> &HashMap<String, HashSet<Subject>> {
-        &self.0.manifests.labels
-    }
-
-    /// The label keys that the configuration file allows; `None` allows every key.
-    pub(super) fn allowed_labels(&self) -> Option<&BTreeSet<String>> {
-        self.0.allowed_labels
     }
 }
 

@@ -78,7 +78,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 }
 
 fn check_module_sets(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for (key, sets) in view.repeated_module_sets() {
+    for (key, sets) in &view.facts.repeated_module_sets {
         let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
         repeated(findings, key, &Path::root(), field, sets, exact);
     }

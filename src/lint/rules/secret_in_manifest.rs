@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for (subject, path) in view.plain_secrets() {
+    for (subject, path) in &view.facts.plain_secrets {
         let message = format!("`{}` is a secret in plain text", field(path));
         findings.about(subject.clone(), path.clone(), message);
     }

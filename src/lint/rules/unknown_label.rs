@@ -23,8 +23,8 @@ spec:
 };
 
 fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    let Some(allowed) = view.allowed_labels() else { return };
-    let mut unknown: Vec<_> = view.labels().iter().filter(|(label, _)| !allowed.contains(*label)).collect();
+    let Some(allowed) = view.allowed_labels else { return };
+    let mut unknown: Vec<_> = view.facts.labels.iter().filter(|(label, _)| !allowed.contains(*label)).collect();
     unknown.sort_unstable_by_key(|(label, _)| *label);
     for (label, subjects) in unknown {
         let near = findings.suggestions.nearest(label, allowed.iter().map(String::as_str));

@@ -30,7 +30,7 @@ spec:
 };
 
 fn check(view: &ManifestsView<'_>, findings: &mut Findings) {
-    for name in view.unused_module_sets().iter().filter(|_| view.is_whole()) {
+    for name in view.facts.unused_module_sets.iter().filter(|_| view.is_whole) {
         let message = format!("no route uses the module set `{name}`");
         findings.about(Subject::ModuleSet(name.clone()), Path::root(), message).aim = Aim::Key;
     }
