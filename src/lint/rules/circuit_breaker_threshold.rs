@@ -9,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \
           no request fails.",
-    example: route_example!("all", "/" => "circuit_breaker: {tripped_duration: 30, rolling_window: 60, num_buckets: 12}"),
+    example: include_str!("examples/circuit_breaker_threshold.yaml"),
     cure: "Set a rate above 0, for example `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),
 };

@@ -9,14 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`tls_termination` is disabled on an edge that checks client certificates or has a route with a login.",
     why: "Client certificates, session cookies and tokens need TLS between the client and the edge. With the module \
           disabled, the edge does not terminate TLS.",
-    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
-  tls_termination: {enabled: false}
-  routes:
-    - name: account
-      match_type: path_prefix
-      match: /account
-      backend: {backend_id: bkd_shop}
-      oauth: {provider: {google: {email_domains: [example.com]}}}"),
+    example: include_str!("examples/disabled_termination.yaml"),
     cure: "Enable `tls_termination`, or remove it: an edge terminates TLS by default.",
     check: LintCheck::Edge(check),
 };

@@ -12,15 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
           fail. The identity provider may also have replaced its keys since then.",
-    example: route_example!("account", "/account" => "saml:
-        idp_metadata: |
-          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\"
-              entityID=\"https://id.example.com\" validUntil=\"2020-01-01T00:00:00Z\">
-            <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
-              <KeyDescriptor/>
-              <SingleSignOnService Location=\"https://id.example.com/sso\"/>
-            </IDPSSODescriptor>
-          </EntityDescriptor>"),
+    example: include_str!("examples/expired_saml_metadata.yaml"),
     cure: "Download the metadata of the identity provider again.",
     check: LintCheck::Edge(check),
 };

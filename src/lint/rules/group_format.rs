@@ -9,15 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
     why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \
           other entry, nobody can log in.",
-    example: route_example!("account", "/account" => "saml:
-        authorized_groups: ['']
-        idp_metadata: |
-          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://id.example.com\">
-            <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
-              <KeyDescriptor/>
-              <SingleSignOnService Location=\"https://id.example.com/sso\"/>
-            </IDPSSODescriptor>
-          </EntityDescriptor>"),
+    example: include_str!("examples/group_format.yaml"),
     cure: "Write the name of a group, without white space around it, or remove the entry.",
     check: LintCheck::Edge(check),
 };

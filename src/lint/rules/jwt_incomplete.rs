@@ -10,12 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
           algorithm and a key from a known URL. With one of these lists empty, the module either does not check it, \
           for example accepting tokens for other applications, or rejects every request.",
-    example: route_example!("api", "/api" => "jwt_validation:
-        issuer: {allow_list: [{value: 'https://id.example.com'}]}
-        http: {tokens: [{type: jwt, method: header, name: Authorization, prefix: 'Bearer '}]}
-        jws:
-          allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}"),
+    example: include_str!("examples/jwt_incomplete.yaml"),
     cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
            `jws.keys.sources.additional_jkus`, or remove the module.",
     check: LintCheck::Edge(check),

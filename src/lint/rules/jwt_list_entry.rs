@@ -20,13 +20,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of a `jwt_validation` list is empty, contains white space, is not a header name, or is a duplicate.",
     why: "Issuers, audiences and token names are compared exactly, so an entry with a stray space matches no token. A \
           duplicate was often meant to be another value.",
-    example: route_example!("api", "/api" => "jwt_validation:
-        issuer: {allow_list: [{value: 'https://id.example.com'}]}
-        audience: {allow_list: [{value: shop-web}, {value: shop-web}]}
-        http: {tokens: [{type: jwt, method: header, name: Authorization, prefix: 'Bearer '}]}
-        jws:
-          allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['https://id.example.com/jwks.json']}}"),
+    example: include_str!("examples/jwt_list_entry.yaml"),
     cure: "Write each value once, without white space, and remove empty entries.",
     check: LintCheck::Edge(check),
 };

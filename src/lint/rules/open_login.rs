@@ -9,15 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
           provider has access. A customer login needs that; an internal service is open to the world.",
-    example: edge_example!("intranet" => "hostports: ['wiki.example.com:443']
-  routes:
-    - name: wiki
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_wiki}
-      oauth:
-        provider:
-          google: {}"),
+    example: include_str!("examples/open_login.yaml"),
     cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
     check: LintCheck::Edge(check),
 };

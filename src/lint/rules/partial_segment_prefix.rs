@@ -20,16 +20,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
           alike. The longer match wins only as long as its route exists and has the same host.",
-    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
-  routes:
-    - name: check
-      match_type: path_prefix
-      match: /check
-      backend: {backend_id: bkd_check}
-    - name: checkout
-      match_type: path_prefix
-      match: /checkout
-      backend: {backend_id: bkd_checkout}"),
+    example: include_str!("examples/partial_segment_prefix.yaml"),
     cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
     check: LintCheck::Edge(check),
 };

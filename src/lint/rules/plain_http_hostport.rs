@@ -17,16 +17,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \
           certificates.",
-    example: edge_example!("wiki" => "hostports: ['wiki.example.com:443', 'wiki.example.com:80']
-  routes:
-    - name: wiki
-      match_type: path_prefix
-      match: /
-      backend: {backend_id: bkd_wiki}
-      oidc:
-        issuer: https://id.example.com
-        client_id: wiki
-        client_secret: example-client-secret"),
+    example: include_str!("examples/plain_http_hostport.yaml"),
     cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
     check: LintCheck::Edge(check),
 };

@@ -12,11 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
           prevents that on the network.",
-    example: route_example!("api", "/api" => "jwt_validation:
-        issuer: {allow_list: [{value: 'https://id.example.com'}]}
-        jws:
-          allowed_algorithms: [RS256]
-          keys: {sources: {additional_jkus: ['http://id.example.com/jwks.json']}}"),
+    example: include_str!("examples/plain_http_jwks.yaml"),
     cure: "Use an `https://` URL.",
     check: LintCheck::Edge(check),
 };

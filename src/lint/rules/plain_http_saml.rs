@@ -12,14 +12,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \
           passwords or replace the login page.",
-    example: route_example!("account", "/account" => "saml:
-        idp_metadata: |
-          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://id.example.com\">
-            <IDPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\">
-              <KeyDescriptor/>
-              <SingleSignOnService Location=\"http://id.example.com/sso\"/>
-            </IDPSSODescriptor>
-          </EntityDescriptor>"),
+    example: include_str!("examples/plain_http_saml.yaml"),
     cure: "Configure an https address at the identity provider, and download its metadata again.",
     check: LintCheck::Edge(check),
 };

@@ -20,11 +20,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
           rejects the whole policy.",
-    example: route_example!("all", "/" => "policies:
-        outbound:
-          - name: log-failures
-            expressions: ['res.StatusCode >= 500']
-            actions: [{type: log, config: {Metdata: {area: shop}}}]"),
+    example: include_str!("examples/policy_action_config.yaml"),
     cure: "Correct the key or value.",
     check: LintCheck::Edge(check),
 };

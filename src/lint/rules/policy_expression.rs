@@ -9,11 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",
     why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",
-    example: route_example!("all", "/" => "policies:
-        inbound:
-          - name: known-methods
-            expressions: [\"!(req.Method in ['GET', 'HEAD']\"]
-            actions: [{type: deny}]"),
+    example: include_str!("examples/policy_expression.yaml"),
     cure: "Fix the CEL syntax, and use a known action type, such as `log` or `deny`.",
     check: LintCheck::Edge(check),
 };

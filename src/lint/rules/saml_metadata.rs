@@ -10,11 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID`, an `IDPSSODescriptor`, its `SingleSignOnService` or a key for signatures.",
     why: "The `entityID` identifies the issuer of assertions, and the `IDPSSODescriptor` has its login address and \
           keys. Nobody can log in without them. Often the metadata of a service provider was used instead.",
-    example: route_example!("account", "/account" => "saml:
-        idp_metadata: |
-          <EntityDescriptor xmlns=\"urn:oasis:names:tc:SAML:2.0:metadata\" entityID=\"https://shop.example.com\">
-            <SPSSODescriptor protocolSupportEnumeration=\"urn:oasis:names:tc:SAML:2.0:protocol\"/>
-          </EntityDescriptor>"),
+    example: include_str!("examples/saml_metadata.yaml"),
     cure: "Download the metadata of the identity provider again, and use it without changes.",
     check: LintCheck::Edge(check),
 };

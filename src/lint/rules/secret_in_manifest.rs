@@ -10,13 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
           that was committed once must be replaced.",
-    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
-  routes:
-    - name: hooks
-      match_type: exact_path
-      match: /hooks/github
-      backend: {backend_id: bkd_shop}
-      webhook_verification: {provider: github, secret: correct-horse}"),
+    example: include_str!("examples/secret_in_manifest.yaml"),
     cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
     check: LintCheck::Manifests(check),
 };

@@ -10,13 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
-    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
-  routes:
-    - name: hooks
-      match_type: exact_path
-      match: /hooks/github
-      backend: {backend_id: bkd_shop}
-      webhook_verification: {provider: github, secret: 'correct-horse '}"),
+    example: include_str!("examples/secret_with_white_space.yaml"),
     cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
     check: LintCheck::Edge(check),
 };

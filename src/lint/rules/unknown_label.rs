@@ -9,15 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
           key is allowed.",
-    example: "\
-apiVersion: edgewright/v1
-kind: HttpsEdge
-metadata:
-  name: shop
-  labels: {taem: shop}
-spec:
-  hostports: ['shop.example.com:443']
-",
+    example: include_str!("examples/unknown_label.yaml"),
     cure: "Use an allowed key, or add the key to the list in the configuration file.",
     check: LintCheck::Manifests(check),
 };

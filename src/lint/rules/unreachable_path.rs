@@ -10,12 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The path of a match contains a query, a wildcard, a placeholder, a regular expression, a character that is percent-encoded in a URL, or a broken percent-encoding.",
     why: "A match is compared byte by byte with the path as it is in the URL, without the query. There are no wildcards: \
           `/api/*` matches only a path with an asterisk, so the route receives no requests.",
-    example: edge_example!("shop" => "hostports: ['shop.example.com:443']
-  routes:
-    - name: api
-      match_type: path_prefix
-      match: /api/*
-      backend: {backend_id: bkd_shop}"),
+    example: include_str!("examples/unreachable_path.yaml"),
     cure: "Write the path as it is in the URL, without a query. To match everything below a path, use `path_prefix` and \
            end the match with `/`.",
     check: LintCheck::Edge(check),

@@ -9,11 +9,7 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An `oauth` provider has a `client_secret` but no `client_id`.",
     why: "Without `client_id`, users log in through the service's managed app, and the secret of your own app is not \
           used. Users see another app than intended, and its restrictions apply.",
-    example: route_example!("account", "/account" => "oauth:
-        provider:
-          google:
-            client_secret: example-client-secret
-            email_domains: [example.com]"),
+    example: include_str!("examples/unused_client_secret.yaml"),
     cure: "Set `client_id` to your app's ID, or remove `client_secret`.",
     check: LintCheck::Edge(check),
 };

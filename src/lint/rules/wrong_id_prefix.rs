@@ -16,13 +16,7 @@ pub(crate) static LINT: Lint = Lint {
     why: "IDs of backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API accepts any \
           without the prefix of another kind of this service. An ID with the prefix of another kind of theirs is usually \
           copied from the wrong place, and refers to nothing.",
-    example: "\
-apiVersion: edgewright/v1
-kind: TlsEdge
-metadata: {name: database}
-spec:
-  backend: {backend_id: ipp_office}
-",
+    example: include_str!("examples/wrong_id_prefix.yaml"),
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
            a TLS edge, `esb_…` for an event subscription.",
     check: LintCheck::Edge(check),
