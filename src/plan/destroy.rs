@@ -6,11 +6,7 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use super::{
-    Change, Effect, Plan,
-    calls::deletion,
-    safety::{Budget, CountedResources, over_budget},
-};
+use super::{Change, Effect, Plan, calls::deletion, named, safety::Budget};
 use crate::{
     model::{
         diagnostics::{Code, Diagnostic, nearest},
@@ -19,8 +15,6 @@ use crate::{
     },
     syntax::text::printable,
 };
-
-const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the name of the source" };
 
 /// Computes the plan that deletes all resources of a source. Whoever runs it confirms the name of the source, so the default
 /// limit, which never allows all of them, does not apply; a limit that is set does.
@@ -35,16 +29,16 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
     owned.sort_by_cached_key(|entry| (Reverse(entry.key.kind), current.full_name(entry)));
     for entry in &owned {
         let (key, name) = (&entry.key, current.full_name(entry));
-        let named = format!("{} {name} ({})", key.kind, key.id);
+        let named = named(key, &name);
         if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
             let message = format!("{named} has `prevent_destroy` and would be deleted");
             let help = "remove `prevent_destroy` from its manifest, and reconcile the source first";
-            plan.refusals.push(Diagnostic::error(Code::PreventDestroy, message).help(help));
+            plan.refuse(Code::PreventDestroy, message, help);
         }
         let others = others_that_need(current, entry, source);
         if !others.is_empty() {
             let message = format!("{named} is in use by {}", current.names_of(&others));
-            plan.refusals.push(Diagnostic::error(Code::InUse, message).help(Code::InUse.info().cure));
+            plan.refuse(Code::InUse, message, Code::InUse.info().cure);
         }
         let operations = deletion(entry);
         // An implicit resource without modules goes with its last child (D34).
@@ -53,8 +47,7 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
         }
     }
     if budget != Budget::Normal {
-        let refusal = over_budget(&plan, || owned.len(), budget, &OF_SOURCE);
-        plan.refusals.extend(refusal);
+        plan.limit_deletions(|| owned.len(), budget, "the source", "check the name of the source");
     }
     plan
 }

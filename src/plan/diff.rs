@@ -16,15 +16,16 @@ use rayon::{
 use super::{
     Change, Effect, Plan,
     calls::{changes, deletion},
+    named,
     retention::{KeptResource, used_by_others},
-    safety::{Budget, OF_MANIFESTS, over_budget},
+    safety::Budget,
 };
 use crate::{
     background::give_way,
     model::{
         Kind,
         desired::Desired,
-        diagnostics::{Code, Diagnostic},
+        diagnostics::Code,
         id::Id,
         key::Key,
         kind::{api_key::ApiKey, owner::Owner},
@@ -96,8 +97,8 @@ pub(crate) fn diff(
         let taken = replaced.iter().filter(|entry| !entry.is_owned_by(source)).count();
         taken + snapshot.iter().filter(|entry| entry.is_owned_by(source)).count()
     };
-    let refusal = over_budget(&planner.plan, owned, budget, &OF_MANIFESTS);
-    planner.plan.refusals.extend(refusal);
+    let check = "check that the manifests are complete and belong to this source";
+    planner.plan.limit_deletions(owned, budget, "the source", check);
     planner.plan
 }
 
@@ -373,13 +374,9 @@ impl Planner<'_> {
                 true => ("replaced, because the change is to an immutable field", "revert the change"),
                 false => ("deleted", "restore its manifest"),
             };
-            self.plan.refusals.push(
-                Diagnostic::error(
-                    Code::PreventDestroy,
-                    format!("{} {name} ({}) has `prevent_destroy` and would be {fate}", key.kind, key.id),
-                )
-                .help(format!("{cure}, or remove `prevent_destroy` in a separate change first")),
-            );
+            let message = format!("{} has `prevent_destroy` and would be {fate}", named(key, name));
+            let help = format!("{cure}, or remove `prevent_destroy` in a separate change first");
+            self.plan.refuse(Code::PreventDestroy, message, help);
         }
     }
 
@@ -387,28 +384,14 @@ impl Planner<'_> {
     fn refuse_if_full(&mut self, entry: &Entry, name: &str) {
         let key = &entry.key;
         let Some(kind) = key.kind.info().children else { return };
-        let others: Vec<Key> = self
-            .snapshot
-            .children(key, kind)
-            .filter(|child| {
-                let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
-                child.claim.as_deref().is_none_or(stays)
-            })
-            .map(|child| child.key.clone())
-            .collect();
+        let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
+        let children = self.snapshot.children(key, kind);
+        let others = children.filter(|child| child.claim.as_deref().is_none_or(stays)).map(|child| child.key.clone());
+        let others: Vec<Key> = others.collect();
         if !others.is_empty() {
-            self.plan.refusals.push(
-                Diagnostic::error(
-                    Code::InUse,
-                    format!(
-                        "{} {name} ({}) would be deleted, but contains resources of other owners: {}",
-                        key.kind,
-                        key.id,
-                        self.snapshot.names_of(&others)
-                    ),
-                )
-                .help("delete or move these resources first, or keep it"),
-            );
+            let (named, others) = (named(key, name), self.snapshot.names_of(&others));
+            let message = format!("{named} would be deleted, but contains resources of other owners: {others}");
+            self.plan.refuse(Code::InUse, message, "delete or move these resources first, or keep it");
         }
     }
 

@@ -58,7 +58,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{
         Kind,
-        diagnostics::Diagnostic,
+        diagnostics::{Code, Diagnostic},
         drift::{Drift, DriftState},
         id::Id,
         key::Key,
@@ -165,6 +165,11 @@ impl Plan {
         self.changes.is_empty()
     }
 
+    /// Forbids running the plan.
+    fn refuse(&mut self, code: Code, message: impl Into<String>, help: impl Into<String>) {
+        self.refusals.push(Diagnostic::error(code, message).help(help));
+    }
+
     /// Notes what the plan takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
         self.note_taken_over(before, after);
@@ -243,6 +248,11 @@ impl Change {
     fn identity(&self) -> ChangeIdentity<'_> {
         (self.key.kind, self.key.parent.as_ref(), &self.name)
     }
+}
+
+/// Names a resource by its kind, its name in the manifests and its ID.
+fn named(key: &Key, name: &str) -> String {
+    format!("{} {name} ({})", key.kind, key.id)
 }
 
 impl Summary {

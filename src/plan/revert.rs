@@ -8,19 +8,17 @@ use super::{
     Change, Effect, Plan,
     calls::{changes, deletion},
     diff::handover_note,
-    safety::{Budget, CountedResources, over_budget},
+    named,
+    safety::Budget,
 };
 use crate::model::{
     Kind,
-    diagnostics::{Code, Diagnostic},
+    diagnostics::Code,
     key::Key,
     operation::{Claim, Operation},
     snapshot::{Entry, Snapshot},
 };
 use owners::FormerOwners;
-
-const OF_SOURCE: CountedResources = CountedResources { of: "the source", check: "check the revision" };
-const OF_STORE: CountedResources = CountedResources { of: "the store", check: "check the revision" };
 
 /// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
 /// Like any plan, it creates and changes forward through the kinds, and deletes backward.
@@ -38,7 +36,7 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
         && let Some(source) = source
     {
         let message = format!("source `{source}` owned nothing at revision {}, and owns nothing now", target.revision);
-        planner.refuse(Diagnostic::error(Code::NotFound, message).help("check the name of the source"));
+        planner.plan.refuse(Code::NotFound, message, "check the name of the source");
     }
     wanted.sort_by_cached_key(|entry| (entry.key.kind, planner.name(entry)));
     gone.sort_by_cached_key(|entry| (std::cmp::Reverse(entry.key.kind), planner.name(entry)));
@@ -50,9 +48,8 @@ pub(crate) fn revert(current: &Snapshot, target: &Snapshot, source: Option<&str>
         planner.delete(entry);
     }
     let owned = current.iter().filter(|entry| planner.concerns(&entry.key)).count();
-    let counted = if source.is_some() { &OF_SOURCE } else { &OF_STORE };
-    let refusal = over_budget(&planner.plan, || owned, budget, counted);
-    planner.plan.refusals.extend(refusal);
+    let owner = if source.is_some() { "the source" } else { "the store" };
+    planner.plan.limit_deletions(|| owned, budget, owner, "check the revision");
     planner.plan
 }
 
@@ -81,17 +78,12 @@ impl RevertPlanner<'_> {
         })
     }
 
-    fn refuse(&mut self, refusal: Diagnostic) {
-        self.plan.refusals.push(refusal);
-    }
-
     /// Refuses to bring back a resource without its secrets.
     fn refuse_without_secrets(&mut self, then: &Entry) {
         if then.lazy_spec.has_lost_secrets() {
-            let (key, revision) = (&then.key, self.target.revision);
-            let named = format!("{} {} ({})", key.kind, self.name(then), key.id);
+            let (named, revision) = (named(&then.key, &self.name(then)), self.target.revision);
             let message = format!("{named} cannot be rolled back: its secrets at revision {revision} were destroyed");
-            self.refuse(Diagnostic::error(Code::SecretsGone, message).help(Code::SecretsGone.info().cure));
+            self.plan.refuse(Code::SecretsGone, message, Code::SecretsGone.info().cure);
         }
     }
 
@@ -106,10 +98,10 @@ impl RevertPlanner<'_> {
             (None, None) => return,
         };
         let Some(entry) = now.or(then) else { return };
-        let (kind, id) = (entry.key.kind, &entry.key.id);
-        let message = format!("{kind} {} ({id}) {when} owned by source `{}`", self.name(entry), claim.source);
+        let named = named(&entry.key, &self.name(entry));
+        let message = format!("{named} {when} owned by source `{}`", claim.source);
         let help = "roll back the whole store, or move the resource with `edgewright transfer` first";
-        self.refuse(Diagnostic::error(Code::OwnerConflict, message).help(help));
+        self.plan.refuse(Code::OwnerConflict, message, help);
     }
 
     /// Plans the creation or change of a resource.
@@ -131,7 +123,7 @@ impl RevertPlanner<'_> {
         } else if !info.slots.is_empty() {
             match changes(key, (info.empty)().as_ref(), then.spec()) {
                 Ok(modules) => operations.extend(modules),
-                Err(error) => return self.refuse(error.into()),
+                Err(error) => return self.plan.refusals.push(error.into()),
             }
             let claim = self.owners.claim(then).map(Some);
             operations.extend(claim.map(|claim| Operation::Claim { key: key.clone(), claim }));
@@ -142,7 +134,7 @@ impl RevertPlanner<'_> {
     fn change(&mut self, now: &Arc<Entry>, then: &Arc<Entry>) {
         let mut operations = match changes(&then.key, now.spec().as_ref(), then.spec()) {
             Ok(operations) => operations,
-            Err(error) => return self.refuse(error.into()),
+            Err(error) => return self.plan.refusals.push(error.into()),
         };
         let (mut effect, mut notes) = (Effect::Change, Vec::new());
         let claim = self.owners.claim(then);
@@ -183,12 +175,10 @@ impl RevertPlanner<'_> {
 
     fn delete(&mut self, now: &Arc<Entry>) {
         self.refuse_if_taken(Some(now), None);
-        let key = &now.key;
         if now.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
-            let message =
-                format!("{} {} ({}) has `prevent_destroy` and would be deleted", key.kind, self.name(now), key.id);
+            let message = format!("{} has `prevent_destroy` and would be deleted", named(&now.key, &self.name(now)));
             let help = "keep it, or remove `prevent_destroy` in a separate change first";
-            self.refuse(Diagnostic::error(Code::PreventDestroy, message).help(help));
+            self.plan.refuse(Code::PreventDestroy, message, help);
         }
         self.push(now, Effect::Delete, Vec::new(), Some(now), deletion(now));
     }

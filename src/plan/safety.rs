@@ -22,7 +22,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Plan};
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::diagnostics::Code;
 
 /// The deletion limit of one plan. A replaced resource counts as deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -104,47 +104,33 @@ impl fmt::Display for Budget {
     }
 }
 
-/// What a refusal says about the resources that the limit counts.
-pub(super) struct CountedResources {
-    /// Whose they are.
-    pub of: &'static str,
-    /// What to check first.
-    pub check: &'static str,
-}
-
-/// The resources of a source that manifests declare.
-pub(super) const OF_MANIFESTS: CountedResources =
-    CountedResources { of: "the source", check: "check that the manifests are complete and belong to this source" };
-
-/// Refuses a plan that deletes more of the `owned` resources than the budget allows.
-pub(super) fn over_budget(
-    plan: &Plan,
-    owned: impl FnOnce() -> usize,
-    budget: Budget,
-    counted: &CountedResources,
-) -> Option<Diagnostic> {
-    let deleted: Vec<_> =
-        plan.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
-    if deleted.is_empty() {
-        return None;
+impl Plan {
+    /// Refuses the plan if it deletes more of the `owned` resources of `owner` than the budget allows. The help says what to
+    /// check first.
+    pub(super) fn limit_deletions(&mut self, owned: impl FnOnce() -> usize, budget: Budget, owner: &str, check: &str) {
+        let deleted: Vec<_> =
+            self.changes.iter().filter(|change| matches!(change.effect, Effect::Delete | Effect::Replaced)).collect();
+        if deleted.is_empty() {
+            return;
+        }
+        let owned = owned();
+        if budget.allows(deleted.len(), owned) {
+            return;
+        }
+        let mut names: Vec<String> =
+            deleted.iter().take(NAMED).map(|change| format!("{} {}", change.key.kind, change.name)).collect();
+        if deleted.len() > NAMED {
+            names.push(format!("and {} more", deleted.len() - NAMED));
+        }
+        let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
+        let how_many = match all {
+            true => format!("all {owned} resources of {owner}"),
+            false => format!("{} of {owner}'s {owned} resources (limit: {budget})", deleted.len()),
+        };
+        let message = format!("the plan would delete {how_many}: {}", names.join(", "));
+        let help = format!("{check}; to delete the resources, run once with --max-deletes {}", deleted.len());
+        self.refuse(Code::TooManyDeletions, message, help);
     }
-    let owned = owned();
-    if budget.allows(deleted.len(), owned) {
-        return None;
-    }
-    let mut names: Vec<String> =
-        deleted.iter().take(NAMED).map(|change| format!("{} {}", change.key.kind, change.name)).collect();
-    if deleted.len() > NAMED {
-        names.push(format!("and {} more", deleted.len() - NAMED));
-    }
-    let all = deleted.len() == owned && owned > 1 && budget == Budget::Normal;
-    let how_many = match all {
-        true => format!("all {owned} resources of {}", counted.of),
-        false => format!("{} of {}'s {owned} resources (limit: {budget})", deleted.len(), counted.of),
-    };
-    let message = format!("the plan would delete {how_many}: {}", names.join(", "));
-    let help = format!("{}; to delete the resources, run once with --max-deletes {}", counted.check, deleted.len());
-    Some(Diagnostic::error(Code::TooManyDeletions, message).help(help))
 }
 
 #[cfg(test)]

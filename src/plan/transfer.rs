@@ -79,7 +79,7 @@ impl Transfer {
             plan.unchanged = current.iter().filter(|entry| is_moved(entry)).count();
             if plan.unchanged == 0 {
                 let message = format!("source `{}` owns nothing", printable(&self.from));
-                plan.refusals.push(Diagnostic::error(Code::NotFound, message).help("check the name of the source"));
+                plan.refuse(Code::NotFound, message, "check the name of the source");
             }
         }
         moving.sort_by(|one, other| (one.0.key.kind, &one.2).cmp(&(other.0.key.kind, &other.2)));
