@@ -79,12 +79,8 @@ impl<'v> Evaluation<'v, '_> {
                 let of = self.value(of)?;
                 self.field(expr.at, &of, field)
             }
-            CelNode::Has(of, field) => match self.value(of) {
-                Ok(of) => match self.field(expr.at, &of, field) {
-                    Ok(value) => Ok(CelValue::Bool(!matches!(value, CelValue::Null))),
-                    Err(Unevaluated::NoValue) => Ok(CelValue::Bool(false)),
-                    Err(error) => Err(error),
-                },
+            CelNode::Has(of, field) => match self.value(of).and_then(|of| self.field(expr.at, &of, field)) {
+                Ok(value) => Ok(CelValue::Bool(!matches!(value, CelValue::Null))),
                 Err(Unevaluated::NoValue) => Ok(CelValue::Bool(false)),
                 Err(error) => Err(error),
             },

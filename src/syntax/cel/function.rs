@@ -34,39 +34,22 @@ enum CallForm {
     Both,
 }
 
-struct FunctionInfo {
-    name: &'static str,
-    function: CelFunction,
-    form: CallForm,
-    /// The number of arguments, with the receiver.
-    arguments: usize,
-    usage: &'static str,
-}
-
-const fn info(
-    name: &'static str,
-    function: CelFunction,
-    form: CallForm,
-    arguments: usize,
-    usage: &'static str,
-) -> FunctionInfo {
-    FunctionInfo { name, function, form, arguments, usage }
-}
-
-static FUNCTIONS: [FunctionInfo; 11] = [
-    info("size", CelFunction::Size, CallForm::Both, 1, "size(value)"),
-    info("startsWith", CelFunction::StartsWith, CallForm::Method, 2, "text.startsWith('prefix')"),
-    info("endsWith", CelFunction::EndsWith, CallForm::Method, 2, "text.endsWith('suffix')"),
-    info("contains", CelFunction::Contains, CallForm::Method, 2, "text.contains('part')"),
-    info("lowerAscii", CelFunction::LowerAscii, CallForm::Method, 1, "text.lowerAscii()"),
-    info("upperAscii", CelFunction::UpperAscii, CallForm::Method, 1, "text.upperAscii()"),
-    info("timestamp", CelFunction::Timestamp, CallForm::Global, 1, "timestamp('2026-01-01T00:00:00Z')"),
-    info("duration", CelFunction::Duration, CallForm::Global, 1, "duration('36h')"),
-    info("string", CelFunction::String, CallForm::Global, 1, "string(value)"),
-    info("int", CelFunction::Int, CallForm::Global, 1, "int(value)"),
-    info("double", CelFunction::Double, CallForm::Global, 1, "double(value)"),
+/// Each function with its name, form, number of arguments with the receiver, and usage.
+static FUNCTIONS: [(&str, CelFunction, CallForm, usize, &str); 11] = [
+    ("size", CelFunction::Size, CallForm::Both, 1, "size(value)"),
+    ("startsWith", CelFunction::StartsWith, CallForm::Method, 2, "text.startsWith('prefix')"),
+    ("endsWith", CelFunction::EndsWith, CallForm::Method, 2, "text.endsWith('suffix')"),
+    ("contains", CelFunction::Contains, CallForm::Method, 2, "text.contains('part')"),
+    ("lowerAscii", CelFunction::LowerAscii, CallForm::Method, 1, "text.lowerAscii()"),
+    ("upperAscii", CelFunction::UpperAscii, CallForm::Method, 1, "text.upperAscii()"),
+    ("timestamp", CelFunction::Timestamp, CallForm::Global, 1, "timestamp('2026-01-01T00:00:00Z')"),
+    ("duration", CelFunction::Duration, CallForm::Global, 1, "duration('36h')"),
+    ("string", CelFunction::String, CallForm::Global, 1, "string(value)"),
+    ("int", CelFunction::Int, CallForm::Global, 1, "int(value)"),
+    ("double", CelFunction::Double, CallForm::Global, 1, "double(value)"),
 ];
 
+/// Each macro with its name and usage.
 static FOLDS: [(&str, CelFold, &str); 5] = [
     ("all", CelFold::All, "list.all(item, condition)"),
     ("exists", CelFold::Exists, "list.exists(item, condition)"),
@@ -75,36 +58,28 @@ static FOLDS: [(&str, CelFold, &str); 5] = [
     ("map", CelFold::Map, "list.map(item, value)"),
 ];
 
-/// Why there is no function for a call.
-pub(super) enum NoFunction {
-    /// None has the name.
-    Unknown,
-    /// The one with the name is called in another way.
-    Usage(&'static str),
-}
-
-/// Finds the function of a call.
-pub(super) fn find(name: &str, is_method: bool, arguments: usize) -> Result<CelFunction, NoFunction> {
+/// Finds the function of a call. The error is the usage of a function of this name that is called in another way, if any.
+pub(super) fn find(name: &str, is_method: bool, arguments: usize) -> Result<CelFunction, Option<&'static str>> {
     if let Some(&(.., usage)) = FOLDS.iter().find(|(known, ..)| *known == name) {
-        return Err(NoFunction::Usage(usage));
+        return Err(Some(usage));
     }
-    let found = FUNCTIONS.iter().find(|info| info.name == name).ok_or(NoFunction::Unknown)?;
+    let found = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+    let Some((_, function, takes, count, usage)) = found else { return Err(None) };
     let form = if is_method { CallForm::Method } else { CallForm::Global };
-    let fits =
-        (found.form == form || found.form == CallForm::Both) && found.arguments == arguments + usize::from(is_method);
-    if fits { Ok(found.function) } else { Err(NoFunction::Usage(found.usage)) }
+    let fits = (*takes == form || *takes == CallForm::Both) && *count == arguments + usize::from(is_method);
+    if fits { Ok(*function) } else { Err(Some(*usage)) }
 }
 
 /// The names of all functions and macros.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let functions = FUNCTIONS.iter().map(|info| info.name);
+    let functions = FUNCTIONS.iter().map(|(name, ..)| *name);
     functions.chain(FOLDS.iter().map(|(name, ..)| *name)).chain(["has", "matches"])
 }
 
 impl CelFunction {
-    /// Its name.
+    /// Returns the name.
     pub(super) fn name(self) -> &'static str {
-        FUNCTIONS.iter().find(|info| info.function == self).map_or("", |info| info.name)
+        FUNCTIONS.iter().find(|(_, function, ..)| *function == self).map_or("", |(name, ..)| *name)
     }
 }
 
@@ -114,7 +89,7 @@ impl CelFold {
         FOLDS.iter().find(|(known, ..)| *known == name).map(|(_, fold, _)| *fold)
     }
 
-    /// How to call it.
+    /// Returns how to call the macro.
     pub(super) fn usage(self) -> &'static str {
         FOLDS.iter().find(|(_, fold, _)| *fold == self).map_or("", |(.., usage)| *usage)
     }

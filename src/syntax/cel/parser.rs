@@ -345,11 +345,11 @@ fn call(at: usize, name: &str, receiver: Option<CelExpr>, arguments: Vec<CelExpr
     }
     let function = function::find(name, receiver.is_some(), arguments.len());
     let function = function.map_err(|error| match error {
-        function::NoFunction::Unknown => {
+        None => {
             let message = format!("unknown function `{}`", printable(name));
             CelError::unknown(at, message, name, function::names())
         }
-        function::NoFunction::Usage(usage) => CelError::new(at, format!("use `{name}` as `{usage}`")),
+        Some(usage) => CelError::new(at, format!("use `{name}` as `{usage}`")),
     })?;
     build(at, CelNode::Call(function, receiver.into_iter().chain(arguments).collect()))
 }
