@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
     model::{
@@ -129,10 +128,7 @@ impl Resource for TlsCertificate {
 
     type View = TlsCertificateView;
 
-    // No private key belongs in a public document, not even a demo key.
-    fn example() -> Option<Value> {
-        None
-    }
+    // It has no example: no private key belongs in a public document, not even a demo key.
 
     fn keep_readings(&mut self, former: &Self) {
         self.certificate_pem.keep_reading(&former.certificate_pem);

@@ -99,9 +99,9 @@ pub trait Module:
         Self::View::new(self, host, site)
     }
 
-    /// Whether the module, while enabled, restricts access to the backend.
+    /// Whether the module, while enabled, restricts access to the backend. A login does.
     fn restricts_access(&self) -> bool {
-        false
+        Self::IS_LOGIN
     }
 
     /// Returns the lists that decide who has access, as their fields and lengths. A PATCH that empties one warns (D65).

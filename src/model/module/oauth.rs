@@ -198,10 +198,6 @@ impl Module for Oauth {
         lists
     }
 
-    fn restricts_access(&self) -> bool {
-        true
-    }
-
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         let provider = self.provider.apps().first().map_or("a provider", |app| app.provider);
         vec![Step::login(request, self.options_passthrough, provider)]

@@ -34,10 +34,6 @@ impl Module for Oidc {
     const IS_LOGIN: bool = true;
     type View = Self;
 
-    fn restricts_access(&self) -> bool {
-        true
-    }
-
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, &Secrets::Planned.reviewed(&self.issuer))]
     }

@@ -127,10 +127,6 @@ impl Module for Saml {
         vec![("authorized_groups".into(), self.authorized_groups.len())]
     }
 
-    fn restricts_access(&self) -> bool {
-        true
-    }
-
     fn steps(&self, request: &TracedRequest) -> Vec<Step> {
         vec![Step::login(request, self.options_passthrough, "the SAML identity provider")]
     }

@@ -232,16 +232,10 @@ fn serial_number(bytes: &[u8]) -> String {
     if hex.is_empty() { "00".to_owned() } else { hex }
 }
 
+#[rustfmt::skip] // in rows
 const KEY_USAGES: [&str; 9] = [
-    "digital-signature",
-    "content-commitment",
-    "key-encipherment",
-    "data-encipherment",
-    "key-agreement",
-    "cert-sign",
-    "crl-sign",
-    "encipher-only",
-    "decipher-only",
+    "digital-signature", "content-commitment", "key-encipherment", "data-encipherment", "key-agreement", "cert-sign",
+    "crl-sign", "encipher-only", "decipher-only",
 ];
 
 fn key_usages(certificate: &X509Certificate<'_>) -> Result<Vec<String>, PemFault> {
