@@ -83,19 +83,15 @@ impl Rights<'_> {
         current: &Snapshot,
         operations: &[O],
     ) -> Result<(), (Key, Denied)> {
-        let check = self.begin(current, operations);
-        let mut operations = operations.iter().map(Borrow::<Operation>::borrow);
-        operations.find_map(|operation| check.denied(operation)).map_or(Ok(()), Err)
+        self.denied(current, operations).next().map_or(Ok(()), Err)
     }
 
     /// Returns everything that operations on a state do and these rights do not include, each with its resource.
-    pub(crate) fn denied<O: Borrow<Operation>>(&self, current: &Snapshot, operations: &[O]) -> Vec<(Key, Denied)> {
-        let check = self.begin(current, operations);
-        let operations = operations.iter().map(Borrow::<Operation>::borrow);
-        operations.filter_map(|operation| check.denied(operation)).collect()
-    }
-
-    fn begin<'c, O: Borrow<Operation>>(&'c self, current: &'c Snapshot, operations: &'c [O]) -> OperationCheck<'c> {
+    pub(crate) fn denied<'c, O: Borrow<Operation>>(
+        &'c self,
+        current: &'c Snapshot,
+        operations: &'c [O],
+    ) -> impl Iterator<Item = (Key, Denied)> {
         // An implicit resource is created by its first module, and claimed after it.
         let mut claims: HashMap<&Key, &Claim> = HashMap::new();
         for operation in operations {
@@ -104,7 +100,8 @@ impl Rights<'_> {
             }
         }
         let Self { scope, origin, stated } = *self;
-        OperationCheck { scope, origin, stated, current, claims }
+        let check = OperationCheck { scope, origin, stated, current, claims };
+        operations.iter().filter_map(move |operation| check.denied(Borrow::<Operation>::borrow(operation)))
     }
 }
 

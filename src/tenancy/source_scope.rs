@@ -119,7 +119,8 @@ impl SourceScope {
             // The values of what the source may adopt are no secret to it.
             let scope =
                 KeyScope { apply: vec![source.to_owned()], kinds, secrets: true, global, ..KeyScope::default() };
-            Rights { scope: &scope, origin: ChangeOrigin::Followed, stated }.denied(current, operations)
+            let rights = Rights { scope: &scope, origin: ChangeOrigin::Followed, stated };
+            rights.denied(current, operations).collect::<Vec<_>>()
         };
         let all = || vec![ALL_KINDS.to_owned()];
         let is_of_others = |entry: &Arc<Entry>| entry.claim.as_deref().is_some_and(|claim| claim.source != source);
