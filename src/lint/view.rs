@@ -9,7 +9,8 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    ManifestFacts, World,
+    Findings, ManifestFacts, World,
+    clean_modules::CleanModules,
     partition::{entries_of_kind, of_kind},
 };
 use crate::model::{
@@ -72,6 +73,20 @@ impl<'a> EdgeView<'a> {
         module: impl Fn(&'v HttpsEdgeRoute) -> Option<&'v M>,
     ) -> impl Iterator<Item = (&'v Key, &'v M)> {
         self.all::<HttpsEdgeRoute>().filter_map(move |(key, route)| Some((key, module(route)?)))
+    }
+
+    /// Judges a module of every route that has it, in the order of the routes' keys. A module that many routes share is judged
+    /// once if nothing is found in it, so whether something is found must not depend on the route.
+    pub(super) fn judge_modules<'v, M: 'v>(
+        &'v self,
+        findings: &mut Findings,
+        module: impl Fn(&'v HttpsEdgeRoute) -> Option<&'v M>,
+        check: impl Fn(&Key, &M, &mut Findings),
+    ) {
+        let mut clean_modules = CleanModules::new();
+        for (key, module) in self.route_modules(module) {
+            clean_modules.judge(module, findings, |findings| check(key, module, findings));
+        }
     }
 
     /// Returns the app of each provider of every `oauth` module, in the order of the routes' keys.

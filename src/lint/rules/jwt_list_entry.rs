@@ -5,12 +5,9 @@
 use std::collections::HashMap;
 
 use super::prelude::*;
-use crate::{
-    lint::clean_modules::CleanModules,
-    model::{
-        diagnostics::check::is_token,
-        module::jwt_validation::{JwtValidation, Token, TokenMethod},
-    },
+use crate::model::{
+    diagnostics::check::is_token,
+    module::jwt_validation::{JwtValidation, Token, TokenMethod},
 };
 
 /// The lint.
@@ -26,12 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut clean_modules = CleanModules::new();
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        if let Some(jwt) = route.jwt_validation.as_deref() {
-            clean_modules.judge(jwt, findings, |findings| check_module(key, jwt, findings));
-        }
-    }
+    view.judge_modules(findings, |route| route.jwt_validation.as_deref(), check_module);
 }
 
 fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {

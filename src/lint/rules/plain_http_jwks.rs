@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{malformed_provider_url::is_unfinished, oidc_incomplete::is_https_url, prelude::*};
-use crate::{lint::clean_modules::CleanModules, model::module::jwt_validation::JwtValidation};
+use crate::model::module::jwt_validation::JwtValidation;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -18,12 +18,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
-    let mut clean_modules = CleanModules::new();
-    for (key, route) in view.all::<HttpsEdgeRoute>() {
-        if let Some(jwt) = route.jwt_validation.as_deref() {
-            clean_modules.judge(jwt, findings, |findings| check_module(key, jwt, findings));
-        }
-    }
+    view.judge_modules(findings, |route| route.jwt_validation.as_deref(), check_module);
 }
 
 fn check_module(key: &Key, jwt: &JwtValidation, findings: &mut Findings) {
