@@ -29,14 +29,10 @@ use serde_json::Value;
 
 use crate::{
     model::{
-        Kind,
-        base_urls::Site,
+        Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Site, Snapshot,
         decode::list,
-        diagnostics::{Code, Fault, nearest},
+        diagnostics::nearest,
         json::unbounded,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        secrets::Secrets,
-        snapshot::{Entry, Snapshot},
         view::{childless_json, view_json},
     },
     syntax::cel::{CelError, CelExpression, CelMeter, OBJ},

@@ -32,7 +32,7 @@ impl CleanModules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kind, id::Id, key::Key};
+    use crate::model::{Id, Key, Kind};
 
     #[test]
     fn only_a_module_without_a_finding_is_judged_once() {

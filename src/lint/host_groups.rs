@@ -16,16 +16,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::{partition::entries_of_kind, rules::unserved_host::matched_host};
-use crate::model::{
-    Kind,
-    desired::Desired,
-    id::Id,
-    key::Key,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    resource::AnyResource,
-    snapshot::Entry,
-    traffic::host_port,
-};
+use crate::model::{AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, traffic::host_port};
 
 /// The edge of a route, or the edge itself.
 pub(super) fn edge_of(key: &Key) -> &Id {
@@ -216,7 +207,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{lazy_spec::LazySpec, operation::Claim};
+    use crate::model::{Claim, lazy_spec::LazySpec};
 
     fn hosts(edge: &str, served: &[&str], matched: &[&str]) -> NamedHosts {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();

@@ -64,7 +64,7 @@ use super::{
     host_groups::NamedHosts,
     partition::{LintPart, PartLints, PartName, of_kind},
 };
-use crate::model::{Kind, desired::Desired, id::Id, key::Key, resource::AnyResource, snapshot::Entry};
+use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
 
 /// Findings with the position of their lint in the table.
 pub(crate) type Numbered = Vec<(usize, Finding)>;

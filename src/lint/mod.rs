@@ -39,11 +39,9 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 use crate::{
     background::give_way,
     model::{
-        desired::Desired,
+        Desired, Entry, Key,
         diagnostics::{Aim, Path, suggestions::Suggestions},
-        key::Key,
         names::names,
-        snapshot::Entry,
     },
 };
 pub(crate) use memo::LintMemo;

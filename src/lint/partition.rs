@@ -13,7 +13,7 @@ use super::{
     validity::next_change,
     view::{EdgeView, HostView},
 };
-use crate::model::{Kind, desired::Desired, key::Key, snapshot::Entry};
+use crate::model::{Desired, Entry, Key, Kind};
 
 /// One in so many edges begins a part. The routes of so many fit into a processor's cache, so that only the first lint
 /// waits for the memory. A change of one edge is judged with all the others in its part.
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         lint::{LintMemo, ManifestFacts, memo::SharedInputs},
-        model::{id::Id, kind::https_edge::HttpsEdge, operation::Claim},
+        model::{Claim, HttpsEdge, Id},
     };
 
     fn edge(id: &str, host: &str, position: u32) -> Desired {

@@ -8,7 +8,7 @@ use super::{
     EdgeView, ManifestFacts, World,
     rules::{expired_certificate::chains, saml_metadata::declared},
 };
-use crate::model::{desired::Desired, key::Key};
+use crate::model::{Desired, Key};
 
 /// The time from which a lint may report something else about the same resources, or none.
 pub(crate) fn findings_valid_until(
@@ -52,9 +52,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::model::{
-        Kind, id::Id, kind::certificate_authority::CertificateAuthority, operation::Claim, secrets::Text,
-    };
+    use crate::model::{CertificateAuthority, Claim, Id, Kind, secrets::Text};
 
     /// A certificate from 2029-01-01 to 2030-01-15.
     const PEM: &str = "-----BEGIN CERTIFICATE-----

@@ -14,14 +14,7 @@ use super::{
     partition::{entries_of_kind, of_kind},
 };
 use crate::model::{
-    Kind,
-    desired::Desired,
-    id::Id,
-    key::Key,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    module::oauth::CommonApp,
-    resource::{AnyResource, Resource},
-    snapshot::Entry,
+    AnyResource, Desired, Entry, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Resource, module::oauth::CommonApp,
 };
 
 /// Some resources: edges with all their routes, or resources of other kinds.

@@ -43,3 +43,29 @@ pub(crate) mod traffic;
 pub(crate) mod view;
 
 pub use kind::Kind;
+
+// What the rooms above use most. Files of this room name each other by their own paths.
+pub(crate) use self::{
+    base_urls::Site,
+    desired::Desired,
+    diagnostics::{Code, Diagnostic, Fault, Severity},
+    id::Id,
+    json::JsonError,
+    key::Key,
+    key_scope::KeyScope,
+    kind::{
+        api_key::ApiKey,
+        certificate_authority::CertificateAuthority,
+        https_edge::HttpsEdge,
+        https_edge_route::HttpsEdgeRoute,
+        ip_restriction::IpRestriction,
+        owner::{Owner, Role},
+        tls_certificate::TlsCertificate,
+        tls_edge::TlsEdge,
+    },
+    module::{AnyModule, Slot},
+    operation::{Claim, Operation},
+    resource::{AnyResource, Resource},
+    secrets::Secrets,
+    snapshot::{Entry, Snapshot},
+};

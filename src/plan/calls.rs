@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{
-    json::JsonError, key::Key, operation::Operation, resource::AnyResource, secrets::Secrets, snapshot::Entry,
-};
+use crate::model::{AnyResource, Entry, JsonError, Key, Operation, Secrets};
 
 /// The calls that delete a resource. An implicit resource goes with its last module (D34).
 pub(super) fn deletion(entry: &Entry) -> Vec<Operation> {

@@ -8,11 +8,7 @@ use std::{cmp::Reverse, sync::Arc};
 
 use super::{Change, Effect, Plan, calls::deletion, named, safety::Budget};
 use crate::{
-    model::{
-        diagnostics::{Code, Diagnostic, nearest},
-        key::Key,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Code, Diagnostic, Entry, Key, Snapshot, diagnostics::nearest},
     syntax::text::printable,
 };
 
@@ -84,15 +80,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{
-        Kind,
-        id::Id,
-        kind::{
-            https_edge::HttpsEdge,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-        },
-        operation::{Claim, Operation},
-    };
+    use crate::model::{Claim, HttpsEdge, HttpsEdgeRoute, Id, Kind, Operation, kind::https_edge_route::MatchType};
 
     fn edge(name: &str) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))

@@ -22,17 +22,7 @@ use super::{
 };
 use crate::{
     background::give_way,
-    model::{
-        Kind,
-        desired::Desired,
-        diagnostics::Code,
-        id::Id,
-        key::Key,
-        kind::{api_key::ApiKey, owner::Owner},
-        operation::{Claim, Operation},
-        resource::AnyResource,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{AnyResource, ApiKey, Claim, Code, Desired, Entry, Id, Key, Kind, Operation, Owner, Snapshot},
 };
 
 /// The hint at a deletion that may be half of a move (D104).

@@ -57,15 +57,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{
-        Kind,
-        diagnostics::{Code, Diagnostic},
+        AnyResource, ApiKey, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot,
         drift::{Drift, DriftState},
-        id::Id,
-        key::Key,
-        kind::api_key::ApiKey,
-        operation::Operation,
-        resource::AnyResource,
-        snapshot::{Entry, Snapshot},
     },
     tenancy::certificates::{LostCertificate, lost_certificates},
 };

@@ -27,13 +27,7 @@ use std::{
 
 use super::{Change, Effect, Plan};
 use crate::{
-    model::{
-        key::Key,
-        module::{AnyModule, Slot},
-        operation::Operation,
-        resource::AnyResource,
-        snapshot::Snapshot,
-    },
+    model::{AnyModule, AnyResource, Key, Operation, Slot, Snapshot},
     syntax::text::printable,
 };
 

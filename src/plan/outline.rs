@@ -11,13 +11,7 @@ use similar::{ChangeTag, TextDiff};
 use super::{Change, ChangeIdentity, Effect, Plan, Summary};
 use crate::{
     background::give_way,
-    model::{
-        drift::Drift,
-        json::JsonError,
-        operation::Operation,
-        resource::AnyResource,
-        secrets::{Secrets, secret::Review},
-    },
+    model::{AnyResource, JsonError, Operation, Secrets, drift::Drift, secrets::secret::Review},
 };
 
 /// The number of unchanged lines shown around a changed line.

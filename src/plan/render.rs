@@ -10,7 +10,7 @@ use super::{
     outline::{Detail, Outline, OutlinedChange, Outliner},
 };
 use crate::{
-    model::{drift::Drift, json::JsonError},
+    model::{JsonError, drift::Drift},
     syntax::text::escaped,
 };
 
@@ -226,7 +226,7 @@ fn put(out: &mut String, colour: Colour, tint: Tint, text: &str) -> std::fmt::Re
 mod tests {
     use super::*;
     use crate::{
-        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        model::{HttpsEdge, Id, Key, Kind, Operation},
         plan::Change,
     };
 

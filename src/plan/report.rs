@@ -1,7 +1,7 @@
 //! The report of a command, independent of its format.
 
 use super::outline::Outline;
-use crate::model::diagnostics::{Diagnostic, Severity};
+use crate::model::{Diagnostic, Severity};
 
 /// The result of `validate`, `reconcile` or `diff`.
 #[derive(Debug, Clone, Default)]

@@ -11,14 +11,7 @@ use std::{
 };
 
 use crate::{
-    model::{
-        Kind,
-        desired::Desired,
-        id::Id,
-        key::Key,
-        operation::Claim,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Claim, Desired, Entry, Id, Key, Kind, Snapshot},
     syntax::text::{printable, printable_path},
     tenancy::certificates::depends_on,
 };
@@ -142,15 +135,9 @@ mod tests {
     use super::*;
     use crate::{
         model::{
-            kind::{
-                certificate_authority::CertificateAuthority,
-                https_edge::HttpsEdge,
-                https_edge_route::{HttpsEdgeRoute, MatchType},
-                tls_certificate::TlsCertificate,
-            },
+            AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, TlsCertificate,
+            kind::https_edge_route::MatchType,
             module::mutual_tls::MutualTls,
-            operation::Operation,
-            resource::AnyResource,
             secrets::{Secret, Text},
         },
         plan::{Plan, diff, safety::Budget},

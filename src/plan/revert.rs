@@ -11,13 +11,7 @@ use super::{
     named,
     safety::Budget,
 };
-use crate::model::{
-    Kind,
-    diagnostics::Code,
-    key::Key,
-    operation::{Claim, Operation},
-    snapshot::{Entry, Snapshot},
-};
+use crate::model::{Claim, Code, Entry, Key, Kind, Operation, Snapshot};
 use owners::FormerOwners;
 
 /// Computes the plan that brings back the resources of `target`: those of a source, or all but API keys and their owners.
@@ -223,7 +217,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{id::Id, kind::https_edge::HttpsEdge};
+    use crate::model::{HttpsEdge, Id};
 
     fn key(name: &str) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))

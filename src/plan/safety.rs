@@ -22,7 +22,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Plan};
-use crate::model::diagnostics::Code;
+use crate::model::Code;
 
 /// The deletion limit of one plan. A replaced resource counts as deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -35,11 +35,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::Plan;
-use crate::model::{
-    desired::Desired,
-    json::{self, JsonError},
-    secrets::Secrets,
-};
+use crate::model::{Desired, JsonError, Secrets, json};
 
 /// The format that this version writes and reads.
 const FORMAT: &str = "edgewright/plan/v1";

@@ -33,14 +33,7 @@ use std::{
 
 use super::{Change, Effect, Plan, diff::transfer_notes};
 use crate::{
-    model::{
-        Kind,
-        diagnostics::{Code, Diagnostic, nearest},
-        id::Id,
-        key::Key,
-        operation::{Claim, Operation},
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Claim, Code, Diagnostic, Entry, Id, Key, Kind, Operation, Snapshot, diagnostics::nearest},
     syntax::text::printable,
 };
 
@@ -212,10 +205,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::kind::{
-        https_edge::HttpsEdge,
-        https_edge_route::{HttpsEdgeRoute, MatchType},
-    };
+    use crate::model::{HttpsEdge, HttpsEdgeRoute, kind::https_edge_route::MatchType};
 
     fn edge(name: &str) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{name}")))

@@ -32,17 +32,8 @@ use std::{cmp::Reverse, fmt, net::Ipv6Addr, sync::Arc};
 
 pub use crate::model::traffic::{StepEffect, TracedRequest};
 use crate::model::{
-    Kind,
-    diagnostics::check::parse_hostport,
-    key::Key,
-    kind::{
-        https_edge::HttpsEdge,
-        https_edge_route::{HttpsEdgeRoute, MatchType},
-    },
-    resource::Resource,
-    rules,
-    snapshot::{Entry, Snapshot},
-    traffic::bare_host,
+    Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Resource, Snapshot, diagnostics::check::parse_hostport,
+    kind::https_edge_route::MatchType, rules, traffic::bare_host,
 };
 pub use passage::Passage;
 use selector::{Rank, Selector};

@@ -3,8 +3,7 @@
 
 use super::{selector::Selector, table::KnownRoute};
 use crate::model::{
-    module::{AnyModule, Slot},
-    resource::AnyResource,
+    AnyModule, AnyResource, Slot,
     traffic::{Stage, TracedRequest},
 };
 
@@ -55,9 +54,9 @@ pub(crate) fn in_traffic_order(resource: &dyn AnyResource) -> Vec<OrderedModule<
 mod tests {
     use super::*;
     use crate::{
-        model::kind::https_edge_route::{
+        model::{
             HttpsEdgeRoute,
-            MatchType::{self, ExactPath, PathPrefix},
+            kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
         },
         routing::table::{RouteTable, tests::routes},
     };

@@ -2,8 +2,8 @@
 
 use super::TracedRequest;
 use crate::model::{
-    module::{AnyModule, Module, Slot, backend::Backend},
-    resource::AnyResource,
+    AnyModule, AnyResource, Slot,
+    module::{Module, backend::Backend},
     traffic::{Stage, StepEffect},
 };
 
@@ -54,7 +54,7 @@ fn in_order<'a>(
 mod tests {
     use super::*;
     use crate::model::{
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
+        HttpsEdge, HttpsEdgeRoute,
         module::tests::{Host, MadeUp},
     };
 

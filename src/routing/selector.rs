@@ -2,9 +2,7 @@
 
 use super::{HostRank, RouteDecision, rank_host};
 use crate::model::{
-    diagnostics::check::parse_hostport,
-    kind::https_edge_route::{HttpsEdgeRoute, MatchType},
-    traffic::host_name,
+    HttpsEdgeRoute, diagnostics::check::parse_hostport, kind::https_edge_route::MatchType, traffic::host_name,
 };
 
 /// A route's precedence, by field: how specific the host is, exact before prefix, the longer path.

@@ -12,7 +12,7 @@ use std::{
 use foldhash::HashMap;
 
 use super::selector::Selector;
-use crate::model::{key::Key, kind::https_edge_route::HttpsEdgeRoute};
+use crate::model::{HttpsEdgeRoute, Key};
 
 /// A route with its key.
 pub(crate) type KnownRoute<'w> = (&'w Key, &'w HttpsEdgeRoute);
@@ -139,8 +139,7 @@ impl<'w> RouteTable<'w> {
 pub(super) mod tests {
     use super::*;
     use crate::model::{
-        Kind,
-        id::Id,
+        Id, Kind,
         kind::https_edge_route::MatchType::{self, ExactPath, PathPrefix},
     };
 

@@ -8,15 +8,7 @@ use std::{
 
 use crate::{
     model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Code, Fault},
-        id::Id,
-        key::Key,
-        kind::{https_edge::HttpsEdge, tls_certificate::TlsCertificate},
-        operation::Claim,
-        rules,
-        snapshot::{Entry, Snapshot},
+        Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key, Kind, Snapshot, TlsCertificate, rules,
         traffic::{host_name, host_port},
     },
     syntax::text::printable,

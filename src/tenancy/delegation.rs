@@ -31,20 +31,9 @@ use serde_json::Value;
 use super::{certificates::unpresented, hostports::hostport_faults};
 use crate::{
     model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Code, Fault, Path},
-        id::Id,
-        key::Key,
-        kind::{
-            https_edge::{Delegation, HttpsEdge},
-            https_edge_route::HttpsEdgeRoute,
-        },
-        module::{AnyModule, SharedModule, Slot},
-        operation::CONTEXT_OWNER,
-        resource::AnyResource,
-        secrets::{Secrets, secret::is_unknown},
-        snapshot::{Entry, Snapshot},
+        AnyModule, AnyResource, Code, Desired, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, Slot,
+        Snapshot, diagnostics::Path, kind::https_edge::Delegation, module::SharedModule, operation::CONTEXT_OWNER,
+        secrets::secret::is_unknown,
     },
     routing::selector::Selector,
     syntax::text::printable,

@@ -1,9 +1,6 @@
 //! The hosts that a scope lists: an API key or a followed source takes no others for edges (D101, D112).
 
-use crate::model::{
-    Kind, host_pattern::selects_host, key::Key, kind::https_edge::HttpsEdge, operation::Operation, snapshot::Snapshot,
-    traffic::host_port,
-};
+use crate::model::{HttpsEdge, Key, Kind, Operation, Snapshot, host_pattern::selects_host, traffic::host_port};
 
 /// The hostports of an edge with hosts that are not listed: their places in the list, their texts, and their hosts.
 pub(super) fn unlisted<'e>(
@@ -55,7 +52,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{id::Id, kind::https_edge_route::HttpsEdgeRoute, operation::Claim};
+    use crate::model::{Claim, HttpsEdgeRoute, Id};
 
     fn edge(hostports: &[&str]) -> Arc<HttpsEdge> {
         let hostports = hostports.iter().map(|text| (*text).to_owned()).collect();

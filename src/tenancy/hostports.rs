@@ -16,14 +16,7 @@ use super::delegation::{WHOLE, consent_to_ask_for, prefixes_of};
 use crate::{
     background::give_way,
     model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Code, Fault},
-        key::Key,
-        kind::https_edge::HttpsEdge,
-        operation::CONTEXT_OWNER,
-        snapshot::{Entry, Snapshot},
-        traffic::host_port,
+        Code, Desired, Entry, Fault, HttpsEdge, Key, Kind, Snapshot, operation::CONTEXT_OWNER, traffic::host_port,
     },
     syntax::text::printable,
 };

@@ -19,14 +19,8 @@ use std::{
 
 use super::host_allowlist::unlisted_host;
 use crate::model::{
-    Kind,
-    id::Id,
-    key::Key,
-    key_scope::{KeyScope, WriteAction},
-    kind::https_edge::HttpsEdge,
+    Claim, Entry, HttpsEdge, Id, Key, KeyScope, Kind, Operation, Snapshot, key_scope::WriteAction,
     lazy_spec::StoredSecrets,
-    operation::{Claim, Operation},
-    snapshot::{Entry, Snapshot},
 };
 
 /// The IDs of one name that are tried to tell a derived ID from a stated one.

@@ -19,15 +19,8 @@ use super::{
 };
 use crate::{
     model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Code, Fault, Path},
-        key::Key,
-        key_scope::KeyScope,
-        kind::{api_key::ApiKey, https_edge::HttpsEdge, owner::Role},
-        operation::Operation,
-        rules,
-        snapshot::{Entry, Snapshot},
+        ApiKey, Code, Desired, Entry, Fault, HttpsEdge, Key, KeyScope, Kind, Operation, Role, Snapshot,
+        diagnostics::Path, rules,
     },
     syntax::text::printable,
 };

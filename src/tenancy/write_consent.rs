@@ -1,13 +1,7 @@
 //! Consent of edges to what single requests write (D103).
 
 use super::{delegation::HostEdge, hostports};
-use crate::model::{
-    Kind,
-    diagnostics::Fault,
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    operation::Operation,
-    snapshot::{Entry, Snapshot},
-};
+use crate::model::{Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Operation, Snapshot};
 
 /// The field of a route that decides where it is.
 const MATCH: &str = "match";

@@ -13,7 +13,7 @@ use std::{
 
 use super::{duplicate_hostport::host_port, prelude::*, unprotected_route::is_protected};
 use crate::{
-    model::{resource::AnyResource, rules},
+    model::{AnyResource, rules},
     routing::{
         selector::Selector,
         table::{KnownRoute, RouteTable},

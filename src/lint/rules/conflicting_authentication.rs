@@ -1,7 +1,7 @@
 //! `conflicting-authentication`: more than one login module on a route.
 
 use super::prelude::*;
-use crate::model::{module::Slot, resource::AnyResource};
+use crate::model::{AnyResource, Slot};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{duplicate_hostport::host_port, empty_policy::placed_policies, expired_certificate::chains, prelude::*};
 use crate::{
     lint::clean_modules::CleanModules,
-    model::{module::Slot, secrets::Secrets},
+    model::{Secrets, Slot},
 };
 
 /// The lint.

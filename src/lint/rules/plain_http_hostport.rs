@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::{duplicate_hostport::host_port, prelude::*};
 use crate::{
-    model::{resource::AnyResource, rules},
+    model::{AnyResource, rules},
     routing::table::RouteTable,
 };
 

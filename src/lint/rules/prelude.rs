@@ -6,14 +6,8 @@ pub(super) use crate::lint::{
 };
 pub(super) use crate::{
     model::{
-        Kind,
+        CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
         diagnostics::{Aim, Path},
-        id::Id,
-        key::Key,
-        kind::{
-            certificate_authority::CertificateAuthority, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute,
-            ip_restriction::IpRestriction, tls_certificate::TlsCertificate, tls_edge::TlsEdge,
-        },
     },
     syntax::text::printable,
 };

@@ -3,7 +3,7 @@
 //! Routes whose edge is not in the manifests are skipped: the edge may require client certificates.
 
 use super::prelude::*;
-use crate::model::resource::AnyResource;
+use crate::model::AnyResource;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{limited, path_of, position, store_note, summary, verdict};
-use crate::{model::diagnostics::Diagnostic, plan::report::Report, syntax::text::escaped};
+use crate::{model::Diagnostic, plan::report::Report, syntax::text::escaped};
 
 /// The most annotations. GitHub shows ten errors and ten warnings of a step; the others are for readers of the log.
 const MOST: usize = 1_000;

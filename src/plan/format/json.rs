@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     lint,
     model::{
-        diagnostics::{Code, Diagnostic, Name, Place, Severity, SourceFile},
-        json::{self, JsonError},
-        secrets::Secrets,
+        Code, Diagnostic, JsonError, Secrets, Severity,
+        diagnostics::{Name, Place, SourceFile},
+        json,
     },
     plan::{
         outline::{Outline, is_zero},

@@ -6,10 +6,7 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::{plural, position, store_note, summary};
 use crate::{
-    model::{
-        diagnostics::{Code, Diagnostic, Name, Severity},
-        json::JsonError,
-    },
+    model::{Code, Diagnostic, JsonError, Severity, diagnostics::Name},
     plan::report::Report,
     syntax::text::escaped,
 };

@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{everything, position, store_note, summary, verdict};
 use crate::{
-    model::{diagnostics::Diagnostic, drift::Drift},
+    model::{Diagnostic, drift::Drift},
     plan::{
         Effect,
         outline::{Call, OutlinedChange},

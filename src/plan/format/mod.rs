@@ -11,8 +11,8 @@ use super::{
     report::{Report, no_store_found},
 };
 use crate::model::{
-    diagnostics::{Diagnostic, Place, Severity, diagnostic::counted},
-    json::JsonError,
+    Diagnostic, JsonError, Severity,
+    diagnostics::{Place, diagnostic::counted},
     names::names,
 };
 

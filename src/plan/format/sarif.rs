@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::{limited, path_of, plain_path};
 use crate::{
     lint::{self, Level},
-    model::diagnostics::{Diagnostic, Name, Place, Severity},
+    model::{
+        Diagnostic, Severity,
+        diagnostics::{Name, Place},
+    },
     plan::report::Report,
     syntax::text::escaped,
 };

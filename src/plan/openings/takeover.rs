@@ -28,14 +28,7 @@ use foldhash::{HashMap, HashMapExt as _};
 use super::{Opening, Plan, Protections, protections};
 use crate::{
     background::give_way,
-    model::{
-        Kind,
-        key::Key,
-        kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-        resource::AnyResource,
-        snapshot::{Entry, Snapshot},
-        traffic::host_port,
-    },
+    model::{AnyResource, Entry, HttpsEdge, HttpsEdgeRoute, Key, Kind, Snapshot, traffic::host_port},
     routing::{
         is_blind, rank_host,
         selector::Selector,

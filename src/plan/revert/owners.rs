@@ -3,12 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::model::{
-    Kind,
-    id::Id,
-    operation::Claim,
-    snapshot::{Entry, Snapshot},
-};
+use crate::model::{Claim, Entry, Id, Kind, Snapshot};
 
 /// The kind, parent and owner of a resource, and its name there.
 type OwnedName<'a> = (Kind, Option<&'a Id>, &'a str, &'a str);

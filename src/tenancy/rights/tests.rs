@@ -7,16 +7,11 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     model::{
-        diagnostics::Code,
-        id::Id,
+        AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction,
         kind::{
-            event_source::EventSource,
-            https_edge::Delegation,
-            https_edge_route::{HttpsEdgeRoute, MatchType},
-            ip_restriction::{IpRestriction, Traffic},
+            event_source::EventSource, https_edge::Delegation, https_edge_route::MatchType, ip_restriction::Traffic,
         },
         module::webhook_verification::WebhookVerification,
-        resource::AnyResource,
         secrets::Secret,
     },
     tenancy::SourceScope,
