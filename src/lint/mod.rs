@@ -34,7 +34,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use foldhash::{HashMap, HashSet};
 use jiff::Timestamp;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::prelude::*;
 
 use crate::{
     background::give_way,

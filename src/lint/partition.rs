@@ -4,7 +4,7 @@
 use std::{mem, sync::Arc};
 
 use foldhash::HashMap;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::prelude::*;
 
 use super::{
     World,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::prelude::*;
 
 use super::{
     Kind,

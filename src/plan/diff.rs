@@ -5,13 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use rayon::{
-    iter::{
-        IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, IntoParallelRefMutIterator,
-        ParallelExtend, ParallelIterator,
-    },
-    slice::ParallelSliceMut,
-};
+use rayon::prelude::*;
 
 use super::{
     Change, Effect, Plan,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use owo_colors::OwoColorize;
-use rayon::{iter::ParallelIterator, slice::ParallelSlice};
+use rayon::prelude::*;
 
 use super::{
     Change, Effect, Plan,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 

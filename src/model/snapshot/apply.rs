@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::prelude::*;
 
 use super::{Entry, Refusal, Snapshot, Tombstone};
 use crate::{

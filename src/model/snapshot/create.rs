@@ -5,10 +5,7 @@ use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _};
 use jiff::Timestamp;
-use rayon::{
-    iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator},
-    slice::ParallelSliceMut,
-};
+use rayon::prelude::*;
 
 use super::{Entry, Snapshot, bulk_insert::insert_sorted, has_own_id};
 use crate::{

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rayon::slice::ParallelSliceMut;
+use rayon::prelude::*;
 
 use super::{Entry, Snapshot, Tombstone};
 use crate::model::key::Key;
