@@ -8,10 +8,7 @@
 //! For example, a wildcard makes one large group of all edges under it, which is judged again whenever one of them
 //! changes.
 
-use std::{
-    collections::{BTreeMap, hash_map},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -139,12 +136,8 @@ fn join_by_hosts(own: &[&NamedHosts], all: &[&NamedHosts], forest: &mut Forest) 
     let mut serving: HashMap<&str, usize> = HashMap::with_capacity(count);
     for (node, hosts) in all.iter().enumerate() {
         for name in &hosts.served {
-            match serving.entry(name.as_str()) {
-                hash_map::Entry::Vacant(place) => {
-                    place.insert(node);
-                }
-                hash_map::Entry::Occupied(place) => forest.join(*place.get(), node),
-            }
+            let first = *serving.entry(name.as_str()).or_insert(node);
+            forest.join(first, node);
         }
     }
     let mut wildcards: HashMap<&str, usize> = HashMap::new();

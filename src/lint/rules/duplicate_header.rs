@@ -1,6 +1,6 @@
 //! `duplicate-header`: a header that a module adds or removes twice, or both adds and removes.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::HashMap;
 
 use super::prelude::*;
 use crate::model::module::{
@@ -23,45 +23,38 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, route) in view.all::<HttpsEdgeRoute>() {
         for (module, headers) in headers(route) {
-            let headers: Vec<(NamedHeader<'_>, HeaderPlace<'_>)> = headers.collect();
+            let headers: Vec<(&str, HeaderPlace<'_>)> = headers.collect();
             if are_few_and_differ(&headers) {
                 continue;
             }
             let mut seen: HashMap<String, HeaderPlace<'_>> = HashMap::new();
             for (name, place) in headers {
-                match seen.entry(name.to_ascii_lowercase()) {
-                    Entry::Vacant(entry) => {
-                        entry.insert(place);
-                    }
-                    Entry::Occupied(entry) => {
-                        let first = *entry.get();
-                        let how = match (first.aim(), place.aim()) {
-                            (Aim::Key, Aim::Key) => "added twice",
-                            (Aim::Value, Aim::Value) => "removed twice",
-                            _ => "both added and removed",
-                        };
-                        let message = format!("header `{}` is {how} by `{module}`", printable(name));
-                        let finding = findings.report(key, place.path(module), message);
-                        finding.aim = place.aim();
-                        finding.relate(key, first.path(module), "first entry");
-                    }
+                let first = *seen.entry(name.to_ascii_lowercase()).or_insert(place);
+                if first == place {
+                    continue;
                 }
+                let how = match (first.aim(), place.aim()) {
+                    (Aim::Key, Aim::Key) => "added twice",
+                    (Aim::Value, Aim::Value) => "removed twice",
+                    _ => "both added and removed",
+                };
+                let message = format!("header `{}` is {how} by `{module}`", printable(name));
+                let finding = findings.report(key, place.path(module), message);
+                finding.aim = place.aim();
+                finding.relate(key, first.path(module), "first entry");
             }
         }
     }
 }
 
 /// Whether a few headers have different names, which is the usual case.
-fn are_few_and_differ(headers: &[(NamedHeader<'_>, HeaderPlace<'_>)]) -> bool {
+fn are_few_and_differ(headers: &[(&str, HeaderPlace<'_>)]) -> bool {
     let differs = |at: usize, name: &str| headers.iter().take(at).all(|(other, _)| !other.eq_ignore_ascii_case(name));
     headers.len() <= 16 && headers.iter().enumerate().all(|(at, (name, _))| differs(at, name))
 }
 
-/// The name of a header.
-type NamedHeader<'a> = &'a str;
-
 /// A header entry: a mapping key in `add`, a list value in `remove`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum HeaderPlace<'a> {
     Add(&'a str),
     Remove(usize),
@@ -89,7 +82,7 @@ impl HeaderPlace<'_> {
 /// Returns the header entries of each enabled module of a route, `add` before `remove`.
 pub(super) fn headers(
     route: &HttpsEdgeRoute,
-) -> impl Iterator<Item = (&'static str, impl Iterator<Item = (NamedHeader<'_>, HeaderPlace<'_>)>)> {
+) -> impl Iterator<Item = (&'static str, impl Iterator<Item = (&str, HeaderPlace<'_>)>)> {
     let request = route.request_headers.as_ref().filter(|it| it.enabled);
     let request = request.map(|it| (RequestHeaders::SLOT, &it.add, &it.remove));
     let response = route.response_headers.as_ref().filter(|it| it.enabled);

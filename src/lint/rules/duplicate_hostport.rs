@@ -1,6 +1,6 @@
 //! `duplicate-hostport`: the same hostport on two edges.
 
-use std::{collections::hash_map::Entry, net::IpAddr};
+use std::net::IpAddr;
 
 use foldhash::HashMap;
 
@@ -25,17 +25,10 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     for (key, edge) in view.in_order::<HttpsEdge>() {
         for (index, text) in edge.hostports.iter().enumerate() {
             let Some(address) = host_port(text) else { continue };
-            match first.entry(address) {
-                Entry::Vacant(place) => {
-                    place.insert((key, index));
-                }
-                Entry::Occupied(place) => {
-                    let (other, other_index) = *place.get();
-                    if other != key {
-                        let message = format!("another edge already serves `{}`", printable(text));
-                        findings.report(key, path(index), message).relate(other, path(other_index), "the other edge");
-                    }
-                }
+            let (other, other_index) = *first.entry(address).or_insert((key, index));
+            if other != key {
+                let message = format!("another edge already serves `{}`", printable(text));
+                findings.report(key, path(index), message).relate(other, path(other_index), "the other edge");
             }
         }
     }

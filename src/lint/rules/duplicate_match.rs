@@ -4,8 +4,6 @@
 //! count if it is the only one of the edge. A host alone matches every path, as the prefix `/` does, with either type.
 //! Everything else compares literally.
 
-use std::collections::hash_map::Entry;
-
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::prelude::*;
@@ -50,14 +48,10 @@ fn check(view: &HostView<'_>, findings: &mut Findings) {
     let mut first: HashMap<(&Option<Id>, Requests<'_>), &Key> = HashMap::with_capacity(routes.len());
     for (key, route) in routes {
         let Some(selector) = Selector::from_route(route) else { continue };
-        match first.entry((&key.parent, requests(&selector, port_of(key, &selector)))) {
-            Entry::Vacant(place) => {
-                place.insert(key);
-            }
-            Entry::Occupied(place) => {
-                let message = format!("another route of this edge already matches `{}`", printable(&route.r#match));
-                findings.report(key, ["match"], message).relate(place.get(), ["match"], "the other route");
-            }
+        let other = *first.entry((&key.parent, requests(&selector, port_of(key, &selector)))).or_insert(key);
+        if other != key {
+            let message = format!("another route of this edge already matches `{}`", printable(&route.r#match));
+            findings.report(key, ["match"], message).relate(other, ["match"], "the other route");
         }
     }
     for (other, route, source) in view.of_others::<HttpsEdgeRoute>() {
