@@ -84,7 +84,7 @@ pub mod resources {
             headers::{RequestHeaders, ResponseHeaders},
             ip_restriction::EndpointIpRestriction,
             jwt_validation::{
-                AllowList, Allowed, JwtValidation, KeySources, Keys, Signatures, Token, TokenMethod, TokenPlaces,
+                AllowList, AllowedValue, JwtValidation, KeySources, Keys, Signatures, Token, TokenMethod, TokenPlaces,
                 TokenType,
             },
             mutual_tls::MutualTls,
@@ -142,7 +142,7 @@ pub mod report {
     };
 
     // Traces.
-    pub use crate::routing::{Considered, EdgeChoice, HostRank, Named, Passage, RouteDecision, StepEffect};
+    pub use crate::routing::{EdgeChoice, HostRank, Named, Passage, RouteCandidate, RouteDecision, StepEffect};
 
     // Formats.
     pub use crate::{

@@ -14,7 +14,7 @@ use crate::{
         Kind,
         diagnostics::fault::Faults,
         node,
-        secrets::{redact::Redacted, secret::Secrets},
+        secrets::{redact::RedactedText, secret::Secrets},
     },
     plan::{
         format::{Format, render},
@@ -62,7 +62,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
 /// YAML and JSON manifests: every report, the redaction of excerpts, and the formatter.
 pub fn manifests(bytes: &[u8]) {
     let Some(text) = text(bytes) else { return };
-    let redacted = Redacted::new(text, schema::fields());
+    let redacted = RedactedText::new(text, schema::fields());
     assert_eq!(redacted.text.len(), text.len(), "the redacted text has other positions");
     for name in ["fuzzed.yaml", "fuzzed.json"] {
         let file = SentFile { name: name.to_owned(), text: text.to_owned(), values: Vec::new() };

@@ -67,7 +67,7 @@ use super::{
 use crate::model::{AnyResource, Desired, Entry, Id, Key, Kind};
 
 /// Findings with the position of their lint in the table.
-pub(crate) type Numbered = Vec<(usize, Finding)>;
+pub(crate) type NumberedFindings = Vec<(usize, Finding)>;
 
 /// The findings of the last run on a source, by their inputs.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl LintMemo {
 
     /// The findings of each part. Those of a part that is not judged again are the same allocation.
     #[cfg(test)]
-    pub(crate) fn outputs(&self) -> Vec<Arc<Numbered>> {
+    pub(crate) fn outputs(&self) -> Vec<Arc<NumberedFindings>> {
         let memo = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         memo.parts.values().map(|part| Arc::clone(&part.findings)).collect()
     }
@@ -131,7 +131,7 @@ pub(super) struct KnownPart {
     inputs: PartInputs,
     /// The hosts of its edges, which depend on the resources alone.
     pub hosts: Vec<NamedHosts>,
-    pub findings: Arc<Numbered>,
+    pub findings: Arc<NumberedFindings>,
     /// When it was judged.
     since: Timestamp,
     /// When a certificate or SAML metadata next becomes valid or expires.
@@ -140,7 +140,12 @@ pub(super) struct KnownPart {
 
 impl KnownPart {
     /// A part that was judged now.
-    pub(super) fn new(part: LintPart<'_>, findings: Arc<Numbered>, since: Timestamp, until: Option<Timestamp>) -> Self {
+    pub(super) fn new(
+        part: LintPart<'_>,
+        findings: Arc<NumberedFindings>,
+        since: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Self {
         let LintPart { lints, resources, others, hosts, .. } = part;
         let inputs = PartInputs {
             lints,

@@ -45,7 +45,7 @@ use crate::{
     },
 };
 pub(crate) use memo::LintMemo;
-use memo::{Numbered, SharedInputs};
+use memo::{NumberedFindings, SharedInputs};
 use partition::LintPart;
 pub use rules::LINTS;
 use view::{EdgeView, EstateView, HostView, ManifestsView};
@@ -268,7 +268,7 @@ impl World<'_> {
 }
 
 /// The findings of a run. Those of a part that is not judged again are shared with the memo.
-pub(crate) struct AllFindings(Vec<Arc<Numbered>>);
+pub(crate) struct AllFindings(Vec<Arc<NumberedFindings>>);
 
 impl AllFindings {
     /// Returns all findings, in the order of the table of lints.
@@ -291,7 +291,7 @@ pub(crate) fn run(world: &World<'_>, skipped: &[&'static str], memo: Option<&Lin
 }
 
 /// The findings about the whole source, and about its manifests.
-fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<Numbered> {
+fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<NumberedFindings> {
     let all = EstateView::new(world);
     let World { manifests: facts, is_whole, allowed_labels, .. } = *world;
     let manifests = ManifestsView { facts, is_whole, allowed_labels };
@@ -308,7 +308,7 @@ fn judge_whole(world: &World<'_>, lints: &[NumberedLint]) -> Vec<Numbered> {
 }
 
 /// The findings about each part of the source: those of the last run, if its inputs are the same.
-fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo>) -> Vec<Arc<Numbered>> {
+fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo>) -> Vec<Arc<NumberedFindings>> {
     let shared = SharedInputs::new(world, lints.iter().map(|(at, _)| *at).collect());
     let parts = LintPart::all(world, memo.map(|memo| memo.take(&shared)).unwrap_or_default());
     // Cores share the last parts, too.
@@ -316,7 +316,7 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
         Some(known) => Arc::clone(&known.findings),
         None => Arc::new(judge_part(part, world, lints)),
     });
-    let findings: Vec<Arc<Numbered>> = findings.collect();
+    let findings: Vec<Arc<NumberedFindings>> = findings.collect();
     if let Some(memo) = memo {
         let judged = parts.into_par_iter().zip(findings.par_iter());
         let kept = judged.filter_map(|(part, findings)| part.into_known(Arc::clone(findings), world));
@@ -326,7 +326,7 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
 }
 
 /// The findings about one part.
-fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> Numbered {
+fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> NumberedFindings {
     let (view, has_edge, has_host) = (part.view(world), part.lints.has_edge_lints(), part.lints.has_host_lints());
     let findings = lints.iter().flat_map(|lint| match lint.1.check {
         LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if has_edge => {
@@ -339,7 +339,7 @@ fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) ->
 }
 
 /// The findings of one lint.
-fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> Numbered {
+fn findings_of((at, lint): NumberedLint, check: impl FnOnce(&mut Findings)) -> NumberedFindings {
     give_way();
     let mut findings = Findings::default();
     check(&mut findings);

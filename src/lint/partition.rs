@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{
     World,
     host_groups::{HostGroups, NamedHosts, edge_of},
-    memo::{KnownPart, Numbered},
+    memo::{KnownPart, NumberedFindings},
     validity::next_change,
     view::{EdgeView, HostView},
 };
@@ -115,7 +115,11 @@ impl<'a> LintPart<'a> {
     }
 
     /// The part with its findings, to find it again in the next run.
-    pub(super) fn into_known(mut self, findings: Arc<Numbered>, world: &World<'_>) -> Option<(PartName, KnownPart)> {
+    pub(super) fn into_known(
+        mut self,
+        findings: Arc<NumberedFindings>,
+        world: &World<'_>,
+    ) -> Option<(PartName, KnownPart)> {
         let name = name(self.lints, &self.resources)?;
         let kept = match self.known.take() {
             Some(mut known) => {

@@ -23,7 +23,7 @@ use crate::{
     model::{
         Kind,
         diagnostics::{Code, Diagnostic, Fault, Name},
-        secrets::redact::Redacted,
+        secrets::redact::RedactedText,
         snapshot::Snapshot,
     },
 };
@@ -77,7 +77,7 @@ fn every_secret_field_is_hidden_in_excerpts() {
     assert_eq!(fields.secrets().collect::<Vec<_>>(), named.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(named.len() >= 3, "{named:?}");
     for field in named {
-        let shown = Redacted::new(&format!("{field}: hunter2\n"), fields).text;
+        let shown = RedactedText::new(&format!("{field}: hunter2\n"), fields).text;
         assert_eq!(shown, format!("{field}: *******\n"));
     }
 }
@@ -103,7 +103,7 @@ fn only_comments_anchors_and_free_form_values_of_the_example_are_hidden() {
     let mut read = 0;
     for entry in manifests.filter(|it| it.path().extension().is_some_and(|it| it == "yaml" || it == "json")) {
         let text = fs::read_to_string(entry.path()).unwrap();
-        let redacted = Redacted::new(&text, fields());
+        let redacted = RedactedText::new(&text, fields());
         for part in redacted.hidden {
             let before = text[..part.start].rsplit('\n').next().unwrap();
             let key = before.trim_end_matches([':', ' ', '"']).rsplit([' ', '{', '"']).next().unwrap();
@@ -142,7 +142,7 @@ fn hiding_takes_time_in_proportion_to_the_text() {
         (0..5_000).map(|at| format!("secret: &a{at} *a{}\n", at + 1)).collect(),
     ] {
         let began = Instant::now();
-        assert_eq!(Redacted::new(&text, fields()).text.len(), text.len());
+        assert_eq!(RedactedText::new(&text, fields()).text.len(), text.len());
 
         assert!(began.elapsed().as_secs() < 5, "{:?}: {text:.40}", began.elapsed());
     }

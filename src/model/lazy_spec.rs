@@ -108,7 +108,7 @@ impl LazySpec {
                 Some(Err(error)) => format!("line {}, column {}", error.line(), error.column()),
                 None => "no content".into(),
             };
-            Arc::new(Undecodable { kind, place })
+            Arc::new(UndecodableSpec { kind, place })
         })
     }
 
@@ -211,12 +211,12 @@ impl fmt::Debug for LazySpec {
 /// A placeholder for a Spec that cannot be decoded, so that the rest of the store can still be served and nothing
 /// overwrites the resource.
 #[derive(Debug, Clone)]
-struct Undecodable {
+struct UndecodableSpec {
     kind: Kind,
     place: String,
 }
 
-impl Undecodable {
+impl UndecodableSpec {
     fn error(&self) -> JsonError {
         JsonError::new(self.message())
     }
@@ -226,7 +226,7 @@ impl Undecodable {
     }
 }
 
-impl AnyResource for Undecodable {
+impl AnyResource for UndecodableSpec {
     fn kind(&self) -> Kind {
         self.kind
     }

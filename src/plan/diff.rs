@@ -51,10 +51,11 @@ pub(crate) fn diff(
     let replaced: BTreeSet<&Key> = wanted.iter().filter_map(|((wanted, _), _)| wanted.replaces.as_ref()).collect();
     planner.plan.changes.reserve(wanted.len());
     // Most of a large plan creates, and what only creates depends on nothing else in the plan.
-    let is_creation = |((wanted, found), _): &((&Desired, Found), String)| *found == Found::Nothing && is_plain(wanted);
+    let is_creation =
+        |((wanted, found), _): &((&Desired, StoredState), String)| *found == StoredState::Nothing && is_plain(wanted);
     for together in wanted.chunk_by_mut(|one, other| is_creation(one) == is_creation(other)) {
         if together.first().is_some_and(is_creation) {
-            let create = |((wanted, _), name): &mut ((&Desired, Found), String)| {
+            let create = |((wanted, _), name): &mut ((&Desired, StoredState), String)| {
                 give_way();
                 creation(wanted, std::mem::take(name))
             };
@@ -62,7 +63,7 @@ pub(crate) fn diff(
             continue;
         }
         for ((wanted, found), name) in together {
-            planner.settle(wanted, *found == Found::SameSpec, std::mem::take(name));
+            planner.settle(wanted, *found == StoredState::SameSpec, std::mem::take(name));
         }
     }
     if prune {
@@ -91,25 +92,25 @@ fn differing<'d>(
     snapshot: &Snapshot,
     desired: &BTreeMap<Key, Desired>,
     all: Vec<&'d Desired>,
-) -> Vec<((&'d Desired, Found), String)> {
+) -> Vec<((&'d Desired, StoredState), String)> {
     let difference = |wanted: &&'_ Desired| {
         give_way();
-        let Some(entry) = snapshot.get(&wanted.key) else { return Some(Found::Nothing) };
+        let Some(entry) = snapshot.get(&wanted.key) else { return Some(StoredState::Nothing) };
         match entry.lazy_spec.same(&wanted.spec) {
-            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(Found::SameSpec),
-            false => Some(Found::OtherSpec),
+            true => (entry.claim.as_deref() != Some(&wanted.claim)).then_some(StoredState::SameSpec),
+            false => Some(StoredState::OtherSpec),
         }
     };
-    let differences: Vec<Option<Found>> =
+    let differences: Vec<Option<StoredState>> =
         all.par_iter().with_min_len(256).with_max_len(MOST_AT_ONCE).map(difference).collect();
-    let wanted: Vec<(&Desired, Found)> =
+    let wanted: Vec<(&Desired, StoredState)> =
         all.into_iter().zip(differences).filter_map(|(wanted, found)| Some((wanted, found?))).collect();
-    let named = |(wanted, _): &(&Desired, Found)| {
+    let named = |(wanted, _): &(&Desired, StoredState)| {
         give_way();
         full_name(snapshot, desired, &wanted.key, &wanted.claim)
     };
     let names: Vec<String> = wanted.par_iter().with_min_len(256).map(named).collect();
-    let mut wanted: Vec<((&Desired, Found), String)> = wanted.into_iter().zip(names).collect();
+    let mut wanted: Vec<((&Desired, StoredState), String)> = wanted.into_iter().zip(names).collect();
     // Sorted by name within a kind, because ids mean nothing to a reader.
     wanted.par_sort_by(|((one, _), name), ((other, _), other_name)| {
         one.key.kind.cmp(&other.key.kind).then_with(|| name.cmp(other_name))
@@ -119,7 +120,7 @@ fn differing<'d>(
 
 /// What the store has of a resource that a plan changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum StoredState {
     Nothing,
     /// An equal Spec with another claim.
     SameSpec,

@@ -112,7 +112,7 @@ impl fmt::Display for RouteDecision {
 
 /// A candidate route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Considered {
+pub struct RouteCandidate {
     /// The route.
     pub route: Named,
     /// The match type.
@@ -129,14 +129,14 @@ pub struct Trace {
     /// The edge that serves the request.
     pub edge: Option<EdgeChoice>,
     /// The edge's routes, with the one that handles the request first.
-    pub routes: Vec<Considered>,
+    pub routes: Vec<RouteCandidate>,
     /// The enabled modules in traffic order, up to the first that rejects the request.
     pub modules: Vec<Passage>,
 }
 
 impl Trace {
     /// Returns the route that handles the request.
-    pub fn route(&self) -> Option<&Considered> {
+    pub fn route(&self) -> Option<&RouteCandidate> {
         self.routes.iter().find(|route| route.verdict == RouteDecision::Taken)
     }
 }
@@ -167,7 +167,12 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
             (Ok(rank), Some((best, _, taken))) => decide_loser(rank, best, taken),
             (Ok(_), None) => RouteDecision::NoMatch,
         };
-        Considered { route: named(key, *name), match_type: route.match_type, matched: route.r#match.clone(), verdict }
+        RouteCandidate {
+            route: named(key, *name),
+            match_type: route.match_type,
+            matched: route.r#match.clone(),
+            verdict,
+        }
     });
     let routes = considered.collect();
     let modules = winner.map(|(.., route)| passage::passages(request, [edge, route])).unwrap_or_default();

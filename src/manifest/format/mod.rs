@@ -24,7 +24,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::load::{limits, syntax};
-use crate::model::node::{Allowance, Counted, Node, NodeShape, Tape};
+use crate::model::node::{Allowance, Node, NodeShape, Tape, TapeSeed};
 use lines::{LineKind, ManifestLine, split};
 
 /// The order of a manifest's keys; other keys follow.
@@ -95,7 +95,7 @@ fn documents(text: &str) -> Result<Vec<Tape>, String> {
     }
     let allowance = Allowance::new(limits::allowance(text));
     let documents = serde_yaml::Deserializer::from_str(text);
-    let read = documents.map(|document| Counted(&allowance).deserialize(document));
+    let read = documents.map(|document| TapeSeed(&allowance).deserialize(document));
     read.collect::<Result<_, _>>().map_err(|error| format!("invalid YAML: {}", syntax::reason_and_place(&error)))
 }
 

@@ -18,7 +18,7 @@ use crate::{
     model::{
         diagnostics::{Code, Diagnostic},
         json::{long_integer, unbounded},
-        node::{Allowance, Counted, Node, Tape, plain_documents},
+        node::{Allowance, Node, Tape, TapeSeed, plain_documents},
     },
 };
 
@@ -172,7 +172,7 @@ fn read_yaml(text: &str) -> ReadContents {
     let allowance = Allowance::new(limits::allowance(text));
     let (mut contents, mut rest) = (Vec::new(), None);
     for document in serde_yaml::Deserializer::from_str(text) {
-        match Counted(&allowance).deserialize(document) {
+        match TapeSeed(&allowance).deserialize(document) {
             Ok(content) => contents.push(content),
             // After a syntax error the reader would repeat it forever, so the rest of the file is not read.
             Err(error) => {

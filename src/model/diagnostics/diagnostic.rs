@@ -17,7 +17,7 @@ use super::{
 use crate::{
     model::{
         names::names,
-        secrets::redact::{Fields, Redacted},
+        secrets::redact::{Fields, RedactedText},
     },
     syntax::text::without_display_changes,
 };
@@ -40,7 +40,7 @@ pub struct SourceFile {
     pub name: String,
     /// The text. It may contain secrets, so only its redacted form is shown.
     pub text: Arc<String>,
-    redacted: OnceLock<Redacted>,
+    redacted: OnceLock<RedactedText>,
     line_starts: OnceLock<Vec<usize>>,
     /// The digest of the name and text, once it was needed.
     digest: OnceLock<blake3::Hash>,
@@ -93,9 +93,9 @@ impl SourceFile {
     }
 
     /// What is public of the text, with the same positions. `fields` are those of manifests.
-    pub(crate) fn redacted(&self, fields: &Fields) -> &Redacted {
+    pub(crate) fn redacted(&self, fields: &Fields) -> &RedactedText {
         self.redacted.get_or_init(|| {
-            let mut redacted = Redacted::new(&self.text, fields);
+            let mut redacted = RedactedText::new(&self.text, fields);
             redacted.text = without_display_changes(&redacted.text);
             redacted
         })

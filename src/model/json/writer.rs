@@ -10,7 +10,7 @@ use serde::{
 
 use crate::model::{
     field_rule::{SOURCED_SECRET, SOURCED_TEXT},
-    secrets::{Secrets, secret::Exposed},
+    secrets::{Secrets, secret::ExposedText},
 };
 
 /// A serializer that passes everything on, except secrets, passwords of URLs and long texts.
@@ -35,12 +35,12 @@ impl<'a, S: Serializer> Writer<'a, S> {
 }
 
 /// A value inside another one. It gives the inner serializer's own serializers the same [`Writer`].
-struct Nested<'a, T: ?Sized> {
+struct NestedValue<'a, T: ?Sized> {
     value: &'a T,
     secrets: Secrets<'a>,
 }
 
-impl<T: Serialize + ?Sized> Serialize for Nested<'_, T> {
+impl<T: Serialize + ?Sized> Serialize for NestedValue<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(Writer::new(serializer, self.secrets))
     }
@@ -117,14 +117,14 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
 
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
         match (self.rule, self.secrets) {
-            (TextRule::Secret, Secrets::Revealed) => self.inner.collect_str(&Exposed(value)),
+            (TextRule::Secret, Secrets::Revealed) => self.inner.collect_str(&ExposedText(value)),
             (TextRule::Secret, Secrets::Located(places)) => {
                 let from = places.written();
-                let written = self.inner.collect_str(&Exposed(value))?;
+                let written = self.inner.collect_str(&ExposedText(value))?;
                 places.add(from);
                 Ok(written)
             }
-            (TextRule::Secret, secrets) => self.inner.serialize_str(&secrets.hidden(&Exposed(value).to_string())),
+            (TextRule::Secret, secrets) => self.inner.serialize_str(&secrets.hidden(&ExposedText(value).to_string())),
             _ => self.inner.collect_str(value),
         }
     }
@@ -133,13 +133,13 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
         let rule = match name {
             SOURCED_SECRET if !matches!(self.secrets, Secrets::Masked) => TextRule::Secret,
             SOURCED_TEXT => TextRule::Text,
-            _ => return self.inner.serialize_newtype_struct(name, &Nested { value, secrets: self.secrets }),
+            _ => return self.inner.serialize_newtype_struct(name, &NestedValue { value, secrets: self.secrets }),
         };
         value.serialize(Writer { rule, ..self })
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&Nested { value, secrets: self.secrets })
+        self.inner.serialize_some(&NestedValue { value, secrets: self.secrets })
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -149,11 +149,11 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(name, index, variant, &Nested { value, secrets: self.secrets })
+        self.inner.serialize_newtype_variant(name, index, variant, &NestedValue { value, secrets: self.secrets })
     }
 }
 
-/// A collection of the inner serializer, whose values are [`Nested`].
+/// A collection of the inner serializer, whose values are [`NestedValue`].
 pub(super) struct Compound<'a, C> {
     inner: C,
     secrets: Secrets<'a>,
@@ -167,7 +167,7 @@ macro_rules! elements {
             type Error = C::Error;
 
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), C::Error> {
-                self.inner.$method($($name,)? &Nested { value, secrets: self.secrets })
+                self.inner.$method($($name,)? &NestedValue { value, secrets: self.secrets })
             }
 
             fn end(self) -> Result<C::Ok, C::Error> {
@@ -191,11 +191,11 @@ impl<C: ser::SerializeMap> ser::SerializeMap for Compound<'_, C> {
     type Error = C::Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), C::Error> {
-        self.inner.serialize_key(&Nested { value: key, secrets: self.secrets })
+        self.inner.serialize_key(&NestedValue { value: key, secrets: self.secrets })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), C::Error> {
-        self.inner.serialize_value(&Nested { value, secrets: self.secrets })
+        self.inner.serialize_value(&NestedValue { value, secrets: self.secrets })
     }
 
     fn end(self) -> Result<C::Ok, C::Error> {

@@ -27,14 +27,13 @@ module! {
 #[schemars(rename = "AllowedValues")]
 pub struct AllowList {
     /// The allowed values.
-    pub allow_list: Vec<Allowed>,
+    pub allow_list: Vec<AllowedValue>,
 }
 
 /// An allowed value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "AllowedValue")]
-pub struct Allowed {
+pub struct AllowedValue {
     /// An issuer URL or an audience.
     #[schemars(length(min = 1))]
     pub value: String,

@@ -42,5 +42,5 @@ mod tests;
 pub(crate) use plain::plain_documents;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use plain::plain_reader_agrees;
-pub(crate) use read::{Allowance, BYTES_OF_A_VALUE, Counted};
+pub(crate) use read::{Allowance, BYTES_OF_A_VALUE, TapeSeed};
 pub(crate) use tape::{Node, NodeEntries, NodeItems, NodeShape, Tape};

@@ -41,15 +41,15 @@ impl Allowance {
 
 impl<'de> Deserialize<'de> for Tape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Counted(&Allowance::new(usize::MAX)).deserialize(deserializer)
+        TapeSeed(&Allowance::new(usize::MAX)).deserialize(deserializer)
     }
 }
 
 /// Reads a [`Tape`] within the allowance.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted<'a>(pub &'a Allowance);
+pub(crate) struct TapeSeed<'a>(pub &'a Allowance);
 
-impl<'de> DeserializeSeed<'de> for Counted<'_> {
+impl<'de> DeserializeSeed<'de> for TapeSeed<'_> {
     type Value = Tape;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tape, D::Error> {

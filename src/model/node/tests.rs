@@ -281,7 +281,7 @@ fn a_removed_entry_is_gone() {
 fn an_allowance_ends_the_reading() {
     let read = |text: &str, most: usize| {
         let allowance = Allowance::new(most);
-        let read = Counted(&allowance).deserialize(serde_yaml::Deserializer::from_str(text));
+        let read = TapeSeed(&allowance).deserialize(serde_yaml::Deserializer::from_str(text));
         (read.map(|_| ()).map_err(|error| error.to_string()), allowance.is_exceeded())
     };
     let aliases = "a: &a [1, 2]\nb: *a\n";

@@ -234,18 +234,18 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(SOURCED_SECRET, &Guarded(self))
+        serializer.serialize_newtype_struct(SOURCED_SECRET, &GuardedSecret(self))
     }
 }
 
-/// The fill character that reveals a [`Guarded`]. No other code formats with this private-use character, so the
+/// The fill character that reveals a [`GuardedSecret`]. No other code formats with this private-use character, so the
 /// serializers of other crates always get the mask.
 const OPEN: char = '\u{F5EC}';
 
-/// The form of a secret for serializers: a text that displays as [`MASK`], unless it is [`Exposed`].
-struct Guarded<'a>(&'a Secret);
+/// The form of a secret for serializers: a text that displays as [`MASK`], unless it is [`ExposedText`].
+struct GuardedSecret<'a>(&'a Secret);
 
-impl fmt::Display for Guarded<'_> {
+impl fmt::Display for GuardedSecret<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match f.fill() {
             OPEN => self.0.expose(),
@@ -256,16 +256,16 @@ impl fmt::Display for Guarded<'_> {
     }
 }
 
-impl Serialize for Guarded<'_> {
+impl Serialize for GuardedSecret<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Displays a [`Guarded`] in full.
-pub(crate) struct Exposed<'a, T: ?Sized>(pub(crate) &'a T);
+/// Displays a [`GuardedSecret`] in full.
+pub(crate) struct ExposedText<'a, T: ?Sized>(pub(crate) &'a T);
 
-impl<T: fmt::Display + ?Sized> fmt::Display for Exposed<'_, T> {
+impl<T: fmt::Display + ?Sized> fmt::Display for ExposedText<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The character of `OPEN`, because a fill cannot be an argument.
         write!(f, "{:\u{F5EC}<}", self.0)

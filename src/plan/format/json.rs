@@ -80,13 +80,12 @@ pub(crate) struct Item {
     #[serde(flatten)]
     pub spot: Spot,
     /// Related places.
-    pub related: Vec<Related>,
+    pub related: Vec<RelatedPlace>,
 }
 
 /// A place related to a diagnostic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "RelatedPlace")]
-pub(crate) struct Related {
+pub(crate) struct RelatedPlace {
     /// The place.
     #[serde(flatten)]
     pub spot: Spot,
@@ -145,7 +144,7 @@ impl Item {
     /// The item of a diagnostic.
     pub(crate) fn from_diagnostic(it: &Diagnostic) -> Self {
         let related =
-            it.related.iter().map(|(place, message)| Related { spot: Spot::new(place), message: message.clone() });
+            it.related.iter().map(|(place, message)| RelatedPlace { spot: Spot::new(place), message: message.clone() });
         Self {
             code: it.code.to_string(),
             severity: it.severity,

@@ -163,10 +163,10 @@ fn idp_metadata() -> impl Strategy<Value = Text<modules::saml::IdpMetadata>> {
 }
 
 fn jwt_validation() -> impl Strategy<Value = modules::jwt_validation::JwtValidation> {
-    use modules::jwt_validation::{AllowList, Allowed, JwtValidation, KeySources, Keys, Signatures, Token};
+    use modules::jwt_validation::{AllowList, AllowedValue, JwtValidation, KeySources, Keys, Signatures, Token};
     use modules::jwt_validation::{TokenMethod, TokenPlaces, TokenType};
     let value = || text().prop_filter("a value is required", |value| !value.is_empty());
-    let allow_list = || built!(AllowList { allow_list: list(built!(Allowed { value: value() })) });
+    let allow_list = || built!(AllowList { allow_list: list(built!(AllowedValue { value: value() })) });
     let token = built!(Token {
         r#type: select(vec![TokenType::Jwt, TokenType::Access, TokenType::Identity]).prop_map(Some),
         method: select(vec![TokenMethod::Header, TokenMethod::Body]).prop_map(Some),

@@ -23,14 +23,14 @@ pub(super) fn holds(root: &CelExpr, obj: &Value, meter: &CelMeter<'_>) -> Result
     let mut evaluation = Evaluation { obj, variables: Vec::new(), meter };
     match evaluation.condition(root) {
         Ok(holds) => Ok(holds),
-        Err(Unevaluated::NoValue) => Ok(false),
-        Err(Unevaluated::Mismatch(error)) => Err(error),
-        Err(Unevaluated::Exhausted) => Err(CelExhausted.into()),
+        Err(CelFailure::NoValue) => Ok(false),
+        Err(CelFailure::Mismatch(error)) => Err(error),
+        Err(CelFailure::Exhausted) => Err(CelExhausted.into()),
     }
 }
 
 /// Why an expression has no result.
-enum Unevaluated {
+enum CelFailure {
     /// A part has no value: a field of null, an index out of range, a text that is no timestamp.
     NoValue,
     /// A value has the wrong type.
@@ -39,16 +39,16 @@ enum Unevaluated {
     Exhausted,
 }
 
-impl From<CelExhausted> for Unevaluated {
+impl From<CelExhausted> for CelFailure {
     fn from(_: CelExhausted) -> Self {
-        Unevaluated::Exhausted
+        CelFailure::Exhausted
     }
 }
 
-type Evaluated<T> = Result<T, Unevaluated>;
+type CelResult<T> = Result<T, CelFailure>;
 
-fn mismatch<T>(at: usize, message: String) -> Evaluated<T> {
-    Err(Unevaluated::Mismatch(CelError::new(at, message)))
+fn mismatch<T>(at: usize, message: String) -> CelResult<T> {
+    Err(CelFailure::Mismatch(CelError::new(at, message)))
 }
 
 struct Evaluation<'v, 'm> {
@@ -59,7 +59,7 @@ struct Evaluation<'v, 'm> {
 
 impl<'v> Evaluation<'v, '_> {
     /// The value of an expression. The function is long because it has one arm for each node, and nothing else.
-    fn value(&mut self, expr: &'v CelExpr) -> Evaluated<CelValue<'v>> {
+    fn value(&mut self, expr: &'v CelExpr) -> CelResult<CelValue<'v>> {
         self.meter.take(1)?;
         match &expr.node {
             CelNode::Null => Ok(CelValue::Null),
@@ -81,7 +81,7 @@ impl<'v> Evaluation<'v, '_> {
             }
             CelNode::Has(of, field) => match self.value(of).and_then(|of| self.field(expr.at, &of, field)) {
                 Ok(value) => Ok(CelValue::Bool(!matches!(value, CelValue::Null))),
-                Err(Unevaluated::NoValue) => Ok(CelValue::Bool(false)),
+                Err(CelFailure::NoValue) => Ok(CelValue::Bool(false)),
                 Err(error) => Err(error),
             },
             CelNode::Index(of, index) => {
@@ -90,10 +90,10 @@ impl<'v> Evaluation<'v, '_> {
             }
             CelNode::Not(of) => self.condition(of).map(|holds| CelValue::Bool(!holds)),
             CelNode::Negate(of) => match self.value(of)? {
-                CelValue::Int(value) => value.checked_neg().map(CelValue::Int).ok_or(Unevaluated::NoValue),
+                CelValue::Int(value) => value.checked_neg().map(CelValue::Int).ok_or(CelFailure::NoValue),
                 CelValue::Double(value) => Ok(CelValue::Double(-value)),
-                CelValue::Span(span) => span.checked_neg().map(CelValue::Span).ok_or(Unevaluated::NoValue),
-                CelValue::Null => Err(Unevaluated::NoValue),
+                CelValue::Span(span) => span.checked_neg().map(CelValue::Span).ok_or(CelFailure::NoValue),
+                CelValue::Null => Err(CelFailure::NoValue),
                 other => mismatch(expr.at, format!("`-` does not apply to {}", other.describe())),
             },
             CelNode::Logic { any, parts } => self.logic(*any, parts).map(CelValue::Bool),
@@ -122,7 +122,7 @@ impl<'v> Evaluation<'v, '_> {
                     self.meter.take(1 + STEPS_PER_MATCHED_BYTE * text.len() as u64)?;
                     Ok(CelValue::Bool(pattern.is_match(&text)))
                 }
-                CelValue::Null => Err(Unevaluated::NoValue),
+                CelValue::Null => Err(CelFailure::NoValue),
                 other => mismatch(expr.at, format!("`matches` does not apply to {}", other.describe())),
             },
             CelNode::Fold { fold, list, variable, body } => self.fold(*fold, list, variable, body),
@@ -132,15 +132,15 @@ impl<'v> Evaluation<'v, '_> {
         }
     }
 
-    fn condition(&mut self, expr: &'v CelExpr) -> Evaluated<bool> {
+    fn condition(&mut self, expr: &'v CelExpr) -> CelResult<bool> {
         match self.value(expr)? {
             CelValue::Bool(holds) => Ok(holds),
-            CelValue::Null => Err(Unevaluated::NoValue),
+            CelValue::Null => Err(CelFailure::NoValue),
             other => mismatch(expr.at, format!("expected a boolean, found {}", other.describe())),
         }
     }
 
-    fn name(&self, name: &str) -> Evaluated<CelValue<'v>> {
+    fn name(&self, name: &str) -> CelResult<CelValue<'v>> {
         match self.variables.iter().rev().find(|(known, _)| *known == name) {
             Some((_, value)) => {
                 self.meter.take(value.weight())?;
@@ -148,42 +148,42 @@ impl<'v> Evaluation<'v, '_> {
             }
             None if name == OBJ => Ok(CelValue::from_json(self.obj)),
             // The check of names lets no other name pass.
-            None => Err(Unevaluated::NoValue),
+            None => Err(CelFailure::NoValue),
         }
     }
 
-    fn field(&self, at: usize, of: &CelValue<'v>, field: &str) -> Evaluated<CelValue<'v>> {
+    fn field(&self, at: usize, of: &CelValue<'v>, field: &str) -> CelResult<CelValue<'v>> {
         match of {
-            CelValue::Fields(fields) => fields.get(field).map(CelValue::from_json).ok_or(Unevaluated::NoValue),
-            CelValue::Null => Err(Unevaluated::NoValue),
+            CelValue::Fields(fields) => fields.get(field).map(CelValue::from_json).ok_or(CelFailure::NoValue),
+            CelValue::Null => Err(CelFailure::NoValue),
             other => mismatch(at, format!("{} has no fields", other.describe())),
         }
     }
 
-    fn index(&self, at: usize, of: &CelValue<'v>, index: &CelValue<'v>) -> Evaluated<CelValue<'v>> {
+    fn index(&self, at: usize, of: &CelValue<'v>, index: &CelValue<'v>) -> CelResult<CelValue<'v>> {
         match (of, index) {
             (CelValue::Fields(_), CelValue::Text(field)) => self.field(at, of, field),
             (CelValue::Items(items), CelValue::Int(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
-                item.map(CelValue::from_json).ok_or(Unevaluated::NoValue)
+                item.map(CelValue::from_json).ok_or(CelFailure::NoValue)
             }
             (CelValue::List(items), CelValue::Int(index)) => {
                 let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
-                item.cloned().ok_or(Unevaluated::NoValue)
+                item.cloned().ok_or(CelFailure::NoValue)
             }
-            (CelValue::Null, _) | (_, CelValue::Null) => Err(Unevaluated::NoValue),
+            (CelValue::Null, _) | (_, CelValue::Null) => Err(CelFailure::NoValue),
             _ => mismatch(at, format!("{} has no index that is {}", of.describe(), index.describe())),
         }
     }
 
     /// `||` or `&&`: one part can decide, whatever comes of the others.
-    fn logic(&mut self, any: bool, parts: &'v [CelExpr]) -> Evaluated<bool> {
+    fn logic(&mut self, any: bool, parts: &'v [CelExpr]) -> CelResult<bool> {
         let mut failure = None;
         for part in parts {
             match self.condition(part) {
                 Ok(holds) if holds == any => return Ok(any),
                 Ok(_) => {}
-                Err(Unevaluated::Exhausted) => return Err(Unevaluated::Exhausted),
+                Err(CelFailure::Exhausted) => return Err(CelFailure::Exhausted),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -196,12 +196,12 @@ impl<'v> Evaluation<'v, '_> {
         list: &'v CelExpr,
         variable: &'v str,
         body: &'v [CelExpr],
-    ) -> Evaluated<CelValue<'v>> {
+    ) -> CelResult<CelValue<'v>> {
         let value = self.value(list)?;
         self.meter.take(value.weight())?;
         let Some(items) = value.items() else {
             return match value {
-                CelValue::Null => Err(Unevaluated::NoValue),
+                CelValue::Null => Err(CelFailure::NoValue),
                 other => mismatch(list.at, format!("expected a list, found {}", other.describe())),
             };
         };
@@ -212,7 +212,7 @@ impl<'v> Evaluation<'v, '_> {
             let outcome = self.body(fold, body);
             self.variables.pop();
             match (fold, outcome) {
-                (_, Err(Unevaluated::Exhausted)) => return Err(Unevaluated::Exhausted),
+                (_, Err(CelFailure::Exhausted)) => return Err(CelFailure::Exhausted),
                 // As with `||` and `&&`, another item can decide.
                 (CelFold::All | CelFold::Exists, Err(error)) => failure = failure.or(Some(error)),
                 (_, Err(error)) => return Err(error),
@@ -236,7 +236,7 @@ impl<'v> Evaluation<'v, '_> {
     }
 
     /// The value for one item; `None` if the condition does not hold.
-    fn body(&mut self, fold: CelFold, body: &'v [CelExpr]) -> Evaluated<Option<CelValue<'v>>> {
+    fn body(&mut self, fold: CelFold, body: &'v [CelExpr]) -> CelResult<Option<CelValue<'v>>> {
         let Some((last, conditions)) = body.split_last() else { return Ok(None) };
         for condition in conditions {
             if !self.condition(condition)? {
@@ -249,15 +249,15 @@ impl<'v> Evaluation<'v, '_> {
         Ok(self.condition(last)?.then_some(CelValue::Bool(true)))
     }
 
-    fn call(&self, at: usize, function: CelFunction, values: &[CelValue<'v>]) -> Evaluated<CelValue<'v>> {
+    fn call(&self, at: usize, function: CelFunction, values: &[CelValue<'v>]) -> CelResult<CelValue<'v>> {
         for value in values {
             self.meter.take(value.weight())?;
         }
         if values.iter().any(|value| matches!(value, CelValue::Null)) {
-            return Err(Unevaluated::NoValue);
+            return Err(CelFailure::NoValue);
         }
-        let int = |number: usize| i64::try_from(number).map(CelValue::Int).map_err(|_| Unevaluated::NoValue);
-        let some = |value: Option<CelValue<'v>>| value.ok_or(Unevaluated::NoValue);
+        let int = |number: usize| i64::try_from(number).map(CelValue::Int).map_err(|_| CelFailure::NoValue);
+        let some = |value: Option<CelValue<'v>>| value.ok_or(CelFailure::NoValue);
         let truth = |holds: bool| Ok(CelValue::Bool(holds));
         let text = |text: String| Ok(CelValue::Text(Cow::Owned(text)));
         match (function, values) {
@@ -300,7 +300,7 @@ impl<'v> Evaluation<'v, '_> {
                 let other = values.iter().find(|value| !matches!(value, CelValue::Text(_))).unwrap_or(first);
                 mismatch(at, format!("`{}` does not apply to {}", function.name(), other.describe()))
             }
-            (_, []) => Err(Unevaluated::NoValue),
+            (_, []) => Err(CelFailure::NoValue),
         }
     }
 
@@ -310,12 +310,12 @@ impl<'v> Evaluation<'v, '_> {
         operator: CelOperator,
         left: &CelValue<'v>,
         right: &CelValue<'v>,
-    ) -> Evaluated<CelValue<'v>> {
+    ) -> CelResult<CelValue<'v>> {
         self.meter.take(left.weight() + right.weight())?;
         let ordered = |holds: fn(Ordering) -> bool| match left.order(right) {
             Some(order) => Ok(CelValue::Bool(holds(order))),
             // NaN, null, or a text that is no timestamp.
-            None if is_unordered(left, right) => Err(Unevaluated::NoValue),
+            None if is_unordered(left, right) => Err(CelFailure::NoValue),
             None => self.misapplied(at, operator, left, right),
         };
         match operator {
@@ -327,7 +327,7 @@ impl<'v> Evaluation<'v, '_> {
             CelOperator::AtLeast => ordered(Ordering::is_ge),
             CelOperator::In => match (left, right) {
                 (CelValue::Text(key), CelValue::Fields(fields)) => Ok(CelValue::Bool(fields.contains_key(&**key))),
-                (_, CelValue::Null) => Err(Unevaluated::NoValue),
+                (_, CelValue::Null) => Err(CelFailure::NoValue),
                 (_, list) => {
                     let Some(items) = list.items() else { return self.misapplied(at, operator, left, right) };
                     for item in items {
@@ -348,13 +348,13 @@ impl<'v> Evaluation<'v, '_> {
         operator: CelOperator,
         left: &CelValue<'v>,
         right: &CelValue<'v>,
-    ) -> Evaluated<T> {
+    ) -> CelResult<T> {
         let (left, right) = (left.describe(), right.describe());
         mismatch(at, format!("`{}` does not apply to {left} and {right}", operator.symbol()))
     }
 
     /// Whether two values are equal. Values of different types are not.
-    fn equal(&self, left: &CelValue<'v>, right: &CelValue<'v>) -> Evaluated<bool> {
+    fn equal(&self, left: &CelValue<'v>, right: &CelValue<'v>) -> CelResult<bool> {
         self.meter.take(1)?;
         if let (CelValue::Null, CelValue::Null) = (left, right) {
             return Ok(true);
@@ -394,7 +394,7 @@ impl<'v> Evaluation<'v, '_> {
         operator: CelOperator,
         left: &CelValue<'v>,
         right: &CelValue<'v>,
-    ) -> Evaluated<CelValue<'v>> {
+    ) -> CelResult<CelValue<'v>> {
         use CelOperator::{Add, Divide, Multiply, Remainder, Subtract};
         let result = match (operator, left, right) {
             (_, CelValue::Null, _) | (_, _, CelValue::Null) => None,
@@ -433,7 +433,7 @@ impl<'v> Evaluation<'v, '_> {
             }
             _ => None,
         };
-        result.ok_or(Unevaluated::NoValue)
+        result.ok_or(CelFailure::NoValue)
     }
 }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeSeed;
 
 use super::*;
 use crate::model::node::{
-    read::{Allowance, Counted},
+    read::{Allowance, TapeSeed},
     tape::Tape,
 };
 
@@ -293,7 +293,7 @@ fn everything_else_is_left_to_serde_yaml() {
 fn documents_have_the_numbers_that_serde_yaml_gives_them() {
     for text in ["", "---\n", "a: 1", "---\n---\na: 1\n", "a: 1\n---\n# b\n---\n\n---\nc: 1\n---"] {
         let expected: Vec<String> = serde_yaml::Deserializer::from_str(text)
-            .map(|document| format!("{:?}", Counted(&Allowance::new(usize::MAX)).deserialize(document).unwrap()))
+            .map(|document| format!("{:?}", TapeSeed(&Allowance::new(usize::MAX)).deserialize(document).unwrap()))
             .collect();
         let documents: Vec<String> =
             plain_documents(text, usize::MAX).unwrap().iter().map(|document| format!("{document:?}")).collect();
@@ -308,7 +308,7 @@ fn values_are_counted_as_for_serde_yaml() {
         let is_enough = |most: usize| {
             let allowance = Allowance::new(most);
             let mut documents = serde_yaml::Deserializer::from_str(text);
-            documents.all(|document| Counted(&allowance).deserialize(document).is_ok())
+            documents.all(|document| TapeSeed(&allowance).deserialize(document).is_ok())
         };
         let needed = (0..10_000).find(|most| is_enough(*most)).unwrap();
         assert!(plain_documents(text, needed).is_some(), "{text:?}");

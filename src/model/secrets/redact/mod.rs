@@ -43,7 +43,7 @@ pub(crate) use quoting::{quotable_key, quotable_path, quotable_variable};
 const SHORTEST_REPEATED: usize = 6;
 
 /// A text of which only what is public is shown.
-pub(crate) struct Redacted {
+pub(crate) struct RedactedText {
     /// The text with `*` for each hidden byte; all other bytes keep their position.
     pub text: String,
     /// The hidden parts, without the white space around them, each within a line.
@@ -51,7 +51,7 @@ pub(crate) struct Redacted {
     secrets: SecretValues,
 }
 
-impl Redacted {
+impl RedactedText {
     /// Hides what is not public.
     pub(crate) fn new(text: &str, fields: &Fields) -> Self {
         let (mask, secrets) = reader::read(text, fields);

@@ -51,7 +51,7 @@ fn fields() -> Fields {
 
 /// The text as an excerpt shows it.
 fn shown(text: &str) -> String {
-    let redacted = Redacted::new(text, &fields());
+    let redacted = RedactedText::new(text, &fields());
     assert_eq!(redacted.text.len(), text.len(), "{text:?}");
     let (mut shown, mut at) = (String::new(), 0);
     for part in redacted.hidden {
@@ -346,7 +346,7 @@ fn messages_quote_names_and_no_values() {
 
 #[test]
 fn a_message_does_not_quote_a_secret_of_its_file() {
-    let redacted = Redacted::new("client_secret: &a hunter2\n*a : 1\n", &fields());
+    let redacted = RedactedText::new("client_secret: &a hunter2\n*a : 1\n", &fields());
     assert_eq!(redacted.message("unknown field `hunter2`"), "unknown field `(hidden)`");
     assert_eq!(redacted.message("unknown field `name`"), "unknown field `name`");
 }
