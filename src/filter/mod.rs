@@ -32,7 +32,7 @@ use crate::{
         Code, Entry, Fault, HttpsEdge, HttpsEdgeRoute, Kind, Secrets, Site, Snapshot,
         decode::list,
         diagnostics::nearest,
-        json::unbounded,
+        json::deserialize,
         view::{childless_json, view_json},
     },
     syntax::cel::{CelError, CelExpression, CelMeter, OBJ},
@@ -167,7 +167,7 @@ impl Filter {
             None => view_json(snapshot, entry, site, Secrets::Masked),
         };
         let body = body.map_err(|_| internal())?;
-        let obj: Value = unbounded::from_slice(&body).map_err(|_| internal())?;
+        let obj: Value = deserialize::from_slice(&body).map_err(|_| internal())?;
         let holds = meter.begin(body.len()).and_then(|()| expression.holds(&obj, meter));
         holds.map_err(|error| fault(&error, text))
     }

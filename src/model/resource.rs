@@ -11,7 +11,7 @@ use super::{
     base_urls::Site,
     decode::{Decoded, ValueSource, decode_request, decode_with},
     diagnostics::{Check, Faults, Path, check},
-    json::{self, JsonError, unbounded},
+    json::{self, JsonError, deserialize},
     key::Key,
     kind::{Kind, KindFacts},
     module::{AnyModule, SharedModule, Slot, switch::advise},
@@ -262,7 +262,7 @@ impl KindInfo {
             empty: || Arc::new(R::default()),
             decode: |node, elsewhere, sources| erase(decode_with::<R>(node, elsewhere, sources), node),
             decode_request: |node, elsewhere, fixed| erase(decode_request::<R>(node, elsewhere, fixed), node),
-            restore: |raw| Ok(Arc::new(unbounded::from_str::<R>(raw)?)),
+            restore: |raw| Ok(Arc::new(deserialize::from_str::<R>(raw)?)),
             spec_schema: |generator| generator.subschema_for::<R>(),
             view_schema: |generator| generator.subschema_for::<R::View>(),
         }

@@ -17,7 +17,7 @@ use crate::{
     },
     model::{
         diagnostics::{Code, Diagnostic},
-        json::{long_integer, unbounded},
+        json::{deserialize, long_integer},
         node::{Allowance, Node, Tape, TapeSeed, plain_documents},
     },
 };
@@ -147,7 +147,7 @@ fn read_json(text: &str) -> ReadContents {
     if let Some(found) = limits::json_overrun(text) {
         return (Vec::new(), Some(UnreadRest::Overrun(found)));
     }
-    match unbounded::from_str::<Tape>(text) {
+    match deserialize::from_str::<Tape>(text) {
         Ok(mut content) => {
             long_integer::mark(&mut content, text.as_bytes());
             (vec![content], None)

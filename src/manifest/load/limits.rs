@@ -28,7 +28,7 @@ use saphyr_parser::{Event, Parser, ScanError, Span};
 use crate::{
     model::{
         diagnostics::{Code, Fault},
-        json::unbounded::{self, Excess},
+        json::deserialize::{self, Excess},
         node::BYTES_OF_A_VALUE,
     },
     syntax::text::yaml_cursor::without_tabs_after_colons,
@@ -114,7 +114,7 @@ pub(super) fn depth_overrun(span: Range<usize>) -> Overrun {
 
 /// The limit that a JSON text exceeds, if any.
 pub(super) fn json_overrun(text: &str) -> Option<Overrun> {
-    Some(match unbounded::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
+    Some(match deserialize::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
         Excess::Levels(at) => Overrun::levels(at..at + 1),
         Excess::Values(at) => Overrun::values(at..at + 1),
     })

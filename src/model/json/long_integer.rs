@@ -46,7 +46,7 @@ fn is_long(number: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::json::unbounded;
+    use crate::model::json::deserialize;
 
     #[test]
     fn long_integers_are_found_among_numbers_and_texts() {
@@ -54,7 +54,7 @@ mod tests {
             18446744073709551615, 18446744073709551616, -9223372036854775808, -9223372036854775809, 1e22,
             18446744073709551616.0, null], "c": 99999999999999999999}"#;
         assert_eq!(positions(json), [4, 6, 9]);
-        let mut document = unbounded::from_slice::<Tape>(json).unwrap_or_default();
+        let mut document = deserialize::from_slice::<Tape>(json).unwrap_or_default();
         mark(&mut document, json);
         let paths: Vec<String> = document.take_faults().iter().map(|fault| fault.path.to_string()).collect();
         assert_eq!(paths, ["/b/5", "/b/7", "/c"]);

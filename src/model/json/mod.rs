@@ -8,8 +8,8 @@
 //! The mode is a part of the serializer, not of the thread that runs it, so a value inside another one cannot be written in
 //! another mode. A failure is an error, never an empty text: an empty response, plan or digest would pass for a real one.
 
+pub(crate) mod deserialize;
 pub(crate) mod long_integer;
-pub(crate) mod unbounded;
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use crate::{
     model::{
         diagnostics::{code::Code, fault::Fault},
         json::{
+            deserialize::{self, Excess},
             long_integer,
-            unbounded::{self, Excess},
         },
         node::Tape,
     },
@@ -170,7 +170,7 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
             format!("the request body is not valid JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
     };
-    match unbounded::excess(bytes, MOST_LEVELS, limits.values) {
+    match deserialize::excess(bytes, MOST_LEVELS, limits.values) {
         None => {}
         Some(Excess::Levels(_)) => {
             return Err(ApiError::of(
@@ -183,7 +183,7 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
             return Err(ApiError::of(Code::BodyTooLarge, message));
         }
     }
-    let mut content: Tape = unbounded::from_slice(bytes).map_err(syntax)?;
+    let mut content: Tape = deserialize::from_slice(bytes).map_err(syntax)?;
     long_integer::mark(&mut content, bytes);
     let faults = content.take_faults();
     Ok((content, faults))

@@ -16,7 +16,7 @@ use crate::{
         prelude::*,
     },
     filter::Filter,
-    model::{decode::list, json::unbounded, snapshot::Entry, view::view_json},
+    model::{decode::list, json::deserialize, snapshot::Entry, view::view_json},
     server::{
         self,
         operations::origin::{COLLECTION, PATH, ResourceName, ResourceOrigin},
@@ -410,7 +410,7 @@ fn list_in_store(
     for entry in snapshot.newest_first(kind, parent, u64::MAX) {
         if filter.selects(snapshot, &site, entry, &meter)? {
             let body = view_json(snapshot, entry, &site, Secrets::Masked)?;
-            let item = unbounded::from_slice(&body);
+            let item = deserialize::from_slice(&body);
             items.push(item.map_err(|error| Diagnostic::error(Code::Internal, error.to_string()))?);
         }
     }

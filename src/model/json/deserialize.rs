@@ -2,19 +2,19 @@
 //! request body one level deeper, so with the limit the store could not read back a body that was just accepted.
 
 use serde::de::{Deserialize, DeserializeOwned};
+use serde_json::de::{Deserializer, Read};
 
 /// Deserializes bytes whose nesting was checked before.
 pub(crate) fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    deserializer.disable_recursion_limit();
-    let value = T::deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(value)
+    read(Deserializer::from_slice(bytes))
 }
 
 /// Deserializes text whose nesting was checked before.
 pub(crate) fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
+    read(Deserializer::from_str(text))
+}
+
+fn read<'de, T: Deserialize<'de>>(mut deserializer: Deserializer<impl Read<'de>>) -> Result<T, serde_json::Error> {
     deserializer.disable_recursion_limit();
     let value = T::deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn depth_and_values_are_counted_outside_of_texts() {
-        let of = |text: &str| excess(text.as_bytes(), 2, 6);
-        assert_eq!(of(r#"{"[[[,,,,,:\"[[[": [1, 2]}"#), None);
-        assert_eq!(of(r#"{"a": [1, [2]]}"#), Some(Excess::Levels(10)));
-        assert_eq!(of("[1, 2, 3, 4, 5, 6]"), Some(Excess::Values(14)));
+        let excess = |text: &str| excess(text.as_bytes(), 2, 6);
+        assert_eq!(excess(r#"{"[[[,,,,,:\"[[[": [1, 2]}"#), None);
+        assert_eq!(excess(r#"{"a": [1, [2]]}"#), Some(Excess::Levels(10)));
+        assert_eq!(excess("[1, 2, 3, 4, 5, 6]"), Some(Excess::Values(14)));
     }
 }
