@@ -346,7 +346,7 @@ impl Planner<'_> {
     /// Keeps a resource that is in use by others.
     fn keep(&mut self, key: &Key, claim: &Claim, name: String, users: &[Key]) {
         let kept = KeptResource::new(self.snapshot, self.desired, (key, claim, name), users);
-        self.plan.kept.push(kept);
+        self.plan.kept_resources.push(kept);
     }
 
     /// Refuses to delete a resource with `prevent_destroy`.

@@ -75,11 +75,11 @@ pub struct Plan {
     /// Errors that forbid running the plan.
     pub refusals: Vec<Diagnostic>,
     /// The undeclared resources that are not deleted, because other sources still use them (D35).
-    pub kept: Vec<KeptResource>,
+    pub kept_resources: Vec<KeptResource>,
     /// The number of changes whose drift was not looked up, because the plan is large and has drift (D85).
-    pub untold: usize,
+    pub unknown_drift: usize,
     /// The routes that take requests of others with less that restricts access. Known once the plan was tried (D113).
-    pub taken_over: Vec<Opening>,
+    pub takeovers: Vec<Opening>,
     /// The hosts of other sources' edges that lose their last certificate. Known once the plan was tried (D112).
     pub lost_certificates: Vec<LostCertificate>,
     /// The values of a followed source that have changed since the same commit was applied (D28).
@@ -165,7 +165,7 @@ impl Plan {
 
     /// Notes what the plan takes from others, from the states before and after it.
     pub(crate) fn note_effects(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.note_taken_over(before, after);
+        self.takeovers = openings::takeover::takeovers(self, before, after);
         self.lost_certificates = lost_certificates(self.changes.iter().map(|change| &change.key), before, after);
     }
 

@@ -18,7 +18,7 @@
 //! It refuses nothing: whoever may apply a source may open it. It does not compare what a list or an address range lets
 //! in; the plan shows that field by field.
 
-mod takeover;
+pub(super) mod takeover;
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ use std::{
 
 use super::{Change, Effect, Plan};
 use crate::{
-    model::{AnyModule, AnyResource, Key, Operation, Slot, Snapshot},
+    model::{AnyModule, AnyResource, Key, Operation, Slot},
     syntax::text::printable,
 };
 
@@ -52,12 +52,7 @@ pub struct Opening {
 impl Plan {
     /// What the plan opens, in execution order.
     pub(crate) fn openings(&self) -> Vec<Opening> {
-        self.changes.iter().filter_map(Change::opening).chain(self.taken_over.iter().cloned()).collect()
-    }
-
-    /// Notes what the plan opens because other routes take requests, from the states before and after it.
-    pub(super) fn note_taken_over(&mut self, before: &Snapshot, after: &Snapshot) {
-        self.taken_over = takeover::takeovers(self, before, after);
+        self.changes.iter().filter_map(Change::opening).chain(self.takeovers.iter().cloned()).collect()
     }
 }
 

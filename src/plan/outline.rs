@@ -110,7 +110,7 @@ impl Outline {
                 changes.collect::<Result<Vec<OutlinedChange>, JsonError>>()?
             }
         };
-        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, untold: plan.untold })
+        Ok(Self { base: plan.base, unchanged: plan.unchanged, changes, untold: plan.unknown_drift })
     }
 
     /// Whether the plan has no changes.

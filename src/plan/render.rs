@@ -70,13 +70,13 @@ pub(crate) fn stream<E: From<JsonError>>(
 
 /// The number of changes, after all that a text shows of a plan.
 pub(super) fn conclusion(content: Content<'_>, colour: Colour) -> String {
-    let (summary, is_empty, untold) = match content {
-        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.untold),
+    let (summary, is_empty, unknown_drift) = match content {
+        Content::Plan(plan) => (plan.summary(), plan.is_empty(), plan.unknown_drift),
         Content::Outline(outline) => (outline.summary(), outline.is_empty(), outline.untold),
     };
     let mut last = String::new();
-    if untold > 0 {
-        let _ = writeln!(last, "Drift is not shown for {untold} of the changes.");
+    if unknown_drift > 0 {
+        let _ = writeln!(last, "Drift is not shown for {unknown_drift} of the changes.");
     }
     let _ = match is_empty {
         true => writeln!(last, "No changes: {} unchanged.", summary.unchanged),

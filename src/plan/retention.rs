@@ -194,7 +194,7 @@ mod tests {
         let plan = |state: &Snapshot| diff(state, &nothing, "a", true, Budget::Percent(100.0), None, None);
         let first = plan(&state);
         assert_eq!(calls(&first), ["DELETE /edges/https/edghts_1/routes/edghtsrt_1", "DELETE /edges/https/edghts_2"]);
-        let told: Vec<String> = first.kept.iter().map(ToString::to_string).collect();
+        let told: Vec<String> = first.kept_resources.iter().map(ToString::to_string).collect();
         let by_edge = "is kept: it is in use by HttpsEdge shop of source `a` (edghts_1)";
         let by_route = "is kept: it is in use by HttpsEdgeRoute shop/theirs of source `b` (edghtsrt_2)";
         let expected = [
@@ -206,11 +206,11 @@ mod tests {
 
         let after = state.apply(&first.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
         let again = plan(&after);
-        assert_eq!((calls(&again), &again.kept), (Vec::new(), &first.kept));
+        assert_eq!((calls(&again), &again.kept_resources), (Vec::new(), &first.kept_resources));
         let delete = Operation::Delete { key: route("edghtsrt_2"), with_children: false };
         let released = after.apply(&[delete], Timestamp::UNIX_EPOCH).unwrap().0;
         let last = plan(&released);
-        assert!(last.kept.is_empty(), "{:?}", last.kept);
+        assert!(last.kept_resources.is_empty(), "{:?}", last.kept_resources);
         let rest = released.apply(&last.operations(), Timestamp::UNIX_EPOCH).unwrap().0;
         assert_eq!((calls(&last).len(), rest.len()), (3, 0));
     }
@@ -222,7 +222,7 @@ mod tests {
         let by_hand = Operation::Create { key: route, spec: route_to("/"), claim: None, token: None };
         let state = state(&[create(&edge, Arc::new(HttpsEdge::default()), "a", "shop"), by_hand]);
         let plan = diff(&state, &BTreeMap::new(), "a", true, Budget::Percent(100.0), None, None);
-        assert!(plan.kept.is_empty(), "{:?}", plan.kept);
+        assert!(plan.kept_resources.is_empty(), "{:?}", plan.kept_resources);
         assert_eq!(plan.refusals.len(), 1);
     }
 }

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// Returns what other routes open because they take requests, from the states before and after a plan.
-pub(super) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
+pub(in crate::plan) fn takeovers(plan: &Plan, before: &Snapshot, after: &Snapshot) -> Vec<Opening> {
     let routes = given_up(plan, before, after);
     if routes.is_empty() {
         return Vec::new();

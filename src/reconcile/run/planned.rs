@@ -173,7 +173,7 @@ impl Planned {
         let is_warning_of_kept =
             |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
         self.diagnostics.retain(|it| !is_warning_of_kept(it));
-        let kept = self.plan.iter().flat_map(|plan| &plan.kept);
+        let kept = self.plan.iter().flat_map(|plan| &plan.kept_resources);
         let warnings = kept.map(|kept| {
             let help = match kept.successor {
                 Some(_) => "let the other sources use the new one; the next run then deletes this one",
@@ -194,8 +194,8 @@ impl Planned {
 
     /// Adds to the warnings about kept resources where other sources declare what uses them, as far as the history has it.
     pub(crate) fn locate_users_of_kept(&mut self, store: &Store, source: &str) {
-        let Some(plan) = self.plan.as_mut().filter(|plan| !plan.kept.is_empty()) else { return };
-        for kept in plan.kept.iter_mut().take(MOST_LOCATED) {
+        let Some(plan) = self.plan.as_mut().filter(|plan| !plan.kept_resources.is_empty()) else { return };
+        for kept in plan.kept_resources.iter_mut().take(MOST_LOCATED) {
             kept.locate(source, |key, source| store.declared_at(key, source).ok().flatten());
         }
         self.warn_about_kept();

@@ -252,7 +252,7 @@ impl Prepared {
             let is_followed = !faulty && self.memo.is_some();
             let unsettled: Option<BTreeSet<Key>> = is_followed.then(|| {
                 let changed = plan.changes.iter().map(|change| &change.key);
-                changed.chain(plan.kept.iter().map(|kept| &kept.key)).cloned().collect()
+                changed.chain(plan.kept_resources.iter().map(|kept| &kept.key)).cloned().collect()
             });
             if stops() {
                 return PlanEnd::cancelled(validation, unsettled);
@@ -386,7 +386,7 @@ fn isolate(
 /// Tries a plan on the Snapshot, to report now what a commit would refuse, what the plan opens, and what it takes
 /// from others.
 pub(crate) fn try_on(snapshot: &Snapshot, plan: &mut Plan) -> Result<Option<Arc<Trial>>, Refusal> {
-    plan.taken_over.clear();
+    plan.takeovers.clear();
     plan.lost_certificates.clear();
     if !plan.refusals.is_empty() || plan.is_empty() {
         return Ok(None);

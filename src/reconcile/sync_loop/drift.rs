@@ -131,7 +131,7 @@ pub(crate) fn find_drift(
     };
     let told = plan.changes.iter().filter(|it| can_drift(it));
     let mut keys: Vec<Key> = told.map(written).collect();
-    let untold = keys.len().saturating_sub(MOST_TOLD);
+    let unknown = keys.len().saturating_sub(MOST_TOLD);
     keys.truncate(MOST_TOLD);
     let writes = store.foreign_writes(&keys, source, snapshot.revision)?;
     let mut found = Vec::new();
@@ -160,7 +160,7 @@ pub(crate) fn find_drift(
         found.extend(drift.map(|drift| (at, drift)));
     }
     let Some(plan) = &mut planned.plan else { return Ok(()) };
-    plan.untold = if found.is_empty() { 0 } else { untold };
+    plan.unknown_drift = if found.is_empty() { 0 } else { unknown };
     for (at, drift) in found {
         if let Some(change) = plan.changes.get_mut(at) {
             change.drift = Some(drift);

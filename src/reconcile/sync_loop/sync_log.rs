@@ -114,7 +114,7 @@ fn changes(source: Option<&str>, plan: &Plan, revision: u64) {
     for lost in &plan.lost_certificates {
         tracing::warn!(target: SYNC, source, revision, id = %lost.certificate.id, "{lost}");
     }
-    for kept in plan.kept.iter().take(SHOWN_CHANGES) {
+    for kept in plan.kept_resources.iter().take(SHOWN_CHANGES) {
         tracing::warn!(target: SYNC, source, revision, id = %kept.key.id, "{kept}");
     }
     for change in plan.changes.iter().take(SHOWN_CHANGES) {
