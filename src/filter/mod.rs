@@ -181,11 +181,11 @@ impl Question {
             Question::Expression => true,
             Question::Hostport => entry.spec_as::<HttpsEdge>().is_some_and(|edge| {
                 let host = |hostport: &str| hostport.rsplit_once(':').map(|(host, _)| host.to_owned());
-                let is_it = |hostport: &String| {
+                let matches = |hostport: &String| {
                     hostport.eq_ignore_ascii_case(value)
                         || host(hostport).is_some_and(|host| host.eq_ignore_ascii_case(value))
                 };
-                edge.hostports.iter().any(is_it)
+                edge.hostports.iter().any(matches)
             }),
             Question::Match => entry.spec_as::<HttpsEdgeRoute>().is_some_and(|route| route.r#match == value),
             Question::Name => name() == Some(value),

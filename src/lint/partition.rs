@@ -72,7 +72,7 @@ pub(super) struct LintPart<'a> {
     pub others: Vec<Arc<Entry>>,
     /// The hosts of each edge, unless the part is only judged for its hosts.
     pub hosts: Vec<NamedHosts>,
-    /// This part in the last run.
+    /// What the last run knew about the part.
     pub known: Option<KnownPart>,
 }
 

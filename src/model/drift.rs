@@ -84,7 +84,7 @@ pub(crate) struct ForeignWrite {
     pub by: String,
     /// The revision.
     pub revision: u64,
-    /// Its time.
+    /// The time of the revision.
     pub at: String,
 }
 

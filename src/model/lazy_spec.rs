@@ -76,7 +76,7 @@ impl SpecForm {
 pub(crate) enum StoredSecrets {
     /// Nothing: the record is of a version that did not encrypt secrets.
     Unknown,
-    /// Their places, as JSON texts with quotes.
+    /// The places of the secrets, as JSON texts with quotes.
     At(Box<[Range<usize>]>),
     /// The secrets can no longer be decrypted, and masks are in their places. Only an earlier state can have lost secrets.
     Lost,

@@ -284,7 +284,7 @@ pub(crate) fn key_of(key: &str, description: &str, owner: &str) -> String {
 pub struct RejectedManifests {
     /// The source.
     pub source: String,
-    /// Their commit, if they were applied from Git.
+    /// The commit, if the manifests were applied from Git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// A keyed digest of what the source had when the rollback left it; empty if that is no longer known.

@@ -127,7 +127,7 @@ pub struct ViewChild<'a> {
     pub key: &'a Key,
     /// The time of its creation.
     pub created_at: Timestamp,
-    /// Its Spec.
+    /// The Spec of the child.
     pub spec: &'a dyn AnyResource,
 }
 
@@ -206,7 +206,7 @@ pub(crate) enum BlankContext {
 pub struct KindInfo {
     /// The kind.
     pub kind: Kind,
-    /// Its names and addresses, which are also fields of the description.
+    /// The names and addresses, which are also fields of the description.
     pub facts: KindFacts,
     /// The immutable fields: a change requires a new resource.
     pub fixed: &'static [&'static str],

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_told_from_other_names() {
+    fn hosts_differ_from_other_names() {
         for host in ["shop.example.com", "*.example.com", "192.0.2.1"] {
             assert!(is_host(host), "{host}");
         }

@@ -172,7 +172,7 @@ pub(crate) const MOST_FAULTS: usize = 100;
 /// Collects the faults of a document during a visit of its fields, so that all are reported at once.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Their paths are relative to the visited field.
+    /// The faults so far, with paths relative to the visited field.
     found: Vec<Fault>,
 }
 

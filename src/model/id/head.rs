@@ -24,8 +24,8 @@ impl IdHead {
         let Some(end) = text.iter().take(LONGEST).position(|byte| *byte == b'_') else { return Self(0) };
         let (prefix, after) = text.split_at_checked(end + 1).unwrap_or_default();
         // Most prefixes differ in length, so few are compared.
-        let is_it = |known: &&str| known.len() == prefix.len() && known.as_bytes() == prefix;
-        let Some(at) = PREFIXES.iter().position(is_it) else { return Self(0) };
+        let is_prefix = |known: &&str| known.len() == prefix.len() && known.as_bytes() == prefix;
+        let Some(at) = PREFIXES.iter().position(is_prefix) else { return Self(0) };
         let mut bytes = [0; 8];
         match after.first_chunk::<BYTES>() {
             Some(beginning) => bytes[1..].copy_from_slice(beginning),

@@ -29,7 +29,7 @@ impl CaPem {
         self.0.as_ref().ok().map(|chain| &chain.facts)
     }
 
-    /// Its certificates; none if the text is faulty.
+    /// Returns the certificates; none if the text is faulty.
     pub(crate) fn links(&self) -> &[Link] {
         self.0.as_ref().map(|chain| chain.links.as_slice()).unwrap_or_default()
     }

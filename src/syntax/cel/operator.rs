@@ -42,7 +42,7 @@ impl CelOperator {
         SYMBOLS.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
     }
 
-    /// Its symbol.
+    /// Returns the symbol.
     pub(crate) fn symbol(self) -> &'static str {
         SYMBOLS.iter().find(|(_, operator)| *operator == self).map_or("", |(symbol, _)| *symbol)
     }

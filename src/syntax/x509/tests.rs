@@ -356,7 +356,7 @@ fn the_links_of_a_text_tell_what_lints_need() {
 }
 
 #[test]
-fn an_ecdsa_public_key_is_told_from_everything_else() {
+fn only_an_ecdsa_public_key_is_one() {
     let body = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAER3yVFfo5Tpwu8YF6Dis1hRyWFp41\n\
                 wampYCSVX+OopfbNDwMAs2Smk6gT7VPLD516JY6lwTDfznCoXtbofmsV4w==";
     let pem = format!("-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----\n");

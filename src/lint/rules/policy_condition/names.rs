@@ -9,10 +9,10 @@ pub(super) const BINDERS: &[&str] =
 
 /// The variables in the examples of the documentation.
 const VARIABLES: &[&str] = &["conn", "res", "req"];
-/// Their full names, which other gateways use.
+/// The full names of variables, which other gateways use.
 const LONG_NAMES: &[(&str, &str)] = &[("connection", "conn"), ("request", "req"), ("response", "res")];
 
-/// Their fields in the examples of the documentation: the variable, the name, and the type.
+/// The fields of variables in the examples of the documentation: the variable, the name, and the type.
 const FIELDS: &[(&str, &str, InferredType)] = &[
     ("conn", "ClientIP", InferredType::Text),
     ("conn", "Geo", InferredType::Unknown),

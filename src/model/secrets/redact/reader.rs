@@ -70,7 +70,7 @@ struct Expectation<'f> {
     is_hidden: bool,
     /// Whether the place is in the value of a secret field.
     is_secret: bool,
-    /// Its key in a mapping.
+    /// The key, in a mapping.
     key: String,
 }
 
@@ -89,7 +89,7 @@ struct OpenCollection<'f> {
 /// A scalar of the text.
 struct Scalar<'e> {
     value: &'e str,
-    /// Its place in the text; none for an empty one.
+    /// The place in the text; none for an empty scalar.
     range: Option<Range<usize>>,
     is_block: bool,
     anchor: usize,
