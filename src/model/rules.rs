@@ -98,7 +98,7 @@ fn edge_faults(before: &Snapshot, after: &Snapshot, key: &Key) -> Vec<Fault> {
         // Its routes need not be decoded.
         return faults;
     }
-    for route in after.children(key, Kind::HttpsEdgeRoute) {
+    for route in after.children(key) {
         faults.extend(unreadable_modules(edge, route.spec().as_ref()).into_iter().take(1).map(|fault| {
             let message = format!("{}: {}", after.name_of(&route.key), fault.message);
             Fault::new(Code::NotAllowed, message).at(terminate_at.clone())

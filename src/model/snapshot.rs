@@ -301,8 +301,14 @@ impl Snapshot {
     }
 
     /// The children of a resource, oldest first.
-    pub fn children(&self, parent: &Key, kind: Kind) -> impl Iterator<Item = &Arc<Entry>> {
-        self.newest_first(kind, Some(&parent.id), u64::MAX).rev()
+    pub fn children(&self, parent: &Key) -> impl Iterator<Item = &Arc<Entry>> {
+        let kind = parent.kind.facts().children;
+        kind.map(|kind| self.siblings(kind, &parent.id, u64::MAX)).unwrap_or_default().into_iter().rev()
+    }
+
+    /// The children of a resource, and the resources that reference it.
+    pub(crate) fn dependents(&self, key: &Key) -> impl Iterator<Item = &Key> {
+        self.children(key).map(|child| &child.key).chain(self.users(key))
     }
 
     /// The resources of a kind and parent that were created before `before`, newest first.

@@ -16,14 +16,11 @@ pub(crate) fn view_json(
     secrets: Secrets<'_>,
 ) -> Result<Vec<u8>, JsonError> {
     let key = &entry.key;
-    let mut children = Vec::new();
-    if let Some(kind) = key.kind.facts().children {
-        children.extend(snapshot.children(key, kind).map(|child| ViewChild {
-            key: &child.key,
-            created_at: child.created_at,
-            spec: child.spec().as_ref(),
-        }));
-    }
+    let children = snapshot.children(key).map(|child| {
+        let spec = child.spec().as_ref();
+        ViewChild { key: &child.key, created_at: child.created_at, spec }
+    });
+    let children: Vec<ViewChild<'_>> = children.collect();
     let at = ViewContext { key, created_at: entry.created_at, site, children: &children };
     entry.spec().view_json(&at, secrets)
 }

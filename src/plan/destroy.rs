@@ -50,11 +50,8 @@ pub(crate) fn destroy(current: &Snapshot, source: &str, budget: Budget) -> Plan 
 
 /// The resources that reference a resource or are inside it, and that the source does not own.
 fn others_that_need(current: &Snapshot, entry: &Entry, source: &str) -> Vec<Key> {
-    let key = &entry.key;
-    let children = key.kind.info().children.into_iter().flat_map(|kind| current.children(key, kind));
-    let children = children.map(|child| child.key.clone());
-    let mut others: Vec<Key> = children.chain(current.users(key).cloned()).collect();
-    others.retain(|other| current.get(other).is_some_and(|other| !other.is_owned_by(source)));
+    let is_of_others = |key: &&Key| current.get(key).is_some_and(|entry| !entry.is_owned_by(source));
+    let mut others: Vec<Key> = current.dependents(&entry.key).filter(is_of_others).cloned().collect();
     others.sort();
     others.dedup();
     others

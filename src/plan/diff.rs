@@ -368,9 +368,8 @@ impl Planner<'_> {
     /// Refuses to delete an edge with routes that are not deleted with it: without a source, or promised to another one (D35).
     fn refuse_if_full(&mut self, entry: &Entry, name: &str) {
         let key = &entry.key;
-        let Some(kind) = key.kind.info().children else { return };
         let stays = |claim: &Claim| claim.source != self.source || claim.is_promised();
-        let children = self.snapshot.children(key, kind);
+        let children = self.snapshot.children(key);
         let others = children.filter(|child| child.claim.as_deref().is_none_or(stays)).map(|child| child.key.clone());
         let others: Vec<Key> = others.collect();
         if !others.is_empty() {

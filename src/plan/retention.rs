@@ -112,8 +112,7 @@ pub(super) fn used_by_others(
     };
     for entry in undeclared {
         let key = &entry.key;
-        let children = key.kind.info().children.into_iter().flat_map(|kind| snapshot.children(key, kind));
-        let users = children.map(|child| &child.key).chain(snapshot.users(key));
+        let users = snapshot.dependents(key);
         let mut users: Vec<Key> = users.filter(|user| is_foreign(user) || kept.contains_key(*user)).cloned().collect();
         if key.kind == Kind::TlsCertificate {
             // Edges present certificates by their hosts, without a reference.

@@ -111,9 +111,7 @@ impl Transfer {
             }
             for entry in concerned {
                 found.insert(&entry.key, entry);
-                let kind = entry.key.kind.info().children;
-                let children = kind.into_iter().flat_map(move |kind| current.children(&entry.key, kind));
-                found.extend(children.map(|child| (&child.key, &**child)));
+                found.extend(current.children(&entry.key).map(|child| (&child.key, &**child)));
             }
         }
         if refusals.is_empty() { Ok(found.into_values().collect()) } else { Err(refusals) }
@@ -122,8 +120,7 @@ impl Transfer {
     /// Whether one of the two sources owns a resource, or what it contains: a resource without an owner can have children.
     fn concerns(&self, current: &Snapshot, entry: &Entry) -> bool {
         let is_ours = |entry: &Entry| entry.is_owned_by(&self.from) || entry.is_owned_by(&self.to);
-        let kind = entry.key.kind.info().children.filter(|_| entry.claim.is_none());
-        is_ours(entry) || kind.is_some_and(|kind| current.children(&entry.key, kind).any(|child| is_ours(child)))
+        is_ours(entry) || (entry.claim.is_none() && current.children(&entry.key).any(|child| is_ours(child)))
     }
 
     fn not_found(&self, current: &Snapshot, wanted: &str, other: Option<&Entry>) -> Diagnostic {

@@ -154,7 +154,7 @@ pub fn trace(snapshot: &Snapshot, request: &TracedRequest) -> Trace {
     };
     let blind = is_blind(edge);
     let choice = EdgeChoice { edge: named(key, name), hostport: hostport.clone(), rank, passes_through: blind };
-    let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key, Kind::HttpsEdgeRoute))
+    let mut routes: Vec<_> = resources::<HttpsEdgeRoute>(snapshot.children(key))
         .map(|(key, name, route)| (rank_route(request, route, blind), key, name, route))
         .collect();
     // Best match first, then the routes that do not match.

@@ -146,12 +146,10 @@ impl OperationCheck<'_> {
                     self.check_unowned_certificate(key.kind)?;
                 }
                 // A deletion takes the children with it, whoever owns them.
-                let Some(kind) = key.kind.facts().children else { return Ok(()) };
-                let mut children = self.current.children(key, kind);
-                children.try_for_each(|child| match (child.source(), &entry.claim) {
+                self.current.children(key).try_for_each(|child| match (child.source(), &entry.claim) {
                     // What no source owns belongs to its edge.
                     (None, Some(_)) => Ok(()),
-                    (source, _) => self.check_write(kind, source, WriteAction::Delete),
+                    (source, _) => self.check_write(child.key.kind, source, WriteAction::Delete),
                 })
             }
             _ => Ok(()),
@@ -176,7 +174,7 @@ impl OperationCheck<'_> {
         };
         // A subscription is in another system: it belongs to those who have its event sources.
         if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
-            let mut others = self.current.children(&subscription, key.kind).peekable();
+            let mut others = self.current.children(&subscription).peekable();
             // Before anybody declares one, nobody can tell whose it is.
             if others.peek().is_none() && self.stated.contains(key) && !self.scope.may_write(key.kind) {
                 return Err(Denied::Stated(subscription.clone()));

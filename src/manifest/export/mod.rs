@@ -253,7 +253,7 @@ impl Exporter<'_> {
         let name = self.name(&edge.key).to_owned();
         let mut spec = self.spec(edge, &name)?;
         let required = take_required(&name, &mut spec);
-        let routes = self.snapshot.children(&edge.key, Kind::HttpsEdgeRoute).filter(|entry| self.takes(entry));
+        let routes = self.snapshot.children(&edge.key).filter(|entry| self.takes(entry));
         let routes = self.by_name(routes.cloned().collect());
         let (mut inside, mut behind) = (Vec::new(), Vec::new());
         let mut lints = self.lints_of(&edge.key);

@@ -150,7 +150,7 @@ impl<'a> NameScope<'_, 'a> {
         let ids = || (0..MOST_SUBSCRIPTIONS).map(|number| derived(Kind::EventSubscription, None, name, &[], number));
         let has = |id: &Id, is_meant: &dyn Fn(&Claim) -> bool| {
             let key = Key::new(Kind::EventSubscription, id.clone());
-            let mut sources = self.known.snapshot.children(&key, Kind::EventSource);
+            let mut sources = self.known.snapshot.children(&key);
             sources.any(|entry| entry.claim.as_deref().is_some_and(is_meant))
         };
         let (own, from) = (self.known.source, declaration.transfer.from.as_deref());

@@ -147,14 +147,12 @@ impl Application {
 
     fn delete(&mut self, key: &Key, with_children: bool) -> Result<(), Refusal> {
         self.require(key)?;
-        if let Some(kind) = key.kind.info().children {
-            let children: Vec<Key> = self.next.children(key, kind).map(|child| child.key.clone()).collect();
-            if !with_children && !children.is_empty() {
-                return Err(self.in_use(key, &children));
-            }
-            for child in children {
-                self.remove(&child);
-            }
+        let children: Vec<Key> = self.next.children(key).map(|child| child.key.clone()).collect();
+        if !with_children && !children.is_empty() {
+            return Err(self.in_use(key, &children));
+        }
+        for child in children {
+            self.remove(&child);
         }
         let users: Vec<Key> = self.next.users(key).cloned().collect();
         if !users.is_empty() {
@@ -163,7 +161,7 @@ impl Application {
         self.remove(key);
         if let Some(parent) = key.parent_key()
             && parent.kind.info().implicit
-            && self.next.children(&parent, key.kind).next().is_none()
+            && self.next.children(&parent).next().is_none()
         {
             self.remove(&parent);
         }

@@ -144,8 +144,7 @@ mod tests {
     /// Everything that can be seen of a state.
     fn seen(snapshot: &Snapshot) -> Vec<String> {
         let entries = snapshot.iter().map(|entry| {
-            let children: Vec<&Key> =
-                snapshot.children(&entry.key, Kind::HttpsEdgeRoute).map(|child| &child.key).collect();
+            let children: Vec<&Key> = snapshot.children(&entry.key).map(|child| &child.key).collect();
             let users: Vec<&Key> = snapshot.users(&entry.key).collect();
             let found = snapshot.find_child(entry.key.kind, &entry.key.id).map(|child| &child.key);
             format!("{:?} {} {children:?} {users:?} {found:?}", entry.key, entry.order)
@@ -169,7 +168,7 @@ mod tests {
     fn children_are_listed_by_their_creation_and_from_any_place() {
         let state = apply(&Snapshot::default(), &(0..9).map(create).collect::<Vec<_>>());
         let parent = edge(3);
-        let keys: Vec<&Key> = state.children(&parent, Kind::HttpsEdgeRoute).map(|child| &child.key).collect();
+        let keys: Vec<&Key> = state.children(&parent).map(|child| &child.key).collect();
         assert_eq!(keys, [&key(4), &key(5)]);
         assert!(key(5) < key(4), "the order of their keys is another one");
         let newest = |before: u64| {

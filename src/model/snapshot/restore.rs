@@ -69,8 +69,7 @@ mod tests {
     fn seen(snapshot: &Snapshot) -> Vec<String> {
         let entries = snapshot.iter().map(|entry| {
             let users: Vec<&Key> = snapshot.users(&entry.key).collect();
-            let children: Vec<&Key> =
-                snapshot.children(&entry.key, Kind::HttpsEdgeRoute).map(|child| &child.key).collect();
+            let children: Vec<&Key> = snapshot.children(&entry.key).map(|child| &child.key).collect();
             format!("{:?} {} {users:?} {children:?}", entry.key, entry.order)
         });
         let edges = snapshot.newest_first(Kind::HttpsEdge, None, u64::MAX).map(|edge| edge.key.to_string());

@@ -88,7 +88,7 @@ fn given_up<'s>(plan: &Plan, before: &'s Snapshot, after: &Snapshot) -> BTreeMap
                 found.insert(&entry.key, entry);
             }
             Kind::HttpsEdge if loses_hostports(entry, after) => {
-                found.extend(before.children(&entry.key, Kind::HttpsEdgeRoute).map(|route| (&route.key, route)));
+                found.extend(before.children(&entry.key).map(|route| (&route.key, route)));
             }
             _ => {}
         }
@@ -201,7 +201,7 @@ impl<'s> ServedRoutes<'s> {
 }
 
 fn table<'s>(state: &'s Snapshot, edge: &'s Entry) -> RouteTable<'s> {
-    let routes = state.children(&edge.key, Kind::HttpsEdgeRoute);
+    let routes = state.children(&edge.key);
     let mut routes: Vec<KnownRoute<'s>> =
         routes.filter_map(|entry| Some((&entry.key, entry.spec_as::<HttpsEdgeRoute>()?))).collect();
     routes.sort_by(|one, other| one.0.cmp(other.0));

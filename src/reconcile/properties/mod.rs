@@ -106,8 +106,7 @@ fn state(snapshot: &Snapshot) -> Vec<(Key, Value)> {
 fn found_by(snapshot: &Snapshot) -> Vec<(Key, Vec<Key>, Vec<Key>, bool)> {
     let found = |entry: &Arc<Entry>| {
         let key = entry.key.clone();
-        let children = key.kind.info().children.into_iter().flat_map(|kind| snapshot.children(&key, kind));
-        let children = children.map(|child| child.key.clone()).collect();
+        let children = snapshot.children(&key).map(|child| child.key.clone()).collect();
         let users = snapshot.users(&key).cloned().collect();
         let is_listed = snapshot.newest_first(key.kind, key.parent.as_ref(), u64::MAX).any(|other| other.key == key);
         let is_known = key.parent.is_none() || snapshot.find_child(key.kind, &key.id).is_some();
@@ -129,7 +128,7 @@ fn holds_exactly(snapshot: &Snapshot, world: &Estate) -> Law {
         let known = match key.kind {
             // Owners stay when their keys are deleted, and subscriptions exist as long as their sources.
             Kind::Owner => entry.claim.is_none(),
-            Kind::EventSubscription => snapshot.children(key, Kind::EventSource).next().is_some(),
+            Kind::EventSubscription => snapshot.children(key).next().is_some(),
             _ => world.contains_key(key),
         };
         prop_assert!(known, "{key} is left over");

@@ -126,7 +126,7 @@ impl<'s> EdgeResolver<'s> {
     }
 
     fn routes(&self, edge: &Key, blind: bool) -> Result<Vec<GatewayRoute>, JsonError> {
-        let children = self.snapshot.children(edge, Kind::HttpsEdgeRoute);
+        let children = self.snapshot.children(edge);
         let known = children.filter_map(|child| Some((&child.key, child.spec_as::<HttpsEdgeRoute>()?)));
         let mut routes = Vec::new();
         for ((key, route), selector) in in_match_order(blind, known) {

@@ -67,11 +67,7 @@ fn written<'s>(current: &'s Snapshot, operation: &Operation) -> Vec<&'s Arc<Entr
         Operation::Claim { .. } => Vec::new(),
         Operation::Create { .. } => key.parent_key().and_then(|parent| current.get(&parent)).into_iter().collect(),
         Operation::Delete { .. } => {
-            let mut all: Vec<&Arc<Entry>> = current.get(key).into_iter().chain(edge_of(current, key)).collect();
-            if let Some(kind) = key.kind.info().children {
-                all.extend(current.children(key, kind));
-            }
-            all
+            current.get(key).into_iter().chain(edge_of(current, key)).chain(current.children(key)).collect()
         }
         Operation::Patch { .. } | Operation::PutModule { .. } | Operation::DeleteModule { .. } => {
             current.get(key).into_iter().chain(edge_of(current, key)).collect()

@@ -67,10 +67,7 @@ pub(super) fn takes_long<'e>(
     let mut resources = 0;
     let is_ready = |entry: &Arc<Entry>| cell(sight.shows(snapshot, entry), entry).get().is_some();
     for entry in entries.into_iter().filter(|entry| !is_ready(entry)) {
-        resources += 1;
-        if let Some(kind) = entry.key.kind.info().children {
-            resources += snapshot.children(&entry.key, kind).take(FEW).count();
-        }
+        resources += 1 + snapshot.children(&entry.key).take(FEW).count();
         if resources > FEW {
             return true;
         }
