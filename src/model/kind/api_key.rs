@@ -2,18 +2,12 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
+use super::prelude::*;
 use crate::model::{
-    Kind,
-    diagnostics::{Check, Code, Fault, Faults, check},
     id::{Id, is_opaque_id},
     key::Key,
     key_scope::KeyScope,
     reference::Reference,
-    resource::{KindInfo, Resource, view},
 };
 
 /// An API key. The response to its creation is the only one that includes the token.

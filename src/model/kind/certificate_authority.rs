@@ -1,18 +1,7 @@
 //! Certificate authorities, which validate client certificates.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use crate::{
-    model::{
-        Kind,
-        diagnostics::{Check, Code, Fault, Faults, check},
-        resource::{KindInfo, Resource, view},
-        secrets::{Reading, Text},
-    },
-    syntax::x509::{self, AuthorityFacts, Chain, Link, PemFault},
-};
+use super::prelude::*;
+use crate::syntax::x509::{self, AuthorityFacts, Chain, Link, PemFault};
 
 /// A parsed `ca_pem`.
 pub struct CaPem(Result<Chain<AuthorityFacts>, PemFault>);

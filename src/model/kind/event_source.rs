@@ -1,16 +1,6 @@
 //! Event sources: event types that trigger a subscription. The type is the ID.
 
-use crate::{
-    model::{
-        Kind,
-        diagnostics::{Check, Code, Fault, Faults},
-        resource::{KindInfo, Resource, view},
-    },
-    syntax::text::printable,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use super::prelude::*;
 
 /// An event type that triggers the subscription.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

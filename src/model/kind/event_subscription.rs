@@ -1,14 +1,8 @@
 //! Event subscriptions. Another service owns them; edgewright manages their sources.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::event_source::{EventSource, EventSourceView};
-use crate::model::{
-    Kind,
-    base_urls::Ref,
-    diagnostics::Check,
-    resource::{KindInfo, Offers, Resource, view},
+use super::{
+    event_source::{EventSource, EventSourceView},
+    prelude::*,
 };
 
 /// An event subscription, which another service owns, and its event types.

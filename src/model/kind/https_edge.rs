@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
-use super::https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView};
+use super::{
+    https_edge_route::{HttpsEdgeRoute, HttpsEdgeRouteView},
+    prelude::*,
+};
 use crate::model::{
-    Kind,
-    diagnostics::{Check, Faults, check},
     module::{mutual_tls::MutualTls, slots, tls_termination::TlsTermination},
-    resource::{KindInfo, Offers, Resource, view},
     schema::{Constraint, condition},
 };
 

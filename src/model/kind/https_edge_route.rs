@@ -1,16 +1,7 @@
 //! HTTPS edge routes: which requests they match, and the modules that apply to them.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use crate::model::{
-    Kind,
-    diagnostics::{Check, Fault, Faults, check},
-    module::{self, slots},
-    names::names,
-    resource::{BlankContext, KindInfo, Offers, Resource, view},
-};
+use super::prelude::*;
+use crate::model::module::{self, slots};
 
 slots! {
     /// A route of an HTTPS edge: a match rule, and the traffic modules for matching requests.

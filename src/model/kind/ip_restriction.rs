@@ -1,17 +1,7 @@
 //! IP restrictions: IP policies for the dashboard, the API, agents or endpoints.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use crate::model::{
-    Kind,
-    base_urls::Ref,
-    diagnostics::{Check, Fault, Faults, check},
-    external_id,
-    names::names,
-    resource::{AccessList, BlankContext, KindInfo, Resource, view},
-};
+use super::prelude::*;
+use crate::model::{external_id, resource::AccessList};
 
 /// An IP restriction, which attaches IP policies to one type of traffic.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

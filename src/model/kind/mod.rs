@@ -22,6 +22,7 @@ pub(crate) mod https_edge;
 pub(crate) mod https_edge_route;
 pub(crate) mod ip_restriction;
 pub(crate) mod owner;
+mod prelude;
 mod table;
 pub(crate) mod tls_certificate;
 pub(crate) mod tls_edge;

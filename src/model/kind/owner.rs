@@ -1,15 +1,7 @@
 //! Owners: users and bots, and the role of their API keys (D23). An owner has the endpoints of `/owners`,
 //! and none that are generated for a kind.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::model::{
-    Kind,
-    diagnostics::Check,
-    names::names,
-    resource::{KindInfo, Offers, Resource},
-};
+use super::prelude::*;
 
 /// A user or bot that owns API keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,16 +2,9 @@
 
 use std::sync::OnceLock;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use super::prelude::*;
 use crate::{
-    model::{
-        Kind,
-        diagnostics::{Check, Code, Fault, Faults, check},
-        resource::{KindInfo, Resource, view},
-        secrets::{Reading, Secret, Text},
-    },
+    model::secrets::Secret,
     syntax::x509::{self, CertificateFacts, Chain, Link, PemFault},
 };
 

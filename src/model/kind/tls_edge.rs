@@ -1,11 +1,7 @@
 //! TLS edges. Another service owns them; edgewright manages their modules.
 
-use crate::model::{
-    Kind,
-    diagnostics::Check,
-    module::{self, slots},
-    resource::{KindInfo, Offers, Resource, view},
-};
+use super::prelude::*;
+use crate::model::module::{self, slots};
 
 slots! {
     /// The modules of a TLS edge, which another service owns.

@@ -1,11 +1,7 @@
 //! The `backend` module: the destination of the traffic.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::{Check, Faults, Key, Module, ModuleView, Site, Stage, Step, StepEffect, TracedRequest, module};
-use crate::model::{base_urls::Ref, external_id};
+use super::prelude::*;
+use crate::model::external_id;
 
 module! {
     /// The backend that serves the endpoint.

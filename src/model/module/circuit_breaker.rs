@@ -1,8 +1,6 @@
 //! The `circuit_breaker` module: rejects requests while the upstream fails.
 
-use serde_json::{Value, json};
-
-use super::{Check, Code, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 
 /// The maximum number of buckets (Limits).
 const MOST_BUCKETS: u32 = 128;

@@ -1,6 +1,6 @@
 //! The `compression` module: compresses responses with gzip.
 
-use super::{Check, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 
 module! {
     /// Compresses responses for clients that accept it.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
-use super::{Check, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
-use crate::model::{diagnostics::check, traffic::header_changes};
+use super::prelude::*;
+use crate::model::traffic::header_changes;
 
 /// Declares a module that changes headers. The two have different types because schemas name and document each.
 macro_rules! header_module {

@@ -1,11 +1,7 @@
 //! The `ip_restriction` module: restricts access by source IP address.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::{Check, Faults, Key, Module, ModuleView, Site, Stage, Step, StepEffect, TracedRequest, module};
-use crate::model::{base_urls::Ref, external_id, traffic::or_none};
+use super::prelude::*;
+use crate::model::{external_id, traffic::or_none};
 
 module! {
     /// Restricts access to the endpoint by source IP address.

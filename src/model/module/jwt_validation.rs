@@ -1,10 +1,6 @@
 //! The `jwt_validation` module: admits only requests with a valid JSON Web Token.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use super::{Check, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 
 module! {
     /// Admits only requests with a valid JSON Web Token.

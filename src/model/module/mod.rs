@@ -17,11 +17,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-// What nearly every module uses, too: the files below import it from here.
 use super::{
     base_urls::Site,
     decode::{Decoded, ValueSource, decode_field, decode_request},
-    diagnostics::{Check, Code, Fault, Faults, check},
+    diagnostics::{Check, Fault, Faults, check},
     id::Id,
     json::{self, JsonError},
     key::Key,
@@ -42,6 +41,7 @@ pub(crate) mod mutual_tls;
 pub(crate) mod oauth;
 pub(crate) mod oidc;
 pub(crate) mod policies;
+mod prelude;
 pub(crate) mod saml;
 pub(crate) mod switch;
 #[cfg(test)]

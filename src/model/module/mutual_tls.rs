@@ -1,11 +1,7 @@
 //! The `mutual_tls` module of an HTTPS edge: authenticates clients by certificate.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::{Check, Key, Module, ModuleView, Site, Stage, Step, StepEffect, TracedRequest, module};
-use crate::model::{Kind, base_urls::Ref, diagnostics::Path, id::Id, reference::Reference, traffic::or_none};
+use super::prelude::*;
+use crate::model::{Kind, diagnostics::Path, id::Id, reference::Reference, traffic::or_none};
 
 module! {
     /// Authenticates clients by certificate.

@@ -1,10 +1,6 @@
 //! The `oauth` module: requires a login with an OAuth identity provider.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use super::{Check, Code, Constraint, Fault, Faults, Module, Step, TracedRequest, module};
+use super::prelude::*;
 use crate::{
     model::{
         schema::{condition, filled_secret},

@@ -1,8 +1,6 @@
 //! The `oidc` module: requires a login with an OpenID Connect provider.
 
-use serde_json::{Value, json};
-
-use super::{Check, Faults, Module, Step, TracedRequest, module};
+use super::prelude::*;
 use crate::model::{
     secrets::{Secret, Secrets},
     session_fields,

@@ -1,10 +1,8 @@
 //! The `policies` module: applies actions to traffic that matches expressions.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
-use super::{Check, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 use crate::model::field_rule::{FREE_FORM, deserialize_by};
 
 module! {

@@ -1,10 +1,6 @@
 //! The `saml` module: requires a login with a SAML identity provider.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
-
-use super::{Check, Code, Fault, Faults, Key, Module, ModuleView, Site, Step, TracedRequest, module};
+use super::prelude::*;
 use crate::{
     model::{
         secrets::{Reading, Text},

@@ -1,10 +1,6 @@
 //! The `tls_termination` module of an HTTPS edge: where TLS terminates, and the minimum TLS version.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
-
-use super::{Check, Code, Constraint, Fault, Faults, Key, Module, Site, Step, Toggle, TracedRequest};
+use super::prelude::*;
 use crate::model::{
     decode::variant_or_blank,
     field_rule::{BLANK_IS_UNSET, deserialize_by},

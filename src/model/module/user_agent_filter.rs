@@ -1,9 +1,8 @@
 //! The `user_agent_filter` module: restricts access by User-Agent header.
 
 use regex::{Error, Regex, RegexBuilder};
-use serde_json::{Value, json};
 
-use super::{Check, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 use crate::syntax::text::printable;
 
 /// The longest pattern that is compiled, in bytes (D46). User agents are shorter.

@@ -1,6 +1,6 @@
 //! The `webhook_verification` module: admits only requests with the webhook provider's signature.
 
-use super::{Check, Code, Constraint, Fault, Faults, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 use crate::{
     model::{
         diagnostics::nearest,
@@ -9,7 +9,6 @@ use crate::{
     },
     syntax::text::printable,
 };
-use serde_json::{Value, json};
 
 /// The supported webhook providers (D16).
 #[rustfmt::skip] // in rows

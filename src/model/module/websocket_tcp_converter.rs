@@ -1,6 +1,6 @@
 //! The `websocket_tcp_converter` module: converts WebSocket connections to TCP streams.
 
-use super::{Check, Module, Stage, Step, StepEffect, TracedRequest, module};
+use super::prelude::*;
 
 module! {
     /// Converts WebSocket connections to TCP streams to the upstream.
