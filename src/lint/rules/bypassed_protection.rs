@@ -11,7 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
 };
 
-use super::{duplicate_hostport::host_port, prelude::*, unprotected_route::is_protected};
+use super::{prelude::*, unprotected_route::is_protected};
 use crate::{
     model::{AnyResource, rules},
     routing::{

@@ -8,11 +8,7 @@ use std::net::IpAddr;
 
 use foldhash::HashSet;
 
-use super::{
-    duplicate_hostport::{host_name, host_port},
-    plain_http_hostport::PLAIN_HTTP,
-    prelude::*,
-};
+use super::{plain_http_hostport::PLAIN_HTTP, prelude::*};
 use crate::{model::rules, syntax::x509::SubjectAlternativeNames};
 
 /// The lint.

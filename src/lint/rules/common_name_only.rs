@@ -1,6 +1,6 @@
 //! `common-name-only`: a host name that a certificate has only as its common name, or a certificate without any.
 
-use super::{certificate_does_not_cover_hostport::Names, duplicate_hostport::host_name, prelude::*};
+use super::{certificate_does_not_cover_hostport::Names, prelude::*};
 use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.

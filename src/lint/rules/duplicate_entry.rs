@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt as _};
 use schemars::SchemaGenerator;
 use serde_json::Value;
 
-use super::{duplicate_hostport::host_port, empty_policy::placed_policies, expired_certificate::chains, prelude::*};
+use super::prelude::*;
 use crate::{
     lint::clean_modules::CleanModules,
     model::{Secrets, Slot},

@@ -6,8 +6,6 @@ use foldhash::HashMap;
 
 use super::prelude::*;
 
-pub(super) use crate::model::traffic::{host_name, host_port};
-
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
     name: "duplicate-hostport",

@@ -1,9 +1,6 @@
 //! `expired-saml-metadata`: SAML metadata whose validity has ended.
 
-use super::{
-    prelude::*,
-    saml_metadata::{METADATA, declared},
-};
+use super::{prelude::*, saml_metadata::declared};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -20,7 +17,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, facts) in declared(view) {
         if let Some(until) = facts.valid_until.filter(|until| *until < view.now()) {
-            findings.report(key, METADATA, format!("`idp_metadata` expired at {until}"));
+            findings.report(key, ["saml", "idp_metadata"], format!("`idp_metadata` expired at {until}"));
         }
     }
 }

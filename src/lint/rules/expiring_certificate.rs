@@ -4,10 +4,7 @@
 
 use jiff::SignedDuration;
 
-use super::{
-    expired_certificate::{chains, now},
-    prelude::*,
-};
+use super::{expired_certificate::now, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

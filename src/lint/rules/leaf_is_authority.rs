@@ -1,6 +1,6 @@
 //! `leaf-is-authority`: a server certificate that is a certificate authority.
 
-use super::{expired_certificate::chains, prelude::*};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

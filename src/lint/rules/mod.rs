@@ -16,7 +16,7 @@ mod disabled_termination;
 mod duplicate_certificate;
 mod duplicate_entry;
 mod duplicate_header;
-pub(super) mod duplicate_hostport;
+mod duplicate_hostport;
 mod duplicate_match;
 mod duplicate_restriction;
 mod edge_without_hostports;

@@ -1,7 +1,7 @@
 //! `not-a-certificate-authority`: a certificate in `ca_pem`, or after the leaf in `certificate_pem`, that does not belong
 //! to a certificate authority.
 
-use super::{expired_certificate::chains, prelude::*};
+use super::prelude::*;
 use crate::syntax::x509::{self, Link};
 
 /// The lint.

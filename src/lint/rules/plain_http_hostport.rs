@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{duplicate_hostport::host_port, prelude::*};
+use super::prelude::*;
 use crate::{
     model::{AnyResource, rules},
     routing::table::RouteTable,

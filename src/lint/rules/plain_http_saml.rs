@@ -1,9 +1,6 @@
 //! `plain-http-saml`: a SAML login at an address without encryption.
 
-use super::{
-    prelude::*,
-    saml_metadata::{METADATA, declared},
-};
+use super::{prelude::*, saml_metadata::declared};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
@@ -19,6 +16,6 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, _) in declared(view).filter(|(_, facts)| facts.has_plain_login_address) {
-        findings.report(key, METADATA, "the login address in `idp_metadata` is an http URL");
+        findings.report(key, ["saml", "idp_metadata"], "the login address in `idp_metadata` is an http URL");
     }
 }

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use serde_json::{Map, Value};
 
 use super::{
-    empty_policy::placed_policies,
     policy_condition::{cidr_fault, is_range, pattern_fault},
     prelude::*,
 };

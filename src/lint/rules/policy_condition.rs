@@ -14,7 +14,7 @@ use std::{
 
 use regex_syntax::ast::{ErrorKind, parse::Parser};
 
-use super::{empty_policy::placed_policies, prelude::*};
+use super::prelude::*;
 use crate::{model::module::user_agent_filter::LONGEST_PATTERN, syntax::cel};
 use infer::{ConditionFault, ConditionJudge};
 

@@ -1,7 +1,7 @@
 //! `policy-direction`: an action for requests in a policy for responses or the other way round, or an expression that
 //! uses a response before there is one.
 
-use super::{empty_policy::placed_policies, policy_condition::uses_variable, prelude::*};
+use super::{policy_condition::uses_variable, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

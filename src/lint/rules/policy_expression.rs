@@ -1,6 +1,6 @@
 //! `policy-expression`: a policy with invalid CEL or an unknown action type.
 
-use super::{empty_policy::placed_policies, prelude::*};
+use super::prelude::*;
 use crate::{model::diagnostics::suggestions::Suggestions, syntax::cel};
 
 /// The lint.

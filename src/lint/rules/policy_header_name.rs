@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{empty_policy::placed_policies, prelude::*};
+use super::prelude::*;
 use crate::model::diagnostics::check::is_token;
 
 /// The lint.

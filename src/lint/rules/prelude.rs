@@ -1,5 +1,7 @@
-//! What nearly every lint uses: the parts of a finding, the views, and the kinds that lints look at.
+//! What many lints use: the parts of a finding, the views, the kinds that lints look at, and where these have policies,
+//! certificates and hosts.
 
+pub(super) use super::{empty_policy::placed_policies, expired_certificate::chains};
 pub(super) use crate::lint::{
     Findings, Level, Lint, LintCheck, Subject,
     view::{EdgeView, EstateView, HostView, ManifestsView},
@@ -8,6 +10,7 @@ pub(super) use crate::{
     model::{
         CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Id, IpRestriction, Key, Kind, TlsCertificate, TlsEdge,
         diagnostics::{Aim, Path},
+        traffic::{host_name, host_port},
     },
     syntax::text::printable,
 };

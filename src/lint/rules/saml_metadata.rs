@@ -18,13 +18,10 @@ pub(crate) static LINT: Lint = Lint {
 fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, facts) in declared(view) {
         if let Some(gap) = facts.gap() {
-            findings.report(key, METADATA, gap);
+            findings.report(key, ["saml", "idp_metadata"], gap);
         }
     }
 }
-
-/// The field of the metadata.
-pub(super) const METADATA: [&str; 2] = ["saml", "idp_metadata"];
 
 /// Returns the facts of all metadata that could be read, with its routes.
 pub(in crate::lint) fn declared<'w>(view: &'w EdgeView<'_>) -> impl Iterator<Item = (&'w Key, MetadataFacts)> {

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::{
-    duplicate_hostport::host_port,
     duplicate_match::{only_port, requests},
     partial_segment_prefix,
     prelude::*,

@@ -1,8 +1,6 @@
 //! `unreachable-action`: an action behind one that ends the request.
 
-use super::{
-    empty_policy::placed_policies, policy_condition::is_always_true, policy_direction::is_misplaced, prelude::*,
-};
+use super::{policy_condition::is_always_true, policy_direction::is_misplaced, prelude::*};
 use crate::model::module::policies::EndpointAction;
 
 /// The lint.

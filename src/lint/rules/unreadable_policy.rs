@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{empty_policy::placed_policies, policy_condition::uses_variable, prelude::*};
+use super::{policy_condition::uses_variable, prelude::*};
 use crate::model::rules;
 
 /// The lint.

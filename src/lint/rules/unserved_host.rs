@@ -6,11 +6,7 @@ use std::cell::LazyCell;
 
 use foldhash::{HashMap, HashSet};
 
-use super::{
-    duplicate_hostport::{host_name, host_port},
-    prelude::*,
-    unreachable_path,
-};
+use super::{prelude::*, unreachable_path};
 use crate::model::diagnostics::check::parse_hostport;
 
 /// The lint.

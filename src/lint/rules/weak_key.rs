@@ -3,7 +3,7 @@
 //! Clients trust a root without checking its signature, so its digest does not matter. A self-signed leaf is not a
 //! root.
 
-use super::{expired_certificate::chains, prelude::*};
+use super::prelude::*;
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {

@@ -2,10 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::{
-    duplicate_hostport::{host_port, wildcard_over},
-    prelude::*,
-};
+use super::{duplicate_hostport::wildcard_over, prelude::*};
 
 /// The lint.
 pub(crate) static LINT: Lint = Lint {
