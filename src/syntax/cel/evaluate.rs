@@ -5,11 +5,8 @@ use std::{borrow::Cow, cmp::Ordering, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    CelError, OBJ,
-    function::{CelFold, CelFunction},
-    meter::{CelExhausted, CelMeter},
-    node::{CelExpr, CelNode},
-    operator::CelOperator,
+    CelError, CelExpr, CelFold, CelFunction, CelMeter, CelNode, CelOperator, OBJ,
+    meter::CelExhausted,
     value::{CelValue, duration, timestamp},
 };
 

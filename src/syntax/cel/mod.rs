@@ -45,6 +45,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use function::{CelFold, CelFunction};
 pub(crate) use grammar::check;
 pub(crate) use meter::CelMeter;
 pub(crate) use node::{CelExpr, CelNode};

@@ -2,11 +2,7 @@
 
 use regex::Regex;
 
-use super::{
-    CelError,
-    function::{CelFold, CelFunction},
-    operator::CelOperator,
-};
+use super::{CelError, CelFold, CelFunction, CelOperator};
 
 /// The deepest tree, as parsing and evaluation recurse.
 pub(super) const MOST_DEPTH: usize = 50;

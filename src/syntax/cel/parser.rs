@@ -3,12 +3,10 @@
 use regex::RegexBuilder;
 
 use super::{
-    CelError,
-    function::{self, CelFold},
-    grammar,
+    CelError, CelExpr, CelFold, CelNode, CelOperator, function, grammar,
     literal::literal,
-    node::{CelExpr, CelNode, MOST_DEPTH, bounded, build, too_deep},
-    operator::{CelOperator, LEVELS},
+    node::{MOST_DEPTH, bounded, build, too_deep},
+    operator::LEVELS,
     token::{CelToken, CelTokens},
 };
 use crate::syntax::text::printable;

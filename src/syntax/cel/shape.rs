@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    CelError, OBJ,
-    function::{CelFold, CelFunction},
-    node::{CelExpr, CelNode},
-    operator::CelOperator,
+    CelError, CelExpr, CelFold, CelFunction, CelNode, CelOperator, OBJ,
     value::{duration, timestamp},
 };
 use crate::syntax::text::printable;
