@@ -11,7 +11,7 @@ use similar::{ChangeTag, TextDiff};
 use super::{Change, ChangeIdentity, Effect, Plan, Summary};
 use crate::{
     background::give_way,
-    model::{AnyResource, JsonError, Operation, Secrets, drift::Drift, secrets::secret::Review},
+    model::{AnyResource, JsonError, Operation, Secrets, Slot, drift::Drift, secrets::secret::Review},
 };
 
 /// The number of unchanged lines shown around a changed line.
@@ -133,9 +133,8 @@ impl<'p> Outliner<'p> {
     }
 
     /// Returns a change without its secrets.
-    pub(crate) fn outline(&self, change: &Change) -> Result<OutlinedChange, JsonError> {
-        let operations: &[Operation] = if self.detail == Detail::Effects { &[] } else { &change.operations };
-        let calls = operations.iter().filter_map(|operation| {
+    fn outline(&self, change: &Change) -> Result<OutlinedChange, JsonError> {
+        let calls = change.operations.iter().filter_map(|operation| {
             let (method, path) = operation.call()?;
             Some(self.call(change, operation, method, path))
         });
@@ -157,10 +156,9 @@ impl<'p> Outliner<'p> {
 
     fn call(&self, change: &Change, operation: &Operation, method: &str, path: String) -> Result<Call, JsonError> {
         let lines = self.lines(change, operation)?;
-        let body = if self.detail == Detail::Bodies {
-            self.plan.reviewed(operation).body(Secrets::Planned)?
-        } else {
-            Value::Null
+        let body = match self.detail {
+            Detail::Bodies => self.plan.reviewed(operation).body(Secrets::Planned)?,
+            Detail::Lines | Detail::Effects => Value::Null,
         };
         Ok(Call { method: method.to_owned(), path, body, lines })
     }
@@ -238,11 +236,10 @@ fn lines(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<Vec<
 fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(String, String), JsonError> {
     let review = Review::default();
     let whole = |spec: &dyn AnyResource, secrets: Secrets<'_>| spec.to_json(secrets).map(Value::Object);
+    let old = || before.map(|before| whole(before, review.before()));
+    let old_module = |slot: &Slot| before.and_then(|before| before.module(slot)).map(|it| it.to_json(review.before()));
     let (old, new) = match operation {
-        Operation::Create { spec, .. } => {
-            let old = before.map(|before| whole(before, review.before()));
-            (old, Some(whole(spec.as_ref(), review.after())))
-        }
+        Operation::Create { spec, .. } => (old(), Some(whole(spec.as_ref(), review.after()))),
         Operation::Patch { spec, fields, .. } => {
             let given = |spec: &dyn AnyResource, secrets: Secrets<'_>| -> Result<Map<String, Value>, JsonError> {
                 Ok(spec.to_json(secrets)?.into_iter().filter(|(field, _)| fields.contains(field)).collect())
@@ -250,16 +247,9 @@ fn forms(before: Option<&dyn AnyResource>, operation: &Operation) -> Result<(Str
             let old = before.map(|before| given(before, review.before())).transpose()?;
             return patched(old.unwrap_or_default(), given(spec.as_ref(), review.after())?);
         }
-        Operation::PutModule { slot, module, .. } => {
-            let old = before.and_then(|before| before.module(slot));
-            let old = old.map(|old| old.to_json(review.before()));
-            (old, Some(module.to_json(review.after())))
-        }
-        Operation::DeleteModule { slot, .. } => {
-            let old = before.and_then(|before| before.module(slot));
-            (old.map(|old| old.to_json(review.before())), None)
-        }
-        Operation::Delete { .. } => (before.map(|before| whole(before, review.before())), None),
+        Operation::PutModule { slot, module, .. } => (old_module(slot), Some(module.to_json(review.after()))),
+        Operation::DeleteModule { slot, .. } => (old_module(slot), None),
+        Operation::Delete { .. } => (old(), None),
         Operation::Claim { .. } => (None, None),
     };
     Ok((yaml(old.transpose()?)?, yaml(new.transpose()?)?))
