@@ -81,8 +81,6 @@ pub struct Lint {
     pub summary: &'static str,
     /// Why it is probably a mistake.
     pub why: &'static str,
-    /// A manifest with a finding; a test validates it.
-    pub example: &'static str,
     /// How to fix it.
     pub cure: &'static str,
     /// The check. Its type says what it looks at.

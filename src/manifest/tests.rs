@@ -33,7 +33,7 @@ use crate::{
 fn a_certificate_is_said_to_expire_in_its_last_thirty_days() {
     let lint = lint::find("expiring-certificate").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("example.yaml"), lint.example).unwrap();
+    fs::write(folder.path().join("example.yaml"), lint.example()).unwrap();
     let tree = Disk::new([folder.path()]);
     let options = ResolveOptions { source: "test", prune: true, recreate_ids: true };
     let resolved = resolve(&load(&tree), &Snapshot::default(), options);

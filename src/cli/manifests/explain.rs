@@ -41,7 +41,7 @@ fn list() -> String {
 }
 
 fn explain_lint(lint: &Lint) -> String {
-    let example: String = lint.example.trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
+    let example: String = lint.example().trim_matches('\n').lines().map(|line| format!("    {line}\n")).collect();
     let (name, summary, why, cure, default) = (lint.name, lint.summary, lint.why, lint.cure, lint.default.as_str());
     let level = format!("metadata.annotations: `edgewright/lint.{name}: allow|warn|deny`");
     format!(

@@ -48,7 +48,7 @@ fn of_code(info: &CodeInfo) -> String {
 
 fn of_lint(lint: &Lint) -> String {
     let (name, summary, why, cure) = (lint.name, prose(lint.summary), prose(lint.why), prose(lint.cure));
-    let (default, example) = (lint.default.as_str(), lint.example.trim_matches('\n'));
+    let (default, example) = (lint.default.as_str(), lint.example().trim_matches('\n'));
     format!(
         "## `{name}`\n\n{summary} Level: `{default}`.\n\n**Why:** {why}\n\n**Fix:** {cure}\n\nExample of the mistake:\n\n\
          ```yaml\n{example}\n```\n\n"

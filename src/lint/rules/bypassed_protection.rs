@@ -27,7 +27,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "Another port of a protected host opens the same backend.",
     why: "A login, token, client certificate or IP restriction protects a backend only if every way to it has one. Here, \
           another port of the same host leads to the backend without any.",
-    example: include_str!("examples/bypassed_protection.yaml"),
     cure: "Protect the route in the same way, or remove it. A module set shares the configuration of a module.",
     check: LintCheck::Host(check),
 };

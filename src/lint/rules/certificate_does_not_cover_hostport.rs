@@ -17,7 +17,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "No certificate in the manifests covers a hostport.",
     why: "Clients reject a certificate for another name. `*.example.com` covers exactly one label: neither `example.com` nor `a.b.example.com`.",
-    example: include_str!("examples/certificate_does_not_cover_hostport.yaml"),
     cure: "Declare a certificate whose subject alternative names include the host. If the certificate is managed elsewhere, allow this lint for the edge with an annotation.",
     check: LintCheck::Estate(check),
 };

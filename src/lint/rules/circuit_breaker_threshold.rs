@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`error_threshold_percentage` of a `circuit_breaker` is 0.",
     why: "The circuit opens at this rate of errors. With 0, which is also the value of an unset field, it opens even if \
           no request fails.",
-    example: include_str!("examples/circuit_breaker_threshold.yaml"),
     cure: "Set a rate above 0, for example `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`tripped_duration`, `rolling_window` or `num_buckets` of a `circuit_breaker` is 0.",
     why: "A circuit breaker counts failures in the buckets of its window and stays open for a time. It cannot work \
           when one of the three is 0, and an unset field is 0.",
-    example: include_str!("examples/circuit_breaker_zero.yaml"),
     cure: "Set the fields, for example `tripped_duration: 30`, `rolling_window: 60`, `num_buckets: 12` and \
            `error_threshold_percentage: 0.25`.",
     check: LintCheck::Edge(check),

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "The common name of a certificate is a host name that its subject alternative names lack, or it has none of them.",
     why: "Clients compare the host only with the subject alternative names (RFC 9525), so the certificate is not valid for the host in its common name.",
-    example: include_str!("examples/common_name_only.yaml"),
     cure: "Reissue the certificate with each host as a subject alternative name, or with another common name if the host is not served.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "More than one of `oauth`, `oidc` and `saml` is enabled on one route.",
     why: "A route can have only one login. The gateway either rejects the route or uses one of the logins, so users of the other are locked out or admitted unchecked.",
-    example: include_str!("examples/conflicting_authentication.yaml"),
     cure: "Keep one of the modules, and remove the others or set `enabled: false` on them. Modules from a module set count too.",
     check: LintCheck::Edge(check),
 };

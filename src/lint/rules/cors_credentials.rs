@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`response_headers` allow credentials from every origin.",
     why: "Browsers reject a response with credentials if `Access-Control-Allow-Origin` is `*` (Fetch standard, CORS \
           check), so scripts of other sites cannot read it.",
-    example: include_str!("examples/cors_credentials.yaml"),
     cure: "Set `Access-Control-Allow-Origin` to one origin, such as `https://shop.example.com`, or remove \
            `Access-Control-Allow-Credentials`.",
     check: LintCheck::Edge(check),

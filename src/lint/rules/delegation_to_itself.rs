@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An edge's `delegates_to` names the source of the edge itself.",
     why: "The source that owns an edge needs no consent for its own routes. Probably another source is meant, whose \
           routes are refused.",
-    example: include_str!("examples/delegation_to_itself.yaml"),
     cure: "Name the other source, or remove the entry. If another source owns the edge, set `--source`.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Allow,
     summary: "A module is configured but disabled.",
     why: "A disabled module has no effect but looks like protection. Modules disabled for an hour tend to stay disabled.",
-    example: include_str!("examples/disabled_module.yaml"),
     cure: "Remove `enabled: false`, or the module; version control keeps the old configuration.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`tls_termination` is disabled on an edge that checks client certificates or has a route with a login.",
     why: "Client certificates, session cookies and tokens need TLS between the client and the edge. With the module \
           disabled, the edge does not terminate TLS.",
-    example: include_str!("examples/disabled_termination.yaml"),
     cure: "Enable `tls_termination`, or remove it: an edge terminates TLS by default.",
     check: LintCheck::Edge(check),
 };

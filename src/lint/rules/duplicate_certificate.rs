@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "Two TlsCertificates or two CertificateAuthorities have the same PEM.",
     why: "The second resource adds nothing, and one of them is easily forgotten at the next renewal. Often the file of \
           another certificate was meant.",
-    example: include_str!("examples/duplicate_certificate.yaml"),
     cure: "Remove one of the two resources, or use the other certificate.",
     check: LintCheck::Estate(check),
 };

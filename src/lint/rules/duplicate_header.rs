@@ -15,7 +15,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A header is listed twice in `add` or `remove` of an enabled module, or in both, ignoring case.",
     why: "Header names are case-insensitive, so both entries name the same header, and it is undefined which of them \
           wins.",
-    example: include_str!("examples/duplicate_header.yaml"),
     cure: "Keep one of the two entries.",
     check: LintCheck::Edge(check),
 };

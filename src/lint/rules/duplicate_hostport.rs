@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "Two edges serve the same hostport.",
     why: "Host and port select the edge, so one of the two edges gets no traffic for the hostport. It is undefined which one, and so is which routes, logins and mutual TLS apply.",
-    example: include_str!("examples/duplicate_hostport.yaml"),
     cure: "Remove the hostport from one of the edges. To combine the routes of several teams on one host, share one edge: `delegates_to` names the sources that may own an `HttpsEdgeRoute` of it.",
     check: LintCheck::Host(check),
 };

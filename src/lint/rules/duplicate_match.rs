@@ -15,7 +15,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "Two routes of an edge match the same requests.",
     why: "Only one of the two routes receives requests, and it is undefined which one. A login configured on the other protects nothing.",
-    example: include_str!("examples/duplicate_match.yaml"),
     cure: "Remove one of the two routes, or change its match. Teams that share an edge can agree on one path prefix per team.",
     check: LintCheck::Host(check),
 };

@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "Two IpRestrictions of the same `type` are enforced, or neither is.",
     why: "It is undefined whether an address must be in the IP policies of one restriction or of both, so the two can \
           admit more than intended, or lock everybody out.",
-    example: include_str!("examples/duplicate_restriction.yaml"),
     cure: "Use one IpRestriction for each type of traffic, with all IP policies.",
     check: LintCheck::Estate(check),
 };

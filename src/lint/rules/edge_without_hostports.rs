@@ -8,7 +8,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "An HTTPS edge has routes, but no hostports.",
     why: "A request selects an edge by the host and port that it is sent to, so no request reaches the routes.",
-    example: include_str!("examples/edge_without_hostports.yaml"),
     cure: "Add the hostports that the edge serves, such as `shop.example.com:443`.",
     check: LintCheck::Edge(check),
 };

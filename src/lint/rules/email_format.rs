@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of `email_addresses` is not an email address, or an entry of `email_domains` is not a domain.",
     why: "The domain of a user's address is compared with the domain as written, so `@example.com` matches nobody. The \
           comparison has no wildcards: `*.example.com` matches nobody, and neither does an address without `@`.",
-    example: include_str!("examples/email_format.yaml"),
     cure: "Write a domain as `example.com`, and an address as `jo@example.com`. List each subdomain.",
     check: LintCheck::Edge(check),
 };

@@ -14,7 +14,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`email_addresses` or `email_domains` of `oauth` contain upper case, spaces, duplicates or empty values.",
     why: "Identity providers report email addresses in lower case without spaces, and the comparison is exact. An \
           entry in any other form may match nobody.",
-    example: include_str!("examples/email_not_lowercase.yaml"),
     cure: "Write each email address or domain once, in lower case and without spaces.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "An enabled `ip_restriction` module or an enforced IpRestriction has no IP policies.",
     why: "Without IP policies, a restriction admits either everybody or nobody, and neither is intended.",
-    example: include_str!("examples/empty_ip_restriction.yaml"),
     cure: "Add at least one IP policy to `ip_policy_ids`, or remove or disable the restriction.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A policy has no actions.",
     why: "The expressions of a policy only select traffic; its actions do something with it. A policy that is called \
           `block-scanners` but has no actions blocks nobody.",
-    example: include_str!("examples/empty_policy.yaml"),
     cure: "Add an action, such as `{type: deny}`, or remove the policy.",
     check: LintCheck::Edge(check),
 };

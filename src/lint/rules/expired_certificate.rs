@@ -15,7 +15,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "A certificate has expired.",
     why: "Clients reject an expired certificate, and an expired authority rejects every client certificate, so every connection fails.",
-    example: include_str!("examples/expired_certificate.yaml"),
     cure: "Renew the certificate and use the new one. The resource is replaced, because its PEM cannot change after creation.",
     check: LintCheck::Edge(check),
 };

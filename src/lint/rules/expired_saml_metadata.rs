@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `validUntil` of `idp_metadata` has passed.",
     why: "A service provider must not use metadata after its `validUntil` (SAML metadata, section 2.3.1), so logins \
           fail. The identity provider may also have replaced its keys since then.",
-    example: include_str!("examples/expired_saml_metadata.yaml"),
     cure: "Download the metadata of the identity provider again.",
     check: LintCheck::Edge(check),
 };

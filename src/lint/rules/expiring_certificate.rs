@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A certificate expires within 30 days.",
     why: "Every connection that uses an expired certificate fails. Automatic renewal happens earlier than this, so it may have stopped working.",
-    example: include_str!("examples/expiring_certificate.yaml"),
     cure: "Renew the certificate, and replace it before it expires.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An entry of `authorized_groups` is empty, or starts or ends with white space.",
     why: "Groups are compared with those of a user as written, so such an entry matches no group. If the list has no \
           other entry, nobody can log in.",
-    example: include_str!("examples/group_format.yaml"),
     cure: "Write the name of a group, without white space around it, or remove the entry.",
     check: LintCheck::Edge(check),
 };

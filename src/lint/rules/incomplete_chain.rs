@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A certificate in a chain is not signed by the next one.",
     why: "Clients follow the chain from the leaf to a trusted root. Some fetch a missing intermediate and some do not, so the site works in one browser and fails in another, or in every script.",
-    example: include_str!("examples/incomplete_chain.yaml"),
     cure: "Put the leaf first, then the certificate that signed it, and so on; remove unrelated certificates. `openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 -print_certs` prints the subject and issuer of each.",
     check: LintCheck::Edge(check),
 };

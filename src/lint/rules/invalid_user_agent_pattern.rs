@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "An `allow` or `deny` entry of `user_agent_filter` is not a valid regular expression.",
     why: "The entries are regular expressions. An invalid one matches no user agent, so it neither allows nor denies anyone.",
-    example: include_str!("examples/invalid_user_agent_pattern.yaml"),
     cure: "Fix the regular expression; escape literal characters such as `(` or `+` with `\\`.",
     check: LintCheck::Edge(check),
 };

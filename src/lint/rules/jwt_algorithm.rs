@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`allowed_algorithms` includes `none`, an unknown algorithm, or an HMAC algorithm together with public keys.",
     why: "A token with the algorithm `none` is unsigned. HMAC signs and verifies with the same key, so anybody can \
           sign tokens with a key from a public key set. No token has an unknown algorithm; names are case-sensitive.",
-    example: include_str!("examples/jwt_algorithm.yaml"),
     cure: "Allow only algorithms with a public key, such as `RS256` or `ES256`.",
     check: LintCheck::Edge(check),
 };

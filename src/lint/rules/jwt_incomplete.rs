@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "A request is admitted if it carries a token from an allowed issuer, for an allowed audience, with an allowed \
           algorithm and a key from a known URL. With one of these lists empty, the module either does not check it, \
           for example accepting tokens for other applications, or rejects every request.",
-    example: include_str!("examples/jwt_incomplete.yaml"),
     cure: "Fill `issuer.allow_list`, `audience.allow_list`, `http.tokens`, `jws.allowed_algorithms` and \
            `jws.keys.sources.additional_jkus`, or remove the module.",
     check: LintCheck::Edge(check),

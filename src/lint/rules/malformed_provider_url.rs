@@ -15,7 +15,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "Issuers are compared as written, and key sets are fetched from their URL. A placeholder such as `{tenant}` \
           was meant to be replaced, and `https://https://…` has the host `https`. Tokens never have an issuer with \
           user information.",
-    example: include_str!("examples/malformed_provider_url.yaml"),
     cure: "Copy the URL from the provider's configuration, with your own tenant or realm in place of the placeholder.",
     check: LintCheck::Edge(check),
 };

@@ -80,13 +80,18 @@ mod wrong_id_prefix;
 
 use super::Lint;
 
-/// The lints of some modules.
+/// The lints of some modules, and their examples: `examples/` has a manifest for each module.
 macro_rules! lints {
-    ($($module:ident)*) => { &[$(&$module::LINT),*] };
+    ($($module:ident)*) => {
+        /// Every lint.
+        pub static LINTS: &[&Lint] = &[$(&$module::LINT),*];
+
+        /// The examples, in the order of the lints.
+        static EXAMPLES: &[&str] = &[$(include_str!(concat!("examples/", stringify!($module), ".yaml"))),*];
+    };
 }
 
-/// Every lint.
-pub static LINTS: &[&Lint] = lints![
+lints! {
     conflicting_authentication duplicate_match shadowed_route partial_segment_prefix unreachable_path unserved_host
     edge_without_hostports duplicate_hostport wildcard_hostport route_without_backend unprotected_route
     bypassed_protection plain_http_hostport disabled_termination old_tls_version disabled_module expired_certificate
@@ -100,4 +105,12 @@ pub static LINTS: &[&Lint] = lints![
     malformed_provider_url policy_expression policy_condition policy_direction unreadable_policy policy_action_config
     policy_header_name unreachable_action secret_in_manifest secret_with_white_space webhook_secret wrong_id_prefix
     unused_module_set unused_certificate_authority unknown_label delegation_to_itself
-];
+}
+
+impl Lint {
+    /// Returns a manifest with a finding; a test validates it.
+    pub fn example(&self) -> &'static str {
+        let mut all = LINTS.iter().zip(EXAMPLES);
+        all.find(|(lint, _)| lint.name == self.name).map_or("", |(_, example)| *example)
+    }
+}

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "The basic constraints of a certificate in `ca_pem`, or of one that signed another in `certificate_pem`, lack `CA:TRUE`, or its key usage does not include signing certificates.",
     why: "No certificate can be validated with it, so mutual TLS rejects everyone, and clients reject the chain of a server. Usually a server's or client's own certificate was used instead of its issuer's.",
-    example: include_str!("examples/not_a_certificate_authority.yaml"),
     cure: "Use the certificate of the authority that issues the client certificates. `openssl x509 -in FILE -noout -ext basicConstraints` must print `CA:TRUE`, and `-ext keyUsage`, if it prints anything, `Certificate Sign`.",
     check: LintCheck::Edge(check),
 };

@@ -8,7 +8,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A certificate is not valid yet.",
     why: "Clients reject the certificate until its validity starts. Often the clock of the issuing machine was wrong.",
-    example: include_str!("examples/not_yet_valid_certificate.yaml"),
     cure: "Deploy the certificate after its `not_before`, or reissue it.",
     check: LintCheck::Edge(check),
 };

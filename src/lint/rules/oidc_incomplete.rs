@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "The issuer locates the provider, and the client ID and secret identify the edge to it. Nobody can log in \
           when one of them is missing. OpenID Connect requires an https issuer without a query and fragment: the edge \
           appends `/.well-known/openid-configuration` to it.",
-    example: include_str!("examples/oidc_incomplete.yaml"),
     cure: "Set `issuer` to the provider's https URL, and `client_id` and `client_secret` to the values that the provider issued.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An `oauth` provider has no allow list.",
     why: "Without `email_addresses`, `email_domains`, `teams` or `organizations`, everyone with an account at the \
           provider has access. A customer login needs that; an internal service is open to the world.",
-    example: include_str!("examples/open_login.yaml"),
     cure: "Add the domain of your organization to `email_domains`, or list the users who have access.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A `user_agent_filter` has no patterns, or a pattern that matches every user agent, such as an empty one.",
     why: "Patterns match anywhere in the User-Agent header, so an empty one or `.*` in `deny` refuses everyone and one \
           in `allow` admits everyone. Without patterns, the filter does nothing.",
-    example: include_str!("examples/open_user_agent_filter.yaml"),
     cure: "Add patterns such as `(?i)bot`, and remove those that match everything; or remove the module.",
     check: LintCheck::Edge(check),
 };

@@ -20,7 +20,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A `path_prefix` ends inside a path segment and also matches the path of another route.",
     why: "A prefix is plain text and can end anywhere: `/check` matches `/checkout` and everything else that starts \
           alike. The longer match wins only as long as its route exists and has the same host.",
-    example: include_str!("examples/partial_segment_prefix.yaml"),
     cure: "End the prefix with `/`. If the path without the slash is also used, add an `exact_path` route for it.",
     check: LintCheck::Edge(check),
 };

@@ -17,7 +17,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An edge with logins, tokens or client certificates serves the host on port 80.",
     why: "Port 80 is the port of plain HTTP. Session cookies and tokens can be read on the way, and clients present no \
           certificates.",
-    example: include_str!("examples/plain_http_hostport.yaml"),
     cure: "Serve the host on port 443 only, or bind the route to it with a port in its match, such as `wiki.example.com:443/`.",
     check: LintCheck::Edge(check),
 };

@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A key set URL or an issuer of `jwt_validation` is not an https URL.",
     why: "Anyone who can alter the response of a key set URL can sign tokens that the gateway accepts. Only https \
           prevents that on the network.",
-    example: include_str!("examples/plain_http_jwks.yaml"),
     cure: "Use an `https://` URL.",
     check: LintCheck::Edge(check),
 };

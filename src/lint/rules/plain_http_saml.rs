@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `Location` of a `SingleSignOnService` in `idp_metadata` is an http URL.",
     why: "The edge sends users to this address to log in. Without encryption, anyone on the network can read their \
           passwords or replace the login page.",
-    example: include_str!("examples/plain_http_saml.yaml"),
     cure: "Configure an https address at the identity provider, and download its metadata again.",
     check: LintCheck::Edge(check),
 };

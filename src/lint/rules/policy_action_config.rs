@@ -19,7 +19,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "The `config` of a policy action has an unknown key, or an impossible status code, address, CIDR range or regular expression.",
     why: "The gateway reads the configuration of an action only when it loads the policy. It then ignores the key, or \
           rejects the whole policy.",
-    example: include_str!("examples/policy_action_config.yaml"),
     cure: "Correct the key or value.",
     check: LintCheck::Edge(check),
 };

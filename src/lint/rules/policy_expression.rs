@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A policy expression is not valid CEL, or an action type is unknown.",
     why: "The gateway parses expressions and actions only when it loads them, and then rejects the whole policy.",
-    example: include_str!("examples/policy_expression.yaml"),
     cure: "Fix the CEL syntax, and use a known action type, such as `log` or `deny`.",
     check: LintCheck::Edge(check),
 };

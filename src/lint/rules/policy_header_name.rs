@@ -12,7 +12,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An `add-headers` or `remove-headers` action has an invalid header name.",
     why: "A header name has only letters, digits and some punctuation (RFC 9110, section 5.6.2). The gateway either \
           rejects the policy or sends a malformed message.",
-    example: include_str!("examples/policy_header_name.yaml"),
     cure: "Write the name without spaces, colons and other separators, such as `X-Shop`.",
     check: LintCheck::Edge(check),
 };

@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A route has no enabled backend, and no policy that responds by itself.",
     why: "Every request that matches the route fails, including those that a less specific route would have served.",
-    example: include_str!("examples/route_without_backend.yaml"),
     cure: "Add or enable a `backend`, or remove the route. To reject requests on purpose, add an inbound policy with a `deny` action.",
     check: LintCheck::Edge(check),
 };

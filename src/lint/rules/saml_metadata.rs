@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "`idp_metadata` is outside the SAML metadata namespace, or lacks an `entityID`, an `IDPSSODescriptor`, its `SingleSignOnService` or a key for signatures.",
     why: "The `entityID` identifies the issuer of assertions, and the `IDPSSODescriptor` has its login address and \
           keys. Nobody can log in without them. Often the metadata of a service provider was used instead.",
-    example: include_str!("examples/saml_metadata.yaml"),
     cure: "Download the metadata of the identity provider again, and use it without changes.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A secret is plain text instead of `from_env` or `from_file`.",
     why: "Manifests are in version control, where many people can read them and the history keeps everything. A secret \
           that was committed once must be replaced.",
-    example: include_str!("examples/secret_in_manifest.yaml"),
     cure: "Rotate the secret at its issuer, and reference the new one with `{from_env: NAME}` or `{from_file: path}`.",
     check: LintCheck::Manifests(check),
 };

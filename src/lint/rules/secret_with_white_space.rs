@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A webhook secret, client secret or client ID starts or ends with white space.",
     why: "White space around a credential usually comes from copying it, and every verification or login fails with it.",
-    example: include_str!("examples/secret_with_white_space.yaml"),
     cure: "Remove the white space, in the manifest or in the file or variable that the value comes from.",
     check: LintCheck::Edge(check),
 };

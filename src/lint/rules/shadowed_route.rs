@@ -26,7 +26,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A route never receives a request: other routes match first, or the edge cannot see its path.",
     why: "The route never receives a request, so its backend and modules have no effect, although the manifest suggests otherwise.",
-    example: include_str!("examples/shadowed_route.yaml"),
     cure: "Remove the route, or change its host or path to one that no other route has. On an edge that passes TLS through, match only a host.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Deny,
     summary: "An entry of `organizations` under `github` of an enabled `oauth` is not a slug.",
     why: "GitHub knows organizations by their slugs. Any other text, such as a display name or a URL, matches nobody.",
-    example: include_str!("examples/team_format.yaml"),
     cure: "Use the slug of the organization, such as `example-shop`.",
     check: LintCheck::Edge(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A label key is not in the configuration file's list of allowed keys.",
     why: "Labels are searched by key, so nobody finds a misspelt one. Without a list in the configuration file, every \
           key is allowed.",
-    example: include_str!("examples/unknown_label.yaml"),
     cure: "Use an allowed key, or add the key to the list in the configuration file.",
     check: LintCheck::Manifests(check),
 };

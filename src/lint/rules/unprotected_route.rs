@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Allow,
     summary: "A route exposes a backend without authentication, IP restriction or policy.",
     why: "Everyone who can reach the edge can reach the backend. A public site needs that; an internal service leaks data that way.",
-    example: include_str!("examples/unprotected_route.yaml"),
     cure: "Add `oauth`, `oidc`, `saml`, `jwt_validation`, `webhook_verification`, `ip_restriction` or `policies` to the route, or `mutual_tls` to the edge. For public routes, allow this lint with an annotation.",
     check: LintCheck::Edge(check),
 };

@@ -16,7 +16,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "No hostport of the edge covers the host in a route's match.",
     why: "Everything before the first slash of a match is a host, and a request reaches a route only if its edge serves \
           that host. So `checkout` matches the host `checkout`, not the path `/checkout`.",
-    example: include_str!("examples/unserved_host.yaml"),
     cure: "Start a path with `/`. If the match is for a host, add the host to the edge's `hostports`, or move the route \
            to the edge that serves it.",
     check: LintCheck::Host(check),

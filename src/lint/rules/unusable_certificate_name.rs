@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "A subject alternative name of a certificate has a wildcard that is not its whole first label.",
     why: "Clients accept a wildcard only as the whole first label of a name, and it stands for one label (RFC 9525, \
           section 6.3). Names such as `*` and `*.*.example.com` match no host.",
-    example: include_str!("examples/unusable_certificate_name.yaml"),
     cure: "Reissue the certificate with one name for each level, such as `*.example.com` and `*.shop.example.com`.",
     check: LintCheck::Edge(check),
 };

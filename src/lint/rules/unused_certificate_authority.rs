@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "No edge of this source or of another one uses a CertificateAuthority in `mutual_tls`.",
     why: "A certificate authority only serves to validate client certificates. An unused one is a leftover, or an edge \
           lacks the `mutual_tls` that it is supposed to have.",
-    example: include_str!("examples/unused_certificate_authority.yaml"),
     cure: "Add the authority to the `certificate_authority_ids` of an edge's `mutual_tls`, or remove it.",
     check: LintCheck::Estate(check),
 };

@@ -9,7 +9,6 @@ pub(crate) static LINT: Lint = Lint {
     summary: "An `oauth` provider has a `client_secret` but no `client_id`.",
     why: "Without `client_id`, users log in through the service's managed app, and the secret of your own app is not \
           used. Users see another app than intended, and its restrictions apply.",
-    example: include_str!("examples/unused_client_secret.yaml"),
     cure: "Set `client_id` to your app's ID, or remove `client_secret`.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "A module set has no effect by itself. An unused one is a leftover, or a route lacks a login or restriction \
           that it is supposed to have. The sets of a source without routes are there for other sources, and so are \
           those that are read with --with: they are not judged.",
-    example: include_str!("examples/unused_module_set.yaml"),
     cure: "Add the set to the `modules_from` of a route, or remove the set. If routes of other sources use it, read their folders with --with, or set the annotation `edgewright/lint.unused-module-set: allow`.",
     check: LintCheck::Manifests(check),
 };

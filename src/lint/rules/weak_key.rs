@@ -11,7 +11,6 @@ pub(crate) static LINT: Lint = Lint {
     default: Level::Warn,
     summary: "A certificate has an RSA key under 2048 bits or a key on an uncommon curve, or is signed with MD2, MD5 or SHA-1.",
     why: "Modern clients reject all of them: short keys can be factored, broken digests let signatures be forged, and browsers only know the curves P-256, P-384 and P-521.",
-    example: include_str!("examples/weak_key.yaml"),
     cure: "Reissue the certificate with an ECDSA key on P-256, or an RSA key of at least 2048 bits, and a SHA-256 signature.",
     check: LintCheck::Edge(check),
 };

@@ -10,7 +10,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "A certificate with an extended key usage is valid only for the purposes that it lists (RFC 5280, section \
           4.2.1.12). Clients reject a server certificate without `serverAuth`, and many TLS libraries reject client \
           certificates from an authority without `clientAuth`.",
-    example: include_str!("examples/wrong_certificate_purpose.yaml"),
     cure: "Reissue the certificate with the purpose. `openssl x509 -in FILE -noout -ext extendedKeyUsage` prints its \
            purposes.",
     check: LintCheck::Edge(check),

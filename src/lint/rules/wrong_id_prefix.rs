@@ -16,7 +16,6 @@ pub(crate) static LINT: Lint = Lint {
     why: "IDs of backends, IP policies, TLS edges and event subscriptions belong to other systems, so the API accepts any \
           without the prefix of another kind of this service. An ID with the prefix of another kind of theirs is usually \
           copied from the wrong place, and refers to nothing.",
-    example: include_str!("examples/wrong_id_prefix.yaml"),
     cure: "Use the ID of a resource of the field's kind: `bkd_…` for a backend, `ipp_…` for an IP policy, `edgtls_…` for \
            a TLS edge, `esb_…` for an event subscription.",
     check: LintCheck::Edge(check),

@@ -161,7 +161,7 @@ fn assert_expires(handle: &SourceHandle, expected: &str) {
 #[test]
 fn two_days_of_an_idle_source_are_looks_at_its_interval_and_lints_that_know_the_day() {
     // Its certificate expires at the beginning of 2030-01-15.
-    let text = lint::find("expiring-certificate").unwrap().example;
+    let text = lint::find("expiring-certificate").unwrap().example();
     let two_days = 48 * HOUR;
     let simulated = simulate("2030-01-10T12:00:00Z", text, two_days, |simulation| {
         simulation.act(HOUR, |handle| assert_expires(handle, "in 4 days"));

@@ -28,7 +28,7 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
     let mut wrong = Vec::new();
     // What `expiring-certificate` finds depends on the day: it has a test beside the loader.
     for lint in LINTS.iter().filter(|lint| lint.name != "expiring-certificate") {
-        let raised = findings(lint.example, lint, Level::Warn);
+        let raised = findings(lint.example(), lint, Level::Warn);
         if raised.iter().any(|it| matches!(it.code, Name::Code(_))) {
             wrong.push(format!("{}: its example breaks a rule: {:?}", lint.name, raised[0].message));
         }
@@ -41,7 +41,7 @@ fn every_lint_finds_its_own_example_and_no_rule_does() {
                 wrong.push(format!("{}: a sentence without a full stop, and a cure: {:?}", lint.name, it.message));
             }
         }
-        if findings(lint.example, lint, Level::Allow).iter().any(|it| it.code == Name::Lint(lint.name)) {
+        if findings(lint.example(), lint, Level::Allow).iter().any(|it| it.code == Name::Lint(lint.name)) {
             wrong.push(format!("{}: is shown although it is allowed", lint.name));
         }
         if lint.summary.is_empty() || lint.why.is_empty() {
