@@ -46,7 +46,7 @@ use crate::{
 };
 pub(crate) use memo::LintMemo;
 use memo::{NumberedFindings, SharedInputs};
-use partition::LintPart;
+use partition::{LintPart, PartLints};
 pub use rules::LINTS;
 use view::{EdgeView, EstateView, HostView, ManifestsView};
 
@@ -325,12 +325,12 @@ fn judge_parts(world: &World<'_>, lints: &[NumberedLint], memo: Option<&LintMemo
 
 /// The findings about one part.
 fn judge_part(part: &LintPart<'_>, world: &World<'_>, lints: &[NumberedLint]) -> NumberedFindings {
-    let (view, has_edge, has_host) = (part.view(world), part.lints.has_edge_lints(), part.lints.has_host_lints());
+    let (view, judges) = (part.view(world), part.lints);
     let findings = lints.iter().flat_map(|lint| match lint.1.check {
-        LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if has_edge => {
+        LintCheck::Edge(check) | LintCheck::EdgeAndManifests(check, _) if judges != PartLints::Host => {
             findings_of(*lint, |findings| check(&view, findings))
         }
-        LintCheck::Host(check) if has_host => findings_of(*lint, |findings| check(&view, findings)),
+        LintCheck::Host(check) if judges != PartLints::Edge => findings_of(*lint, |findings| check(&view, findings)),
         _ => Vec::new(),
     });
     findings.collect()

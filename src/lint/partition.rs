@@ -32,18 +32,6 @@ pub(super) enum PartLints {
     Both,
 }
 
-impl PartLints {
-    /// Whether lints judge it that look at one edge.
-    pub(super) fn has_edge_lints(self) -> bool {
-        self != Self::Host
-    }
-
-    /// Whether lints judge it that look at hosts.
-    pub(super) fn has_host_lints(self) -> bool {
-        self != Self::Edge
-    }
-}
-
 /// What finds a part again in the next run: whether it is only judged for its hosts, and its first resource.
 pub(super) type PartName = (bool, Key);
 

@@ -161,7 +161,8 @@ impl<'w> ServedHost<'_, 'w> {
         let edge: &'w HttpsEdge = self.edge(port)?.edge;
         let guard = protection(edge).or_else(|| protection(route));
         let is_open = !is_protected(edge) && !is_protected(route);
-        Some(Receiver { key, port, backend: backend_of(route)?, guard, is_open })
+        let backend = route.backend.as_ref().filter(|backend| backend.enabled)?;
+        Some(Receiver { key, port, backend: &backend.backend_id, guard, is_open })
     }
 
     /// The receiver of the requests for a path at a port.
@@ -237,11 +238,6 @@ fn spend(lookups: &mut usize) -> bool {
     let rest = lookups.checked_sub(1);
     *lookups = rest.unwrap_or_default();
     rest.is_some()
-}
-
-fn backend_of(route: &HttpsEdgeRoute) -> Option<&str> {
-    let backend = route.backend.as_ref().filter(|backend| backend.enabled)?;
-    Some(backend.backend_id.as_str())
 }
 
 /// The first enabled module that keeps strangers out.

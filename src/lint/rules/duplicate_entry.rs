@@ -49,12 +49,12 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
     for (key, filter) in view.route_modules(|route| route.user_agent_filter.as_deref()) {
         clean_modules.judge(filter, findings, |findings| {
             let module = Path::from("user_agent_filter");
-            repeated(findings, key, &module, "allow", &filter.allow, exact);
-            repeated(findings, key, &module, "deny", &filter.deny, exact);
+            repeated(findings, key, &module, "allow", &filter.allow, str::to_owned);
+            repeated(findings, key, &module, "deny", &filter.deny, str::to_owned);
         });
     }
     for (key, restriction) in view.all::<IpRestriction>() {
-        repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, exact);
+        repeated(findings, key, &Path::root(), "ip_policy_ids", &restriction.ip_policy_ids, str::to_owned);
     }
     let mut clean_modules = CleanModules::new();
     for (key, spec) in view.resources() {
@@ -79,7 +79,7 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
 fn check_module_sets(view: &ManifestsView<'_>, findings: &mut Findings) {
     for (key, sets) in &view.facts.repeated_module_sets {
         let field = if key.kind == Kind::HttpsEdge { "required_modules" } else { "modules_from" };
-        repeated(findings, key, &Path::root(), field, sets, exact);
+        repeated(findings, key, &Path::root(), field, sets, str::to_owned);
     }
 }
 
@@ -122,8 +122,11 @@ fn visit(view: &EdgeView<'_>, findings: &mut Findings, key: &Key, path: &Path, p
             Value::Array(entries) if SETS.contains(&name.as_str()) => {
                 let entries = entries.iter().filter_map(Value::as_str);
                 let entries: Vec<String> = entries.map(|entry| as_written(view, name, entry)).collect();
-                let normal =
-                    if ["teams", "organizations"].contains(&name.as_str()) { in_lower_case as Normal } else { exact };
+                let normal: Normal = match name.as_str() {
+                    // GitHub ignores the case of slugs.
+                    "teams" | "organizations" => str::to_lowercase,
+                    _ => str::to_owned,
+                };
                 repeated(findings, key, path, name, &entries, normal);
             }
             _ => {}
@@ -155,15 +158,6 @@ fn repeated(findings: &mut Findings, key: &Key, path: &Path, field: &str, entrie
             findings.report(key, list.join(index), message).relate(key, list.join(earlier), "first entry");
         }
     }
-}
-
-fn exact(text: &str) -> String {
-    text.to_owned()
-}
-
-/// GitHub ignores the case of slugs.
-fn in_lower_case(text: &str) -> String {
-    text.to_lowercase()
 }
 
 fn spelled_alike(hostport: &str) -> String {
