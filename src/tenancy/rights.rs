@@ -93,16 +93,13 @@ impl Rights<'_> {
                 claims.insert(key, claim);
             }
         }
-        let Self { scope, origin, stated } = *self;
-        let check = OperationCheck { scope, origin, stated, current, claims };
+        let check = OperationCheck { rights: self, current, claims };
         operations.iter().filter_map(move |operation| check.denied(Borrow::<Operation>::borrow(operation)))
     }
 }
 
 struct OperationCheck<'a> {
-    scope: &'a KeyScope,
-    origin: ChangeOrigin,
-    stated: &'a BTreeSet<Key>,
+    rights: &'a Rights<'a>,
     current: &'a Snapshot,
     /// The claims that the operations give.
     claims: HashMap<&'a Key, &'a Claim>,
@@ -111,7 +108,7 @@ struct OperationCheck<'a> {
 impl OperationCheck<'_> {
     /// What an operation does and the rights do not include, with its resource.
     fn denied(&self, operation: &Operation) -> Option<(Key, Denied)> {
-        let host = || unlisted_host(&self.scope.hosts, self.current, operation).map(Denied::Host);
+        let host = || unlisted_host(&self.rights.scope.hosts, self.current, operation).map(Denied::Host);
         let denied = self.check_operation(operation).err().or_else(host)?;
         Some((operation.key().clone(), denied))
     }
@@ -176,7 +173,7 @@ impl OperationCheck<'_> {
         if let Some(subscription) = key.parent_key().filter(|parent| parent.kind == Kind::EventSubscription) {
             let mut others = self.current.children(&subscription).peekable();
             // Before anybody declares one, nobody can tell whose it is.
-            if others.peek().is_none() && self.stated.contains(key) && !self.scope.may_write(key.kind) {
+            if others.peek().is_none() && self.rights.stated.contains(key) && !self.rights.scope.may_write(key.kind) {
                 return Err(Denied::Stated(subscription.clone()));
             }
             others.try_for_each(|other| self.check_parent(key.kind, other.source(), source))?;
@@ -196,7 +193,7 @@ impl OperationCheck<'_> {
     /// source.
     fn check_parent(&self, kind: Kind, owner: Option<&str>, source: Option<&str>) -> Result<(), Denied> {
         match owner {
-            Some(owner) if source != Some(owner) && !self.scope.may_apply(owner) => {
+            Some(owner) if source != Some(owner) && !self.rights.scope.may_apply(owner) => {
                 Err(Denied::Source("update resources of".to_owned(), owner.to_owned()))
             }
             _ => self.check_write(kind, owner, WriteAction::Update),
@@ -234,7 +231,7 @@ impl OperationCheck<'_> {
 
     /// Checks the ID of a TLS edge that a manifest states: the edge is in another system, and may be somebody else's.
     fn check_stated_edge(&self, key: &Key, claim: &Claim) -> Result<(), Denied> {
-        if key.kind != Kind::TlsEdge || self.scope.may_write(key.kind) {
+        if key.kind != Kind::TlsEdge || self.rights.scope.may_write(key.kind) {
             return Ok(());
         }
         // The source puts back what was deleted.
@@ -257,8 +254,8 @@ impl OperationCheck<'_> {
     /// Checks a certificate without a source: edges of everybody present it for hosts that have no other one.
     fn check_unowned_certificate(&self, kind: Kind) -> Result<(), Denied> {
         // Which kinds a followed source may adopt says enough.
-        let is_judged = kind == Kind::TlsCertificate && self.origin != ChangeOrigin::Followed;
-        match is_judged && !self.scope.global {
+        let is_judged = kind == Kind::TlsCertificate && self.rights.origin != ChangeOrigin::Followed;
+        match is_judged && !self.rights.scope.global {
             true => Err(Denied::Certificate),
             false => Ok(()),
         }
@@ -266,7 +263,7 @@ impl OperationCheck<'_> {
 
     /// Whether the actor may make such a change to a resource of a source, or of none.
     fn check_write(&self, kind: Kind, source: Option<&str>, action: WriteAction) -> Result<(), Denied> {
-        let Self { scope, origin, .. } = self;
+        let Rights { scope, origin, .. } = self.rights;
         let verb = action.as_str();
         match source {
             Some(source) if !scope.may_apply(source) && *origin != ChangeOrigin::Followed => {
@@ -286,7 +283,7 @@ impl OperationCheck<'_> {
 
     /// Whether the actor may give a resource to a source. From then on it sees the secrets of the resource.
     fn check_claim(&self, entry: &Entry, claim: &Claim) -> Result<(), Denied> {
-        let Self { scope, origin, .. } = self;
+        let Rights { scope, origin, .. } = self.rights;
         if !scope.may_apply(&claim.source) && *origin != ChangeOrigin::Followed {
             return Err(Denied::Source("give resources to".to_owned(), claim.source.clone()));
         }
