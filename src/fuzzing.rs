@@ -10,12 +10,7 @@ use crate::{
     LintLevels, Sent, SentFile, cli,
     filter::{self, Filter},
     manifest::{format, load::schema},
-    model::{
-        Kind,
-        diagnostics::fault::Faults,
-        node,
-        secrets::{redact::RedactedText, secret::Secrets},
-    },
+    model::{Faults, Kind, Secrets, node, secrets::redact::RedactedText},
     plan::{
         format::{Format, render},
         saved::SavedPlan,

@@ -16,19 +16,10 @@ pub(super) use super::{
 pub(super) use crate::{
     manifest::tree::{Disk, Tree},
     model::{
-        Kind,
-        diagnostics::{
-            code::Code,
-            diagnostic::{Diagnostic, Name, Severity},
-            fault::{Fault, nearest},
-        },
-        id::Id,
+        Author, Code, Diagnostic, Fault, Id, Key, Kind, Role, Secret, Secrets, Severity, Snapshot,
+        diagnostics::{diagnostic::Name, fault::nearest},
         json,
-        key::{Key, segment},
-        kind::owner::Role,
-        operation::Author,
-        secrets::secret::{Secret, Secrets},
-        snapshot::Snapshot,
+        key::segment,
     },
     plan::{Plan, report::Report},
     reconcile::{ApplyError, LintLevels, Options, Planned},

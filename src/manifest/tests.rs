@@ -20,12 +20,7 @@ use super::{
 };
 use crate::{
     lint::{self, World},
-    model::{
-        Kind,
-        diagnostics::{Code, Diagnostic, Fault, Name},
-        secrets::redact::RedactedText,
-        snapshot::Snapshot,
-    },
+    model::{Code, Diagnostic, Fault, Kind, Snapshot, diagnostics::Name, secrets::redact::RedactedText},
 };
 
 /// Days before the end of the example's certificate, and whether something is said of it then.

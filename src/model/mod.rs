@@ -48,7 +48,7 @@ pub use kind::Kind;
 pub(crate) use self::{
     base_urls::Site,
     desired::Desired,
-    diagnostics::{Code, Diagnostic, Fault, Severity},
+    diagnostics::{Code, Diagnostic, Fault, Faults, Severity},
     id::Id,
     json::JsonError,
     key::Key,
@@ -64,8 +64,8 @@ pub(crate) use self::{
         tls_edge::TlsEdge,
     },
     module::{AnyModule, Slot},
-    operation::{Claim, Operation},
+    operation::{Author, Claim, Operation},
     resource::{AnyResource, Resource},
-    secrets::Secrets,
+    secrets::{Secret, Secrets},
     snapshot::{Entry, Snapshot},
 };

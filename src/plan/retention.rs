@@ -134,10 +134,8 @@ mod tests {
     use super::*;
     use crate::{
         model::{
-            AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, TlsCertificate,
-            kind::https_edge_route::MatchType,
-            module::mutual_tls::MutualTls,
-            secrets::{Secret, Text},
+            AnyResource, CertificateAuthority, HttpsEdge, HttpsEdgeRoute, Operation, Secret, TlsCertificate,
+            kind::https_edge_route::MatchType, module::mutual_tls::MutualTls, secrets::Text,
         },
         plan::{Plan, diff, safety::Budget},
     };

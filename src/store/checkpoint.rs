@@ -19,7 +19,7 @@ use std::{
 use super::{Store, StoreError, commit::codec, engine::KeyedRecord, group::Line, shares::count_shares};
 use crate::{
     background::lower_priority,
-    model::{diagnostics::code::Code, snapshot::Snapshot},
+    model::{Code, Snapshot},
 };
 
 /// How long to wait after a failed checkpoint before the next one.

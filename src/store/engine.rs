@@ -20,7 +20,7 @@ use super::{
     maintenance::backup::Backup,
     seal::Keyring,
 };
-use crate::model::{diagnostics::code::Code, secrets::digest_key::DigestKey};
+use crate::model::{Code, secrets::digest_key::DigestKey};
 
 /// A record of a state: its key and its value.
 pub(crate) type KeyedRecord = (String, Vec<u8>);

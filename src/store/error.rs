@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path};
 
-use crate::model::{diagnostics::code::Code, snapshot::Refusal};
+use crate::model::{Code, snapshot::Refusal};
 
 /// An error of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -55,7 +55,7 @@ use super::{
     speculative::NextState,
 };
 use crate::{
-    model::{diagnostics::code::Code, key::Key, operation::Author, snapshot::Snapshot},
+    model::{Author, Code, Key, Snapshot},
     syntax::text::without_tokens,
 };
 

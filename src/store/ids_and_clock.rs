@@ -7,7 +7,7 @@ use subtle::ConstantTimeEq;
 use svix_ksuid::{KsuidLike, KsuidMs};
 
 use super::fault::clock_jump;
-use crate::model::{Kind, id::Id, secrets::secret::Secret};
+use crate::model::{Id, Kind, Secret};
 
 /// Returns the time in whole seconds (D13).
 pub fn now() -> Timestamp {

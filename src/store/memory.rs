@@ -12,7 +12,7 @@ use super::{
     history::stories::OpenStories,
     ids_and_clock,
 };
-use crate::model::diagnostics::code::Code;
+use crate::model::Code;
 
 /// An engine whose log is lost when it is dropped.
 pub struct MemoryEngine {

@@ -105,11 +105,7 @@ pub(crate) use speculative::{NextState, Trial};
 
 use crate::{
     cache::VersionedCache,
-    model::{
-        diagnostics::code::Code,
-        operation::{Author, Operation},
-        snapshot::Snapshot,
-    },
+    model::{Author, Code, Operation, Snapshot},
 };
 use commit::{
     codec,

@@ -39,7 +39,7 @@ use foldhash::HashMap;
 use super::{Store, StoreError, commit::header::Retention, engine::Query, ids_and_clock};
 use crate::{
     background::give_way,
-    model::{diagnostics::code::Code, id::Id, operation::Author},
+    model::{Author, Code, Id},
 };
 
 /// An owner can fill one of so many parts of the history within [`DAY`].

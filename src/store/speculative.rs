@@ -14,11 +14,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{Attempt, ids_and_clock};
-use crate::model::{
-    key::Key,
-    operation::Operation,
-    snapshot::{Refusal, Snapshot},
-};
+use crate::model::{Key, Operation, Snapshot, snapshot::Refusal};
 
 /// An older try is not committed: its time would be that of the new resources.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use super::keys::role;
 use crate::{
     cli::prelude::*,
-    model::key_scope::{KeyScope, WriteAction},
+    model::{KeyScope, key_scope::WriteAction},
     reconcile::check_new_source,
 };
 

@@ -15,7 +15,7 @@ use crate::{
         prelude::*,
         target::{list_keys, set_owner_role},
     },
-    model::kind::owner::Owner,
+    model::Owner,
     server::operations::owners::{OwnerView, PATH, set_role},
 };
 

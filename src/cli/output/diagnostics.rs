@@ -224,7 +224,7 @@ impl miette::Diagnostic for DiagnosticReport {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::model::diagnostics::{code::Code, diagnostic::SourceFile};
+    use crate::model::{Code, diagnostics::diagnostic::SourceFile};
 
     #[test]
     fn one_file_does_not_hide_another_and_warnings_hide_no_error() {

@@ -18,10 +18,7 @@ use ureq::{
 use super::credentials::{Credentials, TOKEN};
 use crate::{
     cli::{Exit, Failure},
-    model::{
-        diagnostics::{code::Code, diagnostic::Diagnostic},
-        secrets::secret::Secret,
-    },
+    model::{Code, Diagnostic, Secret},
     server::notify::http_client,
 };
 

@@ -6,7 +6,7 @@ use ureq::http::Method;
 use super::client::foreign_response;
 use crate::{
     cli::{if_found, prelude::*},
-    model::{key_scope::KeyScope, kind::api_key::ApiKey},
+    model::{ApiKey, KeyScope},
     server::operations::owners::{OwnerUpdate, OwnerView, PATH as OWNERS},
 };
 

@@ -25,7 +25,7 @@ pub(super) use store::{RunMemory, StoreTarget};
 
 use super::Failure;
 use crate::{
-    model::diagnostics::diagnostic::Diagnostic,
+    model::Diagnostic,
     plan::{Plan, report::Report, saved::SavedPlan},
 };
 

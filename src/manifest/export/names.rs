@@ -1,10 +1,7 @@
 //! Names for what has none in manifests: readable, and the same in each export of a state.
 
 use super::text::{slug, spaced};
-use crate::model::{
-    kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    snapshot::Entry,
-};
+use crate::model::{Entry, HttpsEdge, HttpsEdgeRoute};
 
 /// The most words of a description that make a name. A longer one is a sentence.
 const MOST_WORDS: usize = 4;
@@ -70,16 +67,8 @@ mod tests {
 
     use super::*;
     use crate::model::{
-        Kind,
-        id::Id,
-        key::Key,
-        kind::{
-            https_edge_route::MatchType,
-            ip_restriction::{IpRestriction, Traffic},
-        },
-        operation::Operation,
-        resource::AnyResource,
-        snapshot::Snapshot,
+        AnyResource, Id, IpRestriction, Key, Kind, Operation, Snapshot,
+        kind::{https_edge_route::MatchType, ip_restriction::Traffic},
     };
 
     fn name_of(kind: Kind, spec: Arc<dyn AnyResource>, description: &str) -> String {

@@ -6,10 +6,7 @@ use crate::{
         document::{API_VERSION, Document},
         kinds,
     },
-    model::{
-        diagnostics::{Code, Diagnostic},
-        node::Node,
-    },
+    model::{Code, Diagnostic, node::Node},
 };
 
 /// The start of the format of a saved plan.

@@ -4,7 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::model::diagnostics::{Code, Diagnostic, Place, SourceFile};
+use crate::model::{
+    Code, Diagnostic,
+    diagnostics::{Place, SourceFile},
+};
 
 /// The name of the file, at the top of a folder of manifests.
 pub(super) const IGNORE_FILE: &str = ".edgewrightignore";

@@ -8,7 +8,7 @@ use std::{
 use super::file_stamp::FileStamp;
 use crate::{
     cache::{WeightedCache, weighted},
-    model::secrets::secret::Secret,
+    model::Secret,
 };
 
 /// The most bytes of all values that are kept.

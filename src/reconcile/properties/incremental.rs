@@ -11,7 +11,7 @@ use std::{
 use crate::{
     lint::LintMemo,
     manifest::tree::{Disk, Recorder, Tree},
-    model::{Kind, kind::https_edge::HttpsEdge, operation::Operation, secrets::secret::Secrets, snapshot::Snapshot},
+    model::{HttpsEdge, Kind, Operation, Secrets, Snapshot},
     reconcile::{Options, Planned, Prepared},
     store::ids_and_clock,
 };

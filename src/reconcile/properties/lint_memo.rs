@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::incremental::{options, said, shown};
 use crate::{
-    model::snapshot::Snapshot,
+    model::Snapshot,
     reconcile::{Prepared, sync_loop::freshness::FinishedRun},
     store::ids_and_clock,
 };

@@ -20,20 +20,11 @@ use super::{Options, run::apply::apply_plan};
 use crate::{
     manifest::tree::Disk,
     model::{
-        Kind,
-        desired::Desired,
-        diagnostics::{Code, Fault},
-        id::Id,
-        key::Key,
-        kind::{
-            api_key::ApiKey, certificate_authority::CertificateAuthority, event_source::EventSource,
-            https_edge::HttpsEdge,
-        },
+        AnyResource, ApiKey, Author, CertificateAuthority, Claim, Code, Desired, Entry, Fault, HttpsEdge, Id, Key,
+        Kind, Operation, Secret, Secrets, Snapshot,
+        kind::event_source::EventSource,
         node::Tape,
-        operation::{Author, Claim, Operation},
-        resource::AnyResource,
-        secrets::secret::{MASK, Secret, Secrets, Text},
-        snapshot::{Entry, Snapshot},
+        secrets::secret::{MASK, Text},
     },
     plan::{
         Plan, diff,

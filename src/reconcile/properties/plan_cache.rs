@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 use super::incremental::{self, Dice};
 use crate::{
     manifest::tree::{Disk, Recorder, Tree},
-    model::{diagnostics::Diagnostic, operation::Operation, secrets::digest_key::DigestKey, snapshot::Snapshot},
+    model::{Diagnostic, Operation, Snapshot, secrets::digest_key::DigestKey},
     reconcile::{
         Options, Planned, Prepared,
         run::plan_cache::{recall, remember},

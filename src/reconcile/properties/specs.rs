@@ -17,24 +17,17 @@ use proptest::{
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Kind,
-    diagnostics::Faults,
-    key_scope::{KeyScope, WriteAction},
+    AnyModule, AnyResource, ApiKey, Faults, HttpsEdge, HttpsEdgeRoute, KeyScope, Kind, Resource, Secret, Secrets, Slot,
+    TlsEdge,
+    key_scope::WriteAction,
     kind::{
-        api_key::ApiKey,
-        certificate_authority,
-        event_source::EventSource,
-        event_subscription,
-        https_edge::HttpsEdge,
-        https_edge_route::{self, HttpsEdgeRoute},
-        ip_restriction, owner, tls_certificate,
-        tls_edge::TlsEdge,
+        certificate_authority, event_source::EventSource, event_subscription, https_edge_route, ip_restriction, owner,
+        tls_certificate,
     },
     module as modules,
-    module::{AnyModule, Module, Slot, oauth::Provider},
-    resource::{AnyResource, Resource},
+    module::{Module, oauth::Provider},
     rules,
-    secrets::secret::{Secret, Secrets, Text},
+    secrets::secret::Text,
 };
 
 /// A Spec of any kind.

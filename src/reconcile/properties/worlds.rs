@@ -9,14 +9,7 @@ use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::Te
 
 use super::specs::{Spec, linked, spec};
 use crate::model::{
-    Kind,
-    desired::Desired,
-    id::Id,
-    key::Key,
-    kind::{event_source::EventSource, https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
-    operation::Claim,
-    rules,
-    secrets::secret::Secrets,
+    Claim, Desired, HttpsEdge, HttpsEdgeRoute, Id, Key, Kind, Secrets, kind::event_source::EventSource, rules,
 };
 
 /// A whole desired state.

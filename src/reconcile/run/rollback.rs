@@ -2,7 +2,7 @@
 
 use super::token::TokenFiles;
 use crate::{
-    model::{id::Id, json::JsonError, operation::Author, snapshot::Snapshot},
+    model::{Author, Id, JsonError, Snapshot},
     plan::{revert, safety::Budget},
     reconcile::{ApplyError, Planned, apply_current, sources::secret_visibility::with_secrets_of_state},
     store::{CommitError, Store},

@@ -2,7 +2,7 @@
 
 use super::token::TokenFiles;
 use crate::{
-    model::{diagnostics::Diagnostic, operation::Author, snapshot::Snapshot},
+    model::{Author, Diagnostic, Snapshot},
     plan::{Plan, transfer::Transfer},
     reconcile::{ApplyError, Planned, apply_current},
     store::Store,

@@ -18,7 +18,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    model::{drift::Drift, key::Key},
+    model::{Key, drift::Drift},
     plan::Plan,
 };
 
@@ -116,7 +116,7 @@ fn rest(rounds: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kind, id::Id};
+    use crate::model::{Id, Kind};
 
     fn field(name: &str) -> (Key, String) {
         (Key::new(Kind::HttpsEdge, Id::new("edghts_1")), name.to_owned())

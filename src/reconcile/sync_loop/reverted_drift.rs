@@ -2,7 +2,7 @@
 
 use super::resource_fight::reverted;
 use crate::{
-    model::{drift::Drift, operation::Author},
+    model::{Author, drift::Drift},
     plan::{Change, Plan},
     store::{
         Attempt,

@@ -13,14 +13,9 @@ use super::{
 };
 use crate::{
     model::{
-        Kind,
-        diagnostics::code::Code,
-        id::Id,
-        json,
-        key::Key,
+        Code, Entry, Id, Key, Kind, Secrets, Snapshot, json,
         operation::RejectedManifests,
-        secrets::secret::Secrets,
-        snapshot::{Entry, Snapshot, SnapshotBuilder, Tombstone},
+        snapshot::{SnapshotBuilder, Tombstone},
     },
     store::{
         StoreError,
@@ -283,7 +278,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{kind::https_edge_route::HttpsEdgeRoute, lazy_spec::LazySpec};
+    use crate::model::{HttpsEdgeRoute, lazy_spec::LazySpec};
 
     #[test]
     fn a_deletion_is_read_as_it_was_written_also_by_an_earlier_version() {

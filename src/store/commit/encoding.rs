@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     background::give_way,
-    model::{diagnostics::code::Code, key::Key, snapshot::Snapshot},
+    model::{Code, Key, Snapshot},
     store::{StoreError, seal::Keyring},
 };
 
@@ -99,7 +99,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Kind, id::Id, kind::https_edge::HttpsEdge, operation::Operation};
+    use crate::model::{HttpsEdge, Id, Kind, Operation};
 
     fn key(number: usize) -> Key {
         Key::new(Kind::HttpsEdge, Id::new(&format!("edghts_{number:04}")))

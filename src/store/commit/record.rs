@@ -29,12 +29,9 @@ use zeroize::Zeroizing;
 use super::codec::{RECORD, decode_key, encode_key};
 use crate::{
     model::{
-        diagnostics::code::Code,
-        json::{self, JsonError},
+        Claim, Code, Entry, JsonError, Secret, Secrets, json,
         lazy_spec::{LazySpec, SpecForm, StoredSecrets},
-        operation::Claim,
-        secrets::secret::{MASK, Secret, Secrets},
-        snapshot::Entry,
+        secrets::secret::MASK,
     },
     store::{
         StoreError,
@@ -341,7 +338,7 @@ pub(super) fn key_of(value: &[u8]) -> Option<KeyId> {
 mod tests {
     use super::*;
     use crate::{
-        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge},
+        model::{HttpsEdge, Id, Key, Kind},
         store::seal::MasterKey,
     };
 

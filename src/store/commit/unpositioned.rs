@@ -11,7 +11,7 @@ use super::{
     header::{CommitHeader, Outcome, ScrubbedRecord},
 };
 use crate::{
-    model::{diagnostics::code::Code, operation::Author},
+    model::{Author, Code},
     store::{Attempt, StoreError, engine::Hash, history::change_window::ChangedResource},
 };
 

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     background::lower_priority,
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         REMOVAL, Stay, StoreError,
         commit::header::{CommitHeader, Retention},

@@ -15,7 +15,7 @@ use sled::{Db, IVec};
 use super::open;
 use crate::{
     background::give_way,
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         commit::{
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Kind, id::Id, key::Key, operation::Author},
+        model::{Author, Id, Key, Kind},
         store::{
             Attempt,
             commit::{entries::CommitEntry, header::Outcome, unpositioned::header},

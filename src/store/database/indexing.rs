@@ -16,7 +16,7 @@ use super::{
     open,
 };
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         Stay, StoreError,
         disk::files::{self, Part},

@@ -23,7 +23,7 @@ use sled::Db;
 
 use super::open::{self, guarded};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         disk::{

@@ -13,7 +13,7 @@ use super::lock_wait::{MOMENT, patiently};
 pub(crate) use crate::files::{open_regular as open, private};
 use crate::{
     files::{self, fault},
-    model::diagnostics::code::Code,
+    model::Code,
     store::StoreError,
 };
 

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         commit::header::chain_commit,

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{StoreError, disk::files, log::head},
 };
 

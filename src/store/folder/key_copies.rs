@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys::{KEYS, KEYS_COPY};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         database::state::{self, Access},

@@ -10,7 +10,7 @@ use std::{
 use super::key_copies;
 use crate::{
     files::{appended, write_whole},
-    model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
+    model::{Code, secrets::digest_key::DigestKey},
     store::{
         StoreError,
         disk::files,

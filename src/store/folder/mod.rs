@@ -100,7 +100,7 @@ use super::{
     },
     seal::{Keyring, MasterKeySource, StoreId},
 };
-use crate::model::diagnostics::code::Code;
+use crate::model::Code;
 use content::{FolderContent, describe_damage, read};
 use creation::create;
 

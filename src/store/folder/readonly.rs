@@ -16,7 +16,7 @@ use std::{
 
 use super::{FolderContent, describe_damage, fingerprint, format, key_copies, keys, read};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         commit::header::CommitHeader,

@@ -42,12 +42,7 @@ use jiff::Timestamp;
 
 use super::commits::is_dirty;
 use crate::{
-    model::{
-        diagnostics::code::Code,
-        id::Id,
-        operation::{Author, RejectedManifests},
-        snapshot::Snapshot,
-    },
+    model::{Author, Code, Id, Snapshot, operation::RejectedManifests},
     store::{
         Attempt, CommitError, Declined, NextState, RevisionError, Store, StoreError, commit::header::CommitHeader,
         engine::Query,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{change_description::fields, masking};
 use crate::{
-    model::{diagnostics::code::Code, key::Key, operation::Author},
+    model::{Author, Code, Key},
     store::{Store, StoreError, commit::header::ResourceChange, engine::Query},
 };
 

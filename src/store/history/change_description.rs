@@ -7,13 +7,7 @@ use serde_json::{Map, Value};
 
 use super::change_window::ChangeEvent;
 use crate::{
-    model::{
-        Kind,
-        diagnostics::code::Code,
-        json::{self, JsonError},
-        secrets::secret::Secrets,
-        snapshot::Entry,
-    },
+    model::{Code, Entry, JsonError, Kind, Secrets, json},
     store::{
         StoreError,
         commit::{

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::{
-    model::{key::Key, operation::Claim, snapshot::Snapshot},
+    model::{Claim, Key, Snapshot},
     store::{
         Revision, StoreError,
         commit::{
@@ -270,12 +270,7 @@ fn fitting(batches: &[Batch]) -> usize {
 mod tests {
     use super::*;
     use crate::{
-        model::{
-            Kind,
-            id::Id,
-            kind::ip_restriction::{IpRestriction, Traffic},
-            operation::{Author, Operation},
-        },
+        model::{Author, Id, IpRestriction, Kind, Operation, kind::ip_restriction::Traffic},
         store::{Commit, Store, commit::entries::CommitEntry, ids_and_clock},
     };
 

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::{
-    model::operation::Author,
+    model::Author,
     store::{Store, StoreError, engine::Query},
     syntax::text::printable,
 };
@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{Kind, id::Id, key::Key, kind::https_edge::HttpsEdge, operation::Operation},
+        model::{HttpsEdge, Id, Key, Kind, Operation},
         store::{Commit, MEMORY, ids_and_clock},
     };
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::{
     cache::VersionedCache,
-    model::key::Key,
+    model::Key,
     store::{Store, StoreError},
 };
 
@@ -45,12 +45,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{
-            Kind,
-            id::Id,
-            kind::https_edge::HttpsEdge,
-            operation::{Author, Claim, Operation},
-        },
+        model::{Author, Claim, HttpsEdge, Id, Kind, Operation},
         store::{Attempt, MEMORY},
     };
 

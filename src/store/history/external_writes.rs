@@ -16,12 +16,8 @@ use serde_json::Value;
 use super::{blame::SetBy, change_description::OWNED_BY};
 use crate::{
     model::{
-        diagnostics::code::Code,
+        AnyResource, Code, Key, Secrets, Snapshot,
         drift::{DriftFields, ForeignWrite, writer},
-        key::Key,
-        resource::AnyResource,
-        secrets::secret::Secrets,
-        snapshot::Snapshot,
     },
     store::{
         Store, StoreError,
@@ -177,12 +173,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{
-            Kind,
-            id::Id,
-            kind::https_edge::HttpsEdge,
-            operation::{Author, Claim, Operation},
-        },
+        model::{Author, Claim, HttpsEdge, Id, Kind, Operation},
         store::{Commit, ids_and_clock},
     };
 

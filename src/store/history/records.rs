@@ -129,13 +129,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{
-            Kind,
-            id::Id,
-            key::Key,
-            kind::https_edge::HttpsEdge,
-            operation::{Author, Operation},
-        },
+        model::{Author, HttpsEdge, Id, Key, Kind, Operation},
         store::{Attempt, Commit, MEMORY, commit::header::Outcome, ids_and_clock},
     };
 

@@ -34,7 +34,7 @@
 use std::{fmt, sync::Arc};
 
 use crate::{
-    model::snapshot::Snapshot,
+    model::Snapshot,
     store::{Store, StoreError, commit::codec::FormerValues, engine::Tip},
 };
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::commits::CommitPrefix;
 use crate::{
-    model::{id::Id, operation::Author},
+    model::{Author, Id},
     store::{Store, StoreError, commit::header::CommitHeader, engine::Query},
 };
 

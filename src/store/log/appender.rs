@@ -22,7 +22,7 @@ use std::{
 
 use super::frame::{self, BatchFrame, hash_at, number};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         disk::files,

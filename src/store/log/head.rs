@@ -23,7 +23,7 @@ use std::{
 
 use super::frame::{hash_at, number};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{StoreError, disk::files, engine::Hash, fault, seal::StoreId},
 };
 

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         Store, StoreError,
         engine::{Hash, Tip},

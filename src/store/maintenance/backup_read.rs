@@ -12,7 +12,7 @@ use super::{
     backup_write::{KEPT, SUSPENSIONS},
 };
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         Stay, Store, StoreError,
         commit::header::Retention,

@@ -1,7 +1,7 @@
 //! New keys for the secrets at rest (D96): a new data key, and a new master key if there is one.
 
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         Store, StoreError,
         disk::sidecar_files::forget_runs,

@@ -7,7 +7,7 @@ use std::{
 
 use super::salvage::{self, RepairStep, Rewrite, Salvage};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         commit::header::ScrubbedRecords,

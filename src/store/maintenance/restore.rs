@@ -18,7 +18,7 @@ use super::{
     backup_write::{KEPT, SUSPENSIONS},
 };
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         RevisionError, Stay, Store, StoreError,
         commit::{

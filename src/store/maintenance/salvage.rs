@@ -28,7 +28,7 @@ use super::{
     restore,
 };
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         commit::header::ScrubbedRecords,

@@ -16,7 +16,7 @@ use super::{
     name_of,
 };
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{StoreError, trusted_time::KnownTime},
 };
 

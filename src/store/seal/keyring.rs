@@ -29,7 +29,7 @@ use super::{
     master::MasterKey,
 };
 use crate::{
-    model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
+    model::{Code, secrets::digest_key::DigestKey},
     store::{StoreError, ids_and_clock, trusted_time::KnownTime},
 };
 

@@ -10,7 +10,7 @@ use super::{
     form,
 };
 use crate::{
-    model::{diagnostics::code::Code, secrets::digest_key::DigestKey},
+    model::{Code, secrets::digest_key::DigestKey},
     store::{StoreError, ids_and_clock},
 };
 

@@ -14,7 +14,7 @@ use super::{
     command::{at_most, output_of},
     master::{MasterKey, unusable},
 };
-use crate::{model::secrets::secret::Secret, store::StoreError, syntax::text::printable_path};
+use crate::{model::Secret, store::StoreError, syntax::text::printable_path};
 
 /// The most bytes of a key with its line break.
 const MOST_BYTES: u64 = 1024;
@@ -98,7 +98,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::model::diagnostics::code::Code;
+    use crate::model::Code;
 
     const HEX: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 

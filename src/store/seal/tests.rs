@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{StoreError, ids_and_clock},
 };
 

@@ -7,12 +7,11 @@ use jiff::Timestamp;
 use super::*;
 use crate::{
     model::{
-        AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction,
+        AnyResource, Code, HttpsEdgeRoute, Id, IpRestriction, Secret,
         kind::{
             event_source::EventSource, https_edge::Delegation, https_edge_route::MatchType, ip_restriction::Traffic,
         },
         module::webhook_verification::WebhookVerification,
-        secrets::Secret,
     },
     tenancy::SourceScope,
 };

@@ -16,7 +16,7 @@ use crate::{
         prelude::*,
     },
     filter::Filter,
-    model::{decode::list, json::deserialize, snapshot::Entry, view::view_json},
+    model::{Entry, decode::list, json::deserialize, view::view_json},
     server::{
         self,
         operations::origin::{COLLECTION, PATH, ResourceName, ResourceOrigin},

@@ -32,7 +32,7 @@ use clap::{CommandFactory, FromArgMatches};
 use super::{Args, log, service_manager::ServiceManager};
 use crate::{
     cli::{Cli, Command, config::Config, is_given, prelude::*},
-    model::operation::Claim,
+    model::Claim,
     server::{
         resources::write_policy::RestWrites,
         telemetry::security::{

@@ -3,12 +3,8 @@
 use super::{DeclaredResource, StoreNames};
 use crate::{
     model::{
-        diagnostics::{Code, Diagnostic, Fault, Path},
-        json::JsonError,
-        kind::api_key::ApiKey,
-        resource::AnyResource,
-        secrets::secret::{Secrets, is_unknown},
-        snapshot::Entry,
+        AnyResource, ApiKey, Code, Diagnostic, Entry, Fault, JsonError, Secrets, diagnostics::Path,
+        secrets::secret::is_unknown,
     },
     syntax::text::printable,
 };

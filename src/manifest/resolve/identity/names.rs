@@ -6,11 +6,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use crate::{
     manifest::{Loaded, resolve::ResolveOptions},
-    model::{
-        Kind,
-        id::Id,
-        snapshot::{Entry, Snapshot},
-    },
+    model::{Entry, Id, Kind, Snapshot},
 };
 
 /// Resources by kind, parent and name. Two sources can use one name, and so can a replacement and its predecessor that was

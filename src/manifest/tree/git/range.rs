@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::repository::{commit, discover, shallow_hint};
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic};
 
 /// The two sides of a revision range such as `main..HEAD`, in the repository of a path. `A...B` starts at the merge
 /// base; with `A` alone, the other side is the work tree.

@@ -9,7 +9,7 @@ use super::{
     ref_suggestions::{list_existing, ref_names, short_name},
     repository::commit,
 };
-use crate::model::diagnostics::{Code, Diagnostic};
+use crate::model::{Code, Diagnostic};
 
 /// The names of tags start with it.
 const TAGS: &str = "refs/tags/";

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::url::{GitTransport, RemoteUrl};
 use crate::{
-    model::secrets::secret::{MASK, Secret},
+    model::{Secret, secrets::secret::MASK},
     syntax::{text::printable, x509},
 };
 

@@ -45,7 +45,7 @@ use git2::{Oid, Repository};
 
 pub(crate) use super::git::revision_spec::RevisionSpec;
 use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    model::{Code, Diagnostic},
     syntax::text::printable_path,
 };
 pub(crate) use access::{PasswordPlace, RemoteAccess};

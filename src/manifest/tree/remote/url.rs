@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr},
 };
 
-use crate::model::diagnostics::{code::Code, fault::Fault};
+use crate::model::{Code, Fault};
 
 /// The protocol of a remote repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@
 use super::{Options, Planned, Prepared, judge};
 use crate::{
     manifest::{self, resolve::resolve, with_source},
-    model::snapshot::Snapshot,
+    model::Snapshot,
     plan::diff,
 };
 

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use tokio::sync::oneshot;
 
 use super::{Class, Lane, Share};
-use crate::model::id::Id;
+use crate::model::Id;
 
 /// Those whose requests take one turn after another. Without an owner, all such requests are one party without a share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

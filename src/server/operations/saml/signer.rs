@@ -16,7 +16,7 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm, date_time_ymd,
 };
 
-use crate::model::{id::Id, secrets::secret::Secret};
+use crate::model::{Id, Secret};
 
 /// The most certificates in memory, of about a KiB each. To make one takes a signature.
 const MOST_CERTIFICATES: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use super::{EMPTY, RecordFields, SealedSecrets, StoredRecord, append_written, secrets::places_of};
 use crate::{
-    model::diagnostics::code::Code,
+    model::Code,
     store::{
         StoreError,
         seal::{Keyring, NotOpened},

@@ -5,7 +5,7 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use super::EMPTY;
-use crate::{model::secrets::secret::Secret, store::seal::Keyring};
+use crate::{model::Secret, store::seal::Keyring};
 
 /// Takes the secrets out of a Spec. Returns the rest, the places of the secrets in it, and the secrets.
 pub(super) fn split(

@@ -3,13 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::model::{
-    Kind,
-    id::Id,
-    key::Key,
-    operation::Claim,
-    snapshot::{Entry, Snapshot},
-};
+use crate::model::{Claim, Entry, Id, Key, Kind, Snapshot};
 
 /// Resources that are left out of a comparison together with what they contain, by their paths.
 #[derive(Debug, Default)]

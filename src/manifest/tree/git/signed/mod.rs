@@ -18,7 +18,7 @@ use git2::{ErrorCode, Oid, Repository};
 use jiff::Timestamp;
 
 use crate::{
-    model::diagnostics::{code::Code, diagnostic::Diagnostic},
+    model::{Code, Diagnostic},
     syntax::text::printable,
 };
 use allowed_signers::{AllowedSigners, SignerRefusal};
