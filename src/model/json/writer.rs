@@ -71,24 +71,11 @@ impl<'a, S: Serializer> Serializer for Writer<'a, S> {
     type Error = S::Error;
 
     forward! {
-        serialize_bool(value: bool);
-        serialize_i8(value: i8);
-        serialize_i16(value: i16);
-        serialize_i32(value: i32);
-        serialize_i64(value: i64);
-        serialize_i128(value: i128);
-        serialize_u8(value: u8);
-        serialize_u16(value: u16);
-        serialize_u32(value: u32);
-        serialize_u64(value: u64);
-        serialize_u128(value: u128);
-        serialize_f32(value: f32);
-        serialize_f64(value: f64);
-        serialize_char(value: char);
-        serialize_bytes(value: &[u8]);
-        serialize_none();
-        serialize_unit();
-        serialize_unit_struct(name: &'static str);
+        serialize_bool(value: bool); serialize_i8(value: i8); serialize_i16(value: i16); serialize_i32(value: i32);
+        serialize_i64(value: i64); serialize_i128(value: i128); serialize_u8(value: u8); serialize_u16(value: u16);
+        serialize_u32(value: u32); serialize_u64(value: u64); serialize_u128(value: u128); serialize_f32(value: f32);
+        serialize_f64(value: f64); serialize_char(value: char); serialize_bytes(value: &[u8]); serialize_none();
+        serialize_unit(); serialize_unit_struct(name: &'static str);
         serialize_unit_variant(name: &'static str, index: u32, variant: &'static str);
     }
 
