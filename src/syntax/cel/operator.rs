@@ -1,40 +1,26 @@
 //! The binary operators, by precedence.
 
-/// A binary operator, except the logical ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CelOperator {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    More,
-    AtLeast,
-    In,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
 /// The symbols of each precedence, the loosest first.
 pub(super) const LEVELS: [&[&str]; 5] =
     [&["||"], &["&&"], &["==", "!=", "<", "<=", ">", ">=", "in"], &["+", "-"], &["*", "/", "%"]];
 
-const SYMBOLS: [(&str, CelOperator); 12] = [
-    ("==", CelOperator::Equal),
-    ("!=", CelOperator::Unequal),
-    ("<", CelOperator::Less),
-    ("<=", CelOperator::AtMost),
-    (">", CelOperator::More),
-    (">=", CelOperator::AtLeast),
-    ("in", CelOperator::In),
-    ("+", CelOperator::Add),
-    ("-", CelOperator::Subtract),
-    ("*", CelOperator::Multiply),
-    ("/", CelOperator::Divide),
-    ("%", CelOperator::Remainder),
-];
+/// Declares the operators, each with its symbol.
+macro_rules! operators {
+    ($($name:ident $symbol:literal),+) => {
+        /// A binary operator, except the logical ones.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum CelOperator {
+            $($name),+
+        }
+
+        const SYMBOLS: &[(&str, CelOperator)] = &[$(($symbol, CelOperator::$name)),+];
+    };
+}
+
+operators! {
+    Equal "==", Unequal "!=", Less "<", AtMost "<=", More ">", AtLeast ">=", In "in", Add "+", Subtract "-", Multiply "*",
+    Divide "/", Remainder "%"
+}
 
 impl CelOperator {
     /// Finds an operator by symbol.
