@@ -28,21 +28,15 @@ fn check(view: &EdgeView<'_>, findings: &mut Findings) {
                 jwt.jws.keys.sources.additional_jkus.is_empty(),
             ),
         ];
-        let missing: Vec<(&str, &[&str])> =
-            parts.into_iter().filter(|(.., is_missing)| *is_missing).map(|(name, steps, _)| (name, steps)).collect();
+        let missing: Vec<_> = parts.into_iter().filter(|(.., is_missing)| *is_missing).collect();
+        let names: Vec<&str> = missing.iter().map(|(name, ..)| *name).collect();
         let module = Path::from("jwt_validation");
-        match missing.as_slice() {
-            [] => {}
-            [(name, steps)] => {
-                let path = steps.iter().fold(module, |path, step| path.join(*step));
-                findings.report(key, path, format!("`jwt_validation` has no {name}"));
-            }
-            several => {
-                let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-                let message = format!("`jwt_validation` has no {}", alternatives(&names));
-                findings.report(key, module, message).aim = Aim::Key;
-            }
-        }
+        let (path, aim) = match missing.as_slice() {
+            [] => continue,
+            [(_, steps, _)] => (steps.iter().fold(module, |path, step| path.join(*step)), Aim::Value),
+            _ => (module, Aim::Key),
+        };
+        findings.report(key, path, format!("`jwt_validation` has no {}", alternatives(&names))).aim = aim;
     }
 }
 

@@ -48,56 +48,38 @@ fn check_urls<'u>(key: &Key, urls: impl IntoIterator<Item = (Path, &'u str)>, fi
     // `jwt-list-entry` reports duplicates. The length of the path tells the lists apart.
     let mut reported = HashSet::new();
     for (path, url) in urls {
-        if let Some(flaw) = flaw(url)
+        if let Some((what, help)) = flaw(url)
             && reported.insert((path.0.len(), url))
         {
-            findings.report(key, path, format!("the URL has {}", flaw.describe())).help = flaw.help();
+            findings.report(key, path, format!("the URL has {what}")).help = help;
         }
     }
 }
 
-/// What cannot be right in a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UrlFlaw {
-    Placeholder,
-    TwoSchemes,
-    UserInformation,
-}
+/// What cannot be right in a URL, and how to fix it if the cure of the lint also covers other cases.
+type UrlFlaw = (&'static str, Option<&'static str>);
 
-impl UrlFlaw {
-    fn describe(self) -> &'static str {
-        match self {
-            UrlFlaw::Placeholder => "a placeholder",
-            UrlFlaw::TwoSchemes => "two schemes",
-            UrlFlaw::UserInformation => "user information",
-        }
-    }
-
-    fn help(self) -> Option<&'static str> {
-        match self {
-            UrlFlaw::Placeholder => None,
-            UrlFlaw::TwoSchemes => Some("Remove the first `https://` or `http://`."),
-            UrlFlaw::UserInformation => Some("Remove everything between `://` and the host, including the `@`."),
-        }
-    }
-}
+const PLACEHOLDER: UrlFlaw = ("a placeholder", None);
+const TWO_SCHEMES: UrlFlaw = ("two schemes", Some("Remove the first `https://` or `http://`."));
+const USER_INFORMATION: UrlFlaw =
+    ("user information", Some("Remove everything between `://` and the host, including the `@`."));
 
 /// Whether a text is no URL yet, so that nothing else about it needs to be reported.
 pub(super) fn is_unfinished(url: &str) -> bool {
-    matches!(flaw(url), Some(UrlFlaw::Placeholder | UrlFlaw::TwoSchemes))
+    flaw(url).is_some_and(|flaw| flaw != USER_INFORMATION)
 }
 
 /// Returns what cannot be right in a URL, if anything.
 fn flaw(url: &str) -> Option<UrlFlaw> {
     if url.contains(['{', '}', '<', '>']) {
-        return Some(UrlFlaw::Placeholder);
+        return Some(PLACEHOLDER);
     }
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if matches!(authority.to_ascii_lowercase().as_str(), "http:" | "https:") {
-        Some(UrlFlaw::TwoSchemes)
+        Some(TWO_SCHEMES)
     } else {
-        authority.contains('@').then_some(UrlFlaw::UserInformation)
+        authority.contains('@').then_some(USER_INFORMATION)
     }
 }
 
@@ -108,11 +90,11 @@ mod tests {
     #[test]
     fn a_flaw_is_a_placeholder_a_second_scheme_or_user_information() {
         for (url, expected) in [
-            ("https://id.example.com/{tenant}/v2.0", Some(UrlFlaw::Placeholder)),
-            ("https://<your-domain>/", Some(UrlFlaw::Placeholder)),
-            ("https://https://id.example.com", Some(UrlFlaw::TwoSchemes)),
-            ("https://HTTP://id.example.com", Some(UrlFlaw::TwoSchemes)),
-            ("https://u:p@id.example.com/a", Some(UrlFlaw::UserInformation)),
+            ("https://id.example.com/{tenant}/v2.0", Some(PLACEHOLDER)),
+            ("https://<your-domain>/", Some(PLACEHOLDER)),
+            ("https://https://id.example.com", Some(TWO_SCHEMES)),
+            ("https://HTTP://id.example.com", Some(TWO_SCHEMES)),
+            ("https://u:p@id.example.com/a", Some(USER_INFORMATION)),
             ("https://id.example.com/a@b?c=https://d", None),
             ("https://id.example.com:8443", None),
             ("shop", None),
