@@ -24,7 +24,7 @@ use super::{
         reconciliation::files::{DEFAULT_MIB, FileCache},
         saml::signer::Signer,
     },
-    resources::{page_cache::KeptPages, write_policy::RestWrites},
+    resources::{page_cache::PageCache, write_policy::RestWrites},
     state::{Admissions, AppState, Caches, ServedStore},
     telemetry::security::SecurityLog,
 };
@@ -104,7 +104,7 @@ impl App {
             sources: Arc::default(),
             writes: Arc::default(),
             caches: Arc::new(Caches {
-                pages: KeptPages::default(),
+                pages: PageCache::default(),
                 files: FileCache::new(DEFAULT_MIB << 20),
                 feeds: Feeds::default(),
             }),

@@ -52,7 +52,7 @@ pub use crate::reconcile::{
 };
 
 pub(crate) use app::site;
-pub(crate) use http::service::Front;
+pub(crate) use http::service::ApiService;
 pub(crate) use net::connections::ConnectionLimits;
 pub(crate) use net::tls::{Tls, TlsFiles};
 pub(crate) use telemetry::metrics::install as install_metrics;

@@ -18,7 +18,7 @@ use super::{
     net::tls::Tls,
     notify::Outbox,
     operations::{reconciliation::files::FileCache, sources::client_revisions::ClientRevisions},
-    resources::{commit_executor::Intake, page_cache::KeptPages, write_policy::RestWrites},
+    resources::{commit_executor::CommitExecutor, page_cache::PageCache, write_policy::RestWrites},
     telemetry::metrics::{inventory::Inventories, pages::ScrapedPages, syncs::SyncTimes},
 };
 use crate::{model::base_urls::Site, reconcile::sources::registry::SourceRegistry, store::Store};
@@ -100,14 +100,14 @@ pub(crate) struct RequestWrites {
     /// What sources want to happen with writes to their resources.
     pub rest_writes: RestWrites,
     /// The commits of small requests.
-    pub intake: Intake,
+    pub intake: CommitExecutor,
     /// Whether each blank of a PATCH is meant.
     pub blanks_count: bool,
 }
 
 /// What is kept because clients ask for it again.
 pub(crate) struct Caches {
-    pub pages: KeptPages,
+    pub pages: PageCache,
     /// The texts of sent manifests.
     pub files: FileCache,
     /// The configurations of the newest revisions for gateways.

@@ -264,7 +264,7 @@ fn parse_kinds(name: &str) -> Result<Vec<Kind>, Fault> {
 
 impl ConfiguredSource {
     /// The one source of the options, which also have its limits.
-    pub(super) fn of_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
+    pub(super) fn from_options(paths: Vec<PathBuf>, ownership: &Ownership, lints: LintLevels) -> Self {
         let location = SourceLocation { paths, ..SourceLocation::default() };
         Self { name: ownership.defaults().source, location, interval: INTERVAL, lints, ..Self::default() }
     }

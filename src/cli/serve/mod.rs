@@ -40,7 +40,7 @@ use crate::{
     },
     reconcile::{run::token::write_token, sources::handle::SourceObserver, sync_loop::drift::DriftPolicy},
     server::{
-        App, Front, Server, Settings, Tls, VERSION_HEADER,
+        ApiService, App, Server, Settings, Tls, VERSION_HEADER,
         auth::client_certificates::ClientCertificates,
         install_metrics,
         limits::slots::classes::DEFAULT_WATCHERS,
@@ -150,21 +150,21 @@ impl Args {
         passed: Result<Option<TcpListener>, Diagnostic>,
     ) -> CommandResult {
         self.check(&config, is_given)?;
-        let mut ground = self.open(passed?)?;
-        let outlets = self.start_outlets(&ground, &mut config)?;
-        let store = Arc::clone(&ground.store);
+        let mut bound = self.open(passed?)?;
+        let outlets = self.start_outlets(&bound, &mut config)?;
+        let store = Arc::clone(&bound.store);
         let mut sources = LiveSources::new(&self.loading, &self.ownership, self.drift, self.log_format, store)
             .observed_by(outlets.notifier.as_ref().map(|notifier| notifier.outbox() as Arc<dyn SourceObserver>));
         let first_syncs = sources.start(self.wanted(&config))?;
         let following = sources.list();
-        if following.iter().next().is_some() && !ground.server.wait(first_syncs) {
-            ground.manager.stopping();
+        if following.iter().next().is_some() && !bound.server.wait(first_syncs) {
+            bound.manager.stopping();
             // All loops stop at the same time.
             following.stop();
             tracing::info!("Stopped.");
             return Ok(Exit::Done);
         }
-        self.answer(ground, &outlets, config, Self::from_file(is_given), sources)?;
+        self.answer(bound, &outlets, config, Self::from_file(is_given), sources)?;
         drop(outlets);
         tracing::info!("Stopped.");
         Ok(Exit::Done)
@@ -190,11 +190,11 @@ impl Args {
     }
 
     /// Binds the socket, and opens the store.
-    fn open(&self, passed: Option<TcpListener>) -> Result<Ground, Failure> {
+    fn open(&self, passed: Option<TcpListener>) -> Result<BoundServer, Failure> {
         // Its clock is compared with that of the system for a while, in which the store can be opened.
         drop(std::thread::Builder::new().name("metrics".into()).spawn(install_metrics));
         let (server, tls) = self.listen.bind(passed)?;
-        let manager = ServiceManager::of_environment();
+        let manager = ServiceManager::from_environment();
         if let Some(interval) = manager.signs_of_life() {
             let manager = manager.clone();
             server.every(interval, move || manager.alive());
@@ -209,13 +209,13 @@ impl Args {
         note_server(self.store.folder(), &local_url(address, tls.is_some(), &base_url));
         // The first run is over before there is a router. Waits for the other thread, and does it all if there is none.
         install_metrics();
-        Ok(Ground { server, tls, manager, address, base_url, store })
+        Ok(BoundServer { server, tls, manager, address, base_url, store })
     }
 
     /// Starts what tells others of the store's changes, and creates the first admin.
-    fn start_outlets(&self, ground: &Ground, config: &mut Config) -> Result<Outlets, Failure> {
-        let store = &ground.store;
-        let notifier = Notifier::start(store, std::mem::take(&mut config.notifications), &ground.base_url)?;
+    fn start_outlets(&self, bound: &BoundServer, config: &mut Config) -> Result<Outlets, Failure> {
+        let store = &bound.store;
+        let notifier = Notifier::start(store, std::mem::take(&mut config.notifications), &bound.base_url)?;
         self.create_admin(store)?;
         if let Some(warning) = keys::wide_keys(&store.snapshot()) {
             tracing::warn!("{warning}");
@@ -235,19 +235,19 @@ impl Args {
         })
     }
 
-    /// The API on the ground.
-    fn api(&self, ground: &Ground, outlets: &Outlets, config: &Config, rest_writes: &RestWrites) -> App {
-        let base_url = ground.base_url.clone();
+    /// The API of a bound server.
+    fn api(&self, bound: &BoundServer, outlets: &Outlets, config: &Config, rest_writes: &RestWrites) -> App {
+        let base_url = bound.base_url.clone();
         let saml_base_url = self.saml_base_url.clone().unwrap_or_else(|| base_url.clone());
         let settings = Settings { base_url, saml_base_url, version_header: self.version_header.clone() };
-        let app = App::new(Arc::clone(&ground.store), settings)
-            .stopped_by(&ground.server)
+        let app = App::new(Arc::clone(&bound.store), settings)
+            .stopped_by(&bound.server)
             .file_cache(self.file_cache_mib.saturating_mul(1 << 20))
             .max_watchers(self.max_watchers)
             .blanks_count(self.blanks_count)
             .outbox(outlets.notifier.as_ref().map(Notifier::outbox))
-            .tls(ground.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
-            .guarded(self.guards.settings(ground.server.most_connections()), outlets.log.clone())
+            .tls(bound.tls.clone(), ClientCertificates::new(config.client_certificates.clone()))
+            .guarded(self.guards.settings(bound.server.most_connections()), outlets.log.clone())
             .rest_writes(rest_writes.clone());
         match &config.git_hook {
             Some(file) => app.git_hook(file.clone()),
@@ -258,7 +258,7 @@ impl Args {
     /// Answers requests, and applies changes of the configuration file, until the process is asked to stop.
     fn answer(
         &self,
-        ground: Ground,
+        bound: BoundServer,
         outlets: &Outlets,
         config: Config,
         options: BTreeSet<String>,
@@ -267,9 +267,9 @@ impl Args {
         let following = sources.list();
         let rest_writes = RestWrites::default();
         rest_writes.set(config.rest_writes.clone());
-        let app = self.api(&ground, outlets, &config, &rest_writes).following_list(following.clone());
-        let front = Front::new(app);
-        let Ground { server, tls, manager, address, base_url, store } = ground;
+        let app = self.api(&bound, outlets, &config, &rest_writes).following_list(following.clone());
+        let service = ApiService::new(app);
+        let BoundServer { server, tls, manager, address, base_url, store } = bound;
         drop(store);
         tracing::info!("Serving {} (listening on {address}). Stop with Ctrl-C.", escaped(&base_url));
         let (watch, trigger) = ConfigWatch::new(Config::path());
@@ -290,7 +290,7 @@ impl Args {
             let name = "configuration".to_owned();
             std::thread::Builder::new().name(name).spawn_scoped(scope, move || reloader.run(watch))?;
             manager.ready(&base_url);
-            let served = server.run_following(front, following, on_hangup, move || stopping.stopping());
+            let served = server.run_following(service, following, on_hangup, move || stopping.stopping());
             trigger.stop();
             served
         });
@@ -363,7 +363,7 @@ impl Args {
     /// The sources to follow: those of the configuration file, or the one of the options.
     pub(super) fn wanted(&self, config: &Config) -> Vec<ConfiguredSource> {
         if config.sources.is_empty() && !self.manifests.is_empty() {
-            return vec![ConfiguredSource::of_options(self.manifests.clone(), &self.ownership, config.lints.clone())];
+            return vec![ConfiguredSource::from_options(self.manifests.clone(), &self.ownership, config.lints.clone())];
         }
         config.sources.clone()
     }

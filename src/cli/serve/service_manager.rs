@@ -22,7 +22,7 @@ pub(super) struct ServiceManager {
 
 impl ServiceManager {
     /// Takes the service manager that the environment names.
-    pub(super) fn of_environment() -> Self {
+    pub(super) fn from_environment() -> Self {
         Self { socket: std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty()) }
     }
 

@@ -102,7 +102,7 @@ impl AccessControl {
         let unauthenticated = |message: String, reason: &'static str| {
             let named = named_key(snapshot, headers);
             let actor = named.as_ref().map(|(key, owner)| (key, owner));
-            ApiError::of(Code::Unauthenticated, message)
+            ApiError::with_code(Code::Unauthenticated, message)
                 .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
                 .noted(SecurityNote::new(SecurityEvent::AuthenticationFailed, reason, actor))
         };
@@ -120,8 +120,9 @@ impl AccessControl {
     fn check_version(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let name = &self.version_header;
         let mut values = headers.get_all(name).iter();
-        let rejected =
-            |reason: String| Err(ApiError::of(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")));
+        let rejected = |reason: String| {
+            Err(ApiError::with_code(Code::VersionHeader, format!("{reason}; send `{name}: {VERSION}`")))
+        };
         match (values.next(), values.next()) {
             (None, _) => rejected(format!("the header `{name}` is missing")),
             (Some(value), None) if value.as_bytes().trim_ascii() == VERSION.as_bytes() => Ok(()),

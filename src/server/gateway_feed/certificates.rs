@@ -52,7 +52,7 @@ impl<'s> Certificates<'s> {
     }
 
     /// Returns the certificates of an edge for a host in its normal form, in order of preference. `claim` is the edge's.
-    pub(super) fn of_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
+    pub(super) fn for_host(&self, host: &str, edge: &HttpsEdge, claim: Option<&Claim>) -> Vec<GatewayCertificate> {
         let wildcard = host.split_once('.').map(|(_, rest)| format!("*.{rest}"));
         let wildcard = wildcard.filter(|wildcard| wildcard != host);
         let exact = self.0.get(host).into_iter().flatten();

@@ -148,7 +148,7 @@ impl<'s> EdgeResolver<'s> {
         let (host, port) = parse_hostport(text).ok()?;
         let (host, tls) = (host_name(host), terminates && port != PLAIN_HTTP);
         let certificates = match tls {
-            true => self.certificates.of_host(&host, edge, entry.claim.as_deref()),
+            true => self.certificates.for_host(&host, edge, entry.claim.as_deref()),
             false => Vec::new(),
         };
         Some(GatewayHostport { hostport: text.to_owned(), host, port, tls, certificates })

@@ -104,7 +104,7 @@ async fn get(
 ) -> ApiResult {
     let reader = FeedReader { caller, peer, headers, since: since(query.as_deref())? };
     let snapshot = served.store.snapshot();
-    let place = admissions.renderings.of_owner(&reader.caller.owner)?;
+    let place = admissions.renderings.for_owner(&reader.caller.owner)?;
     place.render(move || answer(&served, &caches.feeds, &snapshot, &reader)).await
 }
 

@@ -107,7 +107,10 @@ pub(crate) async fn take_begun(
         None => receive(body, limits, None, judge).await?,
     };
     if !bytes.is_empty() && !is_json(headers) {
-        return Err(ApiError::of(Code::ContentType, "the request body must have `Content-Type: application/json`"));
+        return Err(ApiError::with_code(
+            Code::ContentType,
+            "the request body must have `Content-Type: application/json`",
+        ));
     }
     Ok(bytes)
 }
@@ -125,7 +128,7 @@ async fn receive(
         let left = limits.patience(bytes.len()).saturating_sub(began.elapsed());
         let frame = async {
             let frame = tokio::time::timeout(left, body.frame()).await;
-            frame.map_err(|_| ApiError::of(Code::Timeout, "timeout while receiving the request body"))
+            frame.map_err(|_| ApiError::with_code(Code::Timeout, "timeout while receiving the request body"))
         };
         let frame = match &mut reception {
             Some(reception) => tokio::select! {
@@ -139,7 +142,7 @@ async fn receive(
             None => return Ok(Bytes::from(bytes)),
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large(limits)),
-            Some(Err(_)) => return Err(ApiError::of(Code::Syntax, "incomplete request body")),
+            Some(Err(_)) => return Err(ApiError::with_code(Code::Syntax, "incomplete request body")),
         };
         if let Some(reception) = reception.as_ref().filter(|_| !limits.has_place) {
             reception.grow(data.len())?;
@@ -154,7 +157,7 @@ async fn receive(
 }
 
 fn too_large(limits: Limits) -> ApiError {
-    ApiError::of(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes))
+    ApiError::with_code(Code::BodyTooLarge, format!("the request body must be at most {} bytes", limits.bytes))
 }
 
 /// Parses the bytes as JSON, and returns the faults of its keys and numbers. An empty body is null.
@@ -165,7 +168,7 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
     let syntax = |error: serde_json::Error| {
         let text = error.to_string();
         let reason = text.split(" at line ").next().unwrap_or_default();
-        ApiError::of(
+        ApiError::with_code(
             Code::Syntax,
             format!("the request body is not valid JSON: {reason} (line {}, column {})", error.line(), error.column()),
         )
@@ -173,14 +176,14 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
     match deserialize::excess(bytes, MOST_LEVELS, limits.values) {
         None => {}
         Some(Excess::Levels(_)) => {
-            return Err(ApiError::of(
+            return Err(ApiError::with_code(
                 Code::Syntax,
                 format!("the request body is nested more than {MOST_LEVELS} levels deep"),
             ));
         }
         Some(Excess::Values(_)) => {
             let message = format!("the request body contains more than {} values", limits.values);
-            return Err(ApiError::of(Code::BodyTooLarge, message));
+            return Err(ApiError::with_code(Code::BodyTooLarge, message));
         }
     }
     let mut content: Tape = deserialize::from_slice(bytes).map_err(syntax)?;

@@ -30,7 +30,7 @@ use crate::{
 /// Returns a body that is not null.
 pub(crate) fn body(content: Tape) -> Result<Tape, ApiError> {
     if content.root().is_null() {
-        return Err(ApiError::of(Code::Syntax, "the request body must be a JSON object"));
+        return Err(ApiError::with_code(Code::Syntax, "the request body must be a JSON object"));
     }
     Ok(content)
 }

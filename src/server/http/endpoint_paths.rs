@@ -15,7 +15,7 @@ use crate::{
     server::{
         resources::{
             endpoint::{Endpoint, endpoints},
-            handlers::{Served, handle},
+            handlers::{ServedEndpoint, handle},
         },
         state::AppState,
         telemetry::metrics::Meter,
@@ -32,7 +32,7 @@ pub(super) struct EndpointPaths(Router<PathMethods>);
 
 /// The methods of a path.
 struct PathMethods {
-    methods: Vec<(Method, Served, Meter)>,
+    methods: Vec<(Method, ServedEndpoint, Meter)>,
     /// Lists the methods.
     allow: HeaderValue,
     /// Counts the requests with other methods.
@@ -91,7 +91,7 @@ impl PathMethods {
         let allow = HeaderValue::from_str(&allowed.join(",")).unwrap_or(HeaderValue::from_static(""));
         let prepare = |endpoint: Endpoint| {
             let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or_default();
-            (method.clone(), Served::new(app.clone(), endpoint), Meter::new(method, path))
+            (method.clone(), ServedEndpoint::new(app.clone(), endpoint), Meter::new(method, path))
         };
         let methods = endpoints.into_iter().map(prepare).collect();
         Self { methods, allow, refused: Meter::new(Method::GET, path) }

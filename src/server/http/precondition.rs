@@ -29,7 +29,7 @@ impl Precondition {
             Some(now) if self.0.iter().any(|tag| tag == "*" || **tag == *now.etag) => Ok(()),
             _ => {
                 let message = "`If-Match` does not match the current state of the resource";
-                Err(ApiError::of(Code::PreconditionFailed, message))
+                Err(ApiError::with_code(Code::PreconditionFailed, message))
             }
         }
     }

@@ -59,28 +59,28 @@ impl ApiError {
     }
 
     /// Creates the error of a fault without a field.
-    pub(crate) fn of(code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn with_code(code: Code, message: impl Into<String>) -> Self {
         Self::new(Fault::new(code, message))
     }
 
     /// Creates the error for a path that nothing has.
     pub(crate) fn no_endpoint() -> Self {
-        Self::of(Code::NotFound, "not found: no endpoint at this path")
+        Self::with_code(Code::NotFound, "not found: no endpoint at this path")
     }
 
     /// Creates the error for a method that a path does not have. The response needs an `Allow` header.
     pub(crate) fn method_not_allowed() -> Self {
-        Self::of(Code::MethodNotAllowed, "method not allowed for this path")
+        Self::with_code(Code::MethodNotAllowed, "method not allowed for this path")
     }
 
     /// Creates the error for something that does not exist.
     pub(crate) fn not_found(what: &str) -> Self {
-        Self::of(Code::NotFound, format!("{what} does not exist"))
+        Self::with_code(Code::NotFound, format!("{what} does not exist"))
     }
 
     /// Creates the error of a fault of the server itself, whose cause is in the log.
     pub(crate) fn internal() -> Self {
-        Self::of(Code::Internal, INTERNAL)
+        Self::with_code(Code::Internal, INTERNAL)
     }
 
     /// Fails if there are faults.
@@ -180,7 +180,7 @@ impl From<CommitError> for ApiError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Refused(refusal) => Self::from_faults(refusal.faults),
-            CommitError::Stale { .. } => Self::of(Code::Conflict, "the store changed during the request"),
+            CommitError::Stale { .. } => Self::with_code(Code::Conflict, "the store changed during the request"),
             CommitError::Failed(error) => error.into(),
         }
     }
@@ -190,7 +190,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         // The reason contains local paths, so it goes to the log and not to the client.
         tracing::error!(code = %error.code, reason = %error, "the store failed");
-        Self::of(error.code, "the store failed")
+        Self::with_code(error.code, "the store failed")
     }
 }
 

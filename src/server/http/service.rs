@@ -19,7 +19,7 @@ use crate::server::{
     state::AppState,
     telemetry::{
         access_log,
-        access_log_limit::AccessFloods,
+        access_log_limit::AccessLogLimit,
         metrics,
         request_labels::{known_method, note_client},
         security::note::SecurityNote,
@@ -28,25 +28,25 @@ use crate::server::{
 
 /// Builds the router of an [`App`].
 pub fn router(app: App) -> Router {
-    let front = Front::new(app);
+    let service = ApiService::new(app);
     Router::new().fallback_service(tower::service_fn(move |request: Request| {
-        let answering = front.answer(request);
+        let answering = service.answer(request);
         async move { Ok(answering.await) }
     }))
 }
 
 /// The API of an [`App`], ready for requests.
-pub(crate) struct Front {
+pub(crate) struct ApiService {
     state: AppState,
     endpoints: EndpointPaths,
     /// Everything else.
     others: Router,
     /// Answers preflight requests of pages, if any page may call the API.
     preflights: Option<Router>,
-    floods: Arc<AccessFloods>,
+    floods: Arc<AccessLogLimit>,
 }
 
-impl Front {
+impl ApiService {
     /// Prepares the API for requests.
     pub(crate) fn new(app: App) -> Arc<Self> {
         metrics::install();
@@ -59,13 +59,13 @@ impl Front {
 
     /// Answers a request.
     pub(crate) fn answer(self: &Arc<Self>, request: Request) -> Answering {
-        let front = Arc::clone(self);
+        let service = Arc::clone(self);
         Box::pin(async move {
             let mut request = request;
-            front.state.access.client_certificates.vouch(&mut request);
-            front.state.access.guards.note_client(&mut request);
-            let floods = Arc::clone(&front.floods);
-            access_log::logged(request, floods, |request| front.respond(request)).await
+            service.state.access.client_certificates.vouch(&mut request);
+            service.state.access.guards.note_client(&mut request);
+            let floods = Arc::clone(&service.floods);
+            access_log::logged(request, floods, |request| service.respond(request)).await
         })
     }
 

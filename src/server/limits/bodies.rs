@@ -134,7 +134,7 @@ impl Shortage {
             Shortage::Owner => rates::too_many("the owner of the API key sends too many bodies at a time", RETRY_AFTER),
             Shortage::Sites | Shortage::All => {
                 let message = "the server receives too many bodies, and this one was slower than others";
-                ApiError::of(Code::Unavailable, message).retry_after(RETRY_AFTER)
+                ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
         }
     }

@@ -100,7 +100,7 @@ impl InFlight {
         match refusal {
             NoPlace::Full(_) => {
                 let message = format!("the server handles {most} requests already");
-                ApiError::of(Code::Unavailable, message).retry_after(RETRY_AFTER)
+                ApiError::with_code(Code::Unavailable, message).retry_after(RETRY_AFTER)
             }
             NoPlace::Owner(counts) => {
                 let count = counts.running;

@@ -62,7 +62,7 @@ impl Rates {
 
 /// The error of a client that must wait.
 pub(super) fn too_many(message: &str, seconds: u64) -> ApiError {
-    ApiError::of(Code::RateLimited, message).retry_after(seconds)
+    ApiError::with_code(Code::RateLimited, message).retry_after(seconds)
 }
 
 #[cfg(test)]

@@ -184,12 +184,12 @@ impl Server {
     /// Like [`Self::run`], for sources that may change. Calls `hangup` on each SIGHUP, and `stopping` when it has to stop.
     pub(crate) fn run_following(
         self,
-        front: Arc<Front>,
+        service: Arc<ApiService>,
         following: SourceRegistry,
         hangup: impl FnMut() + Send + 'static,
         stopping_begins: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        self.run_answering(Box::new(move |request| front.answer(request)), following, hangup, stopping_begins)
+        self.run_answering(Box::new(move |request| service.answer(request)), following, hangup, stopping_begins)
     }
 
     fn run_answering(

@@ -60,7 +60,7 @@ use crate::{
 use config::NotificationTarget;
 use cursors::{Cursor, Cursors};
 use message::{Notification, Recipient, RevisionOutline};
-use sources::SourceNow;
+use sources::SourceSnapshot;
 use transitions::TransitionLog;
 
 /// The metric of delivered notifications.
@@ -134,11 +134,11 @@ impl fmt::Debug for Outbox {
 impl SourceObserver for Outbox {
     fn observe(&self, following: &SourceHandle) {
         let now = OnceCell::new();
-        let now = || now.get_or_init(|| SourceNow::new(following));
+        let now = || now.get_or_init(|| SourceSnapshot::new(following));
         self.transitions.note_source(
             &following.source,
             self.store.snapshot().revision,
-            || now().sight(),
+            || now().observed(),
             |r#type, told| now().describe(r#type, told, &self.base_url),
         );
     }

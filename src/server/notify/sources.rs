@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     events::EventType,
     message::{commit_text, line},
-    transitions::{NewTransition, SourceSight, ToldState},
+    transitions::{NewTransition, ObservedSource, ReportedState},
 };
 use crate::{
     model::{
@@ -72,14 +72,14 @@ struct NotifiedError<'a> {
 }
 
 /// What a source shows at one moment.
-pub(super) struct SourceNow<'f> {
+pub(super) struct SourceSnapshot<'f> {
     following: &'f SourceHandle,
     condition: Condition,
     status: SourceStatus,
     suspension: Option<Suspension>,
 }
 
-impl<'f> SourceNow<'f> {
+impl<'f> SourceSnapshot<'f> {
     /// Reads the state of a source.
     pub(super) fn new(following: &'f SourceHandle) -> Self {
         let suspension = following.suspension();
@@ -89,17 +89,19 @@ impl<'f> SourceNow<'f> {
     }
 
     /// What is to be told of it.
-    pub(super) fn sight(&self) -> SourceSight {
+    pub(super) fn observed(&self) -> ObservedSource {
         let r#type = match self.condition.reason {
             _ if self.suspension.is_some() => EventType::SourceSuspended,
             // Whoever rolled back knows; the revision is told anyway.
-            Reason::Starting | Reason::Resumed | Reason::Suspended | Reason::RolledBack => return SourceSight::Unclear,
-            Reason::Applied | Reason::InSync => return SourceSight::Synced,
+            Reason::Starting | Reason::Resumed | Reason::Suspended | Reason::RolledBack => {
+                return ObservedSource::Unclear;
+            }
+            Reason::Applied | Reason::InSync => return ObservedSource::Synced,
             Reason::Invalid | Reason::PartlyApplied => EventType::SourceInvalid,
             Reason::Refused | Reason::Failed | Reason::FetchFailed | Reason::Panicked => EventType::SourceFailed,
             Reason::Drifted | Reason::Fight => EventType::SourceDrifted,
         };
-        SourceSight::Troubled(ToldState { r#type, state: self.state().to_string(), news: self.news(r#type) })
+        ObservedSource::Troubled(ReportedState { r#type, state: self.state().to_string(), news: self.news(r#type) })
     }
 
     fn state(&self) -> SourceState {
@@ -141,7 +143,7 @@ impl<'f> SourceNow<'f> {
     pub(super) fn describe(
         &self,
         r#type: EventType,
-        told: Option<&ToldState>,
+        told: Option<&ReportedState>,
         base_url: &str,
     ) -> Result<NewTransition, JsonError> {
         let (source, findings) = (self.following.source.as_str(), &self.status.findings);
@@ -180,7 +182,7 @@ impl<'f> SourceNow<'f> {
     }
 
     /// What happened to the source.
-    fn text(&self, r#type: EventType, told: Option<&ToldState>) -> String {
+    fn text(&self, r#type: EventType, told: Option<&ReportedState>) -> String {
         let commit = self.attempt().and_then(commit_of);
         let subject = commit.clone().unwrap_or_else(|| "its manifests".to_owned());
         let verb = if commit.is_some() { "is" } else { "are" };

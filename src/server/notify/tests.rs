@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     config::NotificationSink,
     events::{EventFilter, EventType},
-    transitions::{NewTransition, SourceSight, ToldState},
+    transitions::{NewTransition, ObservedSource, ReportedState},
     *,
 };
 use crate::{
@@ -154,7 +154,7 @@ fn an_event_follows_the_revision_of_its_time() {
     let transitions = TransitionLog::open(&store);
     let cursors = Cursors::open(&store, 0, ["audit"].into_iter());
     commit(&store);
-    let told = |news: &str| ToldState {
+    let told = |news: &str| ReportedState {
         r#type: EventType::SourceInvalid,
         state: "Invalid".into(),
         news: [news.to_owned()].into(),
@@ -163,7 +163,7 @@ fn an_event_follows_the_revision_of_its_time() {
         transitions.note_source(
             "shop",
             store.snapshot().revision,
-            || SourceSight::Troubled(told(news)),
+            || ObservedSource::Troubled(told(news)),
             |r#type, _| {
                 let (source, data) = (Some("shop".to_owned()), Value::Null);
                 Ok(NewTransition { r#type, source, kind: None, text: news.to_owned(), data })

@@ -63,7 +63,7 @@ pub(super) struct NewTransition {
 
 /// What targets were told of a source that is not in sync.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ToldState {
+pub(super) struct ReportedState {
     pub(super) r#type: EventType,
     /// The state in one word.
     pub(super) state: String,
@@ -72,13 +72,13 @@ pub(super) struct ToldState {
 }
 
 /// A source as it is now.
-pub(super) enum SourceSight {
+pub(super) enum ObservedSource {
     /// Neither in sync nor out of it, for example before the first run.
     Unclear,
     /// In sync.
     Synced,
     /// Not in sync.
-    Troubled(ToldState),
+    Troubled(ReportedState),
 }
 
 /// A certificate that expires soon.
@@ -93,7 +93,7 @@ struct TransitionState {
     /// The number of the last event.
     last: u64,
     /// What was told of the sources that are not in sync.
-    sources: BTreeMap<String, ToldState>,
+    sources: BTreeMap<String, ReportedState>,
     /// The Unix times at which the certificates expire that were told, by the ID of the resource.
     certificates: BTreeMap<String, i64>,
     /// The events that are due.
@@ -145,15 +145,15 @@ impl TransitionLog {
         &self,
         source: &str,
         revision: u64,
-        sight: impl FnOnce() -> SourceSight,
-        describe: impl FnOnce(EventType, Option<&ToldState>) -> Result<NewTransition, JsonError>,
+        observed: impl FnOnce() -> ObservedSource,
+        describe: impl FnOnce(EventType, Option<&ReportedState>) -> Result<NewTransition, JsonError>,
     ) {
         let mut state = self.state();
         let told = state.sources.get(source).cloned();
-        let (r#type, now) = match (sight(), &told) {
-            (SourceSight::Unclear, _) | (SourceSight::Synced, None) => return,
-            (SourceSight::Synced, Some(_)) => (EventType::SourceRecovered, None),
-            (SourceSight::Troubled(now), Some(told))
+        let (r#type, now) = match (observed(), &told) {
+            (ObservedSource::Unclear, _) | (ObservedSource::Synced, None) => return,
+            (ObservedSource::Synced, Some(_)) => (EventType::SourceRecovered, None),
+            (ObservedSource::Troubled(now), Some(told))
                 if told.r#type == now.r#type && told.news.is_superset(&now.news) =>
             {
                 // What is gone is news when it comes back.
@@ -163,7 +163,7 @@ impl TransitionLog {
                 }
                 return;
             }
-            (SourceSight::Troubled(now), _) => (now.r#type, Some(now)),
+            (ObservedSource::Troubled(now), _) => (now.r#type, Some(now)),
         };
         let new = match describe(r#type, told.as_ref()) {
             Ok(new) => new,
@@ -247,17 +247,17 @@ mod tests {
 
     use super::*;
 
-    fn troubled(r#type: EventType, news: &[&str]) -> SourceSight {
+    fn troubled(r#type: EventType, news: &[&str]) -> ObservedSource {
         let news = news.iter().map(|it| (*it).to_owned()).collect();
-        SourceSight::Troubled(ToldState { r#type, state: "Invalid".into(), news })
+        ObservedSource::Troubled(ReportedState { r#type, state: "Invalid".into(), news })
     }
 
     fn new(r#type: EventType) -> NewTransition {
         NewTransition { r#type, source: Some("shop".into()), kind: None, text: String::new(), data: Value::Null }
     }
 
-    fn see(log: &TransitionLog, sight: SourceSight) {
-        log.note_source("shop", 3, || sight, |r#type, _| Ok(new(r#type)));
+    fn see(log: &TransitionLog, observed: ObservedSource) {
+        log.note_source("shop", 3, || observed, |r#type, _| Ok(new(r#type)));
     }
 
     fn told(log: &TransitionLog) -> Vec<String> {
@@ -271,7 +271,7 @@ mod tests {
         let path = folder.path().join("store");
         let open = || TransitionLog::open(&Store::open(&path).unwrap());
         let log = open();
-        see(&log, SourceSight::Synced);
+        see(&log, ObservedSource::Synced);
         assert_eq!(log.last(), 0, "a source that was always in sync has not recovered");
         let (invalid, failed) = (EventType::SourceInvalid, EventType::SourceFailed);
         for _ in 0..3 {
@@ -279,7 +279,7 @@ mod tests {
         }
         drop(log);
         let log = open();
-        see(&log, SourceSight::Unclear);
+        see(&log, ObservedSource::Unclear);
         see(&log, troubled(invalid, &["commit a", "error a"]));
         assert_eq!(told(&log), ["source.invalid"]);
         // An error that is fixed is no news, and one that comes back is.
@@ -287,8 +287,8 @@ mod tests {
         assert_eq!(log.last(), 1);
         see(&log, troubled(invalid, &["commit a", "error a"]));
         see(&log, troubled(failed, &["commit a"]));
-        see(&log, SourceSight::Synced);
-        see(&log, SourceSight::Synced);
+        see(&log, ObservedSource::Synced);
+        see(&log, ObservedSource::Synced);
         assert_eq!(told(&log), ["source.invalid", "source.invalid", "source.failed", "source.recovered"]);
         log.forget(3);
         assert_eq!((told(&log), log.last()), (vec!["source.recovered".to_owned()], 4));

@@ -51,7 +51,7 @@ async fn get(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     caller: Caller,
 ) -> ApiResult {
-    let place = admissions.backups.of_owner(&caller.owner)?;
+    let place = admissions.backups.for_owner(&caller.owner)?;
     let backup = blocking(move || Ok(served.store.backup()?)).await?;
     tracing::info!(
         target: AUDIT,

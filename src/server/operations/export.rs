@@ -91,7 +91,7 @@ async fn get(
     caller: Caller,
 ) -> ApiResult {
     let (source, adopt) = parameters(query.as_deref())?;
-    let place = admissions.reconciliations.of_owner(&caller.owner)?;
+    let place = admissions.reconciliations.for_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = served.store.snapshot();

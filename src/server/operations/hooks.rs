@@ -114,7 +114,7 @@ async fn create(
     body: Body,
 ) -> ApiResult {
     let Some(file) = sources.git_hook.clone() else {
-        return Err(ApiError::of(Code::NotFound, "not found: this server accepts no webhooks"));
+        return Err(ApiError::with_code(Code::NotFound, "not found: this server accepts no webhooks"));
     };
     query::check(query.as_deref(), &[])?;
     // What is not signed is not received. Whether a signature is right is only known with the whole body.
@@ -126,14 +126,14 @@ async fn create(
     let answer = place.run(move |_| {
         let secret = read_secret(&file).map_err(|reason| {
             tracing::error!(file = %file.display(), reason, "cannot read the secret of the webhook");
-            ApiError::of(Code::Unavailable, "the server cannot read the secret of the webhook")
+            ApiError::with_code(Code::Unavailable, "the server cannot read the secret of the webhook")
         })?;
         if !is_signed(&headers, secret.expose().as_bytes(), &bytes) {
             return Err(unsigned());
         }
         // A payload is larger than what is taken from it.
         let payload: Value = serde_json::from_slice(&bytes)
-            .map_err(|_| ApiError::of(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
+            .map_err(|_| ApiError::with_code(Code::Syntax, "the payload of the webhook is not valid JSON"))?;
         let urls = urls(&payload);
         let looked_at = sources.following.iter().filter(|following| following.request_fetch(&urls));
         let looked_at = looked_at.map(|following| following.source.clone()).collect();

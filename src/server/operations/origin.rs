@@ -185,7 +185,7 @@ async fn list(
         let message = format!("`{COLLECTION}` must be the path of a list of resources (found `{}`)", printable(&path));
         return Err(ApiError::new(query::at(COLLECTION, message)));
     };
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     place
         .run(move |_| {
             let (snapshot, site) = (served.store.snapshot(), &served.site);
@@ -208,11 +208,12 @@ async fn get(
     caller: Caller,
     headers: HeaderMap,
 ) -> ApiResult {
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = served.store.snapshot();
-            let missing = || ApiError::of(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
+            let missing =
+                || ApiError::with_code(Code::NotFound, format!("no resource has the id `{}`", printable(&id)));
             let entry = find(&snapshot, &id).ok_or_else(missing)?;
             let origin = ResourceOrigin::find(&served.store, entry, &served.site.base_url)?;
             response::conditional_json(&headers, &origin)

@@ -70,5 +70,5 @@ fn page(app: &AppState) -> Response {
 }
 
 fn not_ready(reason: &str) -> Response {
-    ApiError::of(Code::Unavailable, format!("not ready: {reason}")).into_response()
+    ApiError::with_code(Code::Unavailable, format!("not ready: {reason}")).into_response()
 }

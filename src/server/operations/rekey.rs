@@ -152,7 +152,7 @@ fn busy() -> ApiError {
 fn refused(error: StoreError) -> ApiError {
     match error.code {
         // A store in memory.
-        Code::Conflict => ApiError::of(error.code, error.message),
+        Code::Conflict => ApiError::with_code(error.code, error.message),
         Code::MasterKey => {
             // The reason has local paths.
             tracing::error!(code = %error.code, reason = %error, "cannot read the master key");

@@ -109,7 +109,7 @@ fn attempt(request: &ChangeRequest<'_>, rollback: &Rollback, caller: &(Id, Id)) 
     if request.dry_run {
         let current = store.snapshot();
         let caller = admit(request, rollback, &current)?;
-        let is_blind = Sight::from_caller(&caller).of_the_past() != Sight::Everything;
+        let is_blind = SecretVisibility::from_caller(&caller).for_earlier_state() != SecretVisibility::Everything;
         let planned = match is_blind {
             true => rollback.masked_plan(&current, &target)?,
             false => rollback.plan(&current, &target),

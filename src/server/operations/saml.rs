@@ -23,7 +23,7 @@ pub(super) static GET: ApiOperation = ApiOperation::open(MethodFilter::GET, "/sa
 
 /// Responds with the metadata of a route's service provider, without authentication for identity providers.
 async fn get(State(served): StatePart<ServedStore>, Path(id): Path<String>) -> ApiResult {
-    let unknown = || ApiError::of(Code::NotFound, "not found: no route with a `saml` module at this path");
+    let unknown = || ApiError::with_code(Code::NotFound, "not found: no route with a `saml` module at this path");
     let snapshot = served.store.snapshot();
     let route = snapshot.find_child(Kind::HttpsEdgeRoute, &Id::new(&id)).ok_or_else(unknown)?;
     let saml = route.spec_as::<HttpsEdgeRoute>().and_then(|route| route.saml.as_ref()).ok_or_else(unknown)?;

@@ -48,14 +48,14 @@ pub(super) async fn state(
                 let found = store.revision_named(&name, &in_sync, &|| cancel.is_cancelled());
                 found.map_err(|error| unnamed(error, AT))
             };
-            app.admissions.searches.of_owner(owner)?.run(search).await?
+            app.admissions.searches.for_owner(owner)?.run(search).await?
         }
     };
     if revision == current.revision {
         return Ok((current, Some(revision), None));
     }
     drop(current);
-    let mut place = app.admissions.earlier.of_owner(owner)?;
+    let mut place = app.admissions.earlier.for_owner(owner)?;
     place.turn().await;
     let store = Arc::clone(&app.served.store);
     // The place is held until the state is restored, even if the client disconnects.
@@ -75,7 +75,7 @@ fn unnamed(error: NamingError, field: &str) -> ApiError {
     let code = match error {
         NamingError::Unknown { .. } => Code::RevisionNotFound,
         NamingError::Ambiguous { .. } => Code::Parameter,
-        NamingError::Cancelled => return ApiError::of(Code::Unavailable, "the request was cancelled"),
+        NamingError::Cancelled => return ApiError::with_code(Code::Unavailable, "the request was cancelled"),
         NamingError::Failed(error) => return error.into(),
     };
     ApiError::new(Fault::new(code, message).at(field))
@@ -140,7 +140,7 @@ mod tests {
         drop(place);
         assert_eq!(runtime.block_on(second).ok().unwrap().0.revision, 2);
         assert_eq!((app.admissions.earlier.running(), app.admissions.earlier.waiting()), (0, 0));
-        let waiting: Vec<_> = (0..100).map_while(|_| app.admissions.earlier.of_owner(&owner).ok()).collect();
+        let waiting: Vec<_> = (0..100).map_while(|_| app.admissions.earlier.for_owner(&owner).ok()).collect();
         assert_eq!(waiting.len(), 9, "one runs, and eight wait");
         let refused = runtime.block_on(read("at=1")).err().map(|error| error.code());
         assert_eq!(refused, Some(Code::RateLimited));

@@ -19,9 +19,9 @@ type Settle = Box<dyn FnOnce() + Send>;
 
 /// The commits of requests. Its threads start with the first one.
 #[derive(Default)]
-pub(crate) struct Intake(OnceLock<Option<Sender<Enter>>>);
+pub(crate) struct CommitExecutor(OnceLock<Option<Sender<Enter>>>);
 
-impl Intake {
+impl CommitExecutor {
     /// Runs `enter`, and then `settle` on its result. Both happen even if the client disconnects. A commit that is not
     /// `quick` gets a thread of its own, because others would wait for it. Returns none if one of the two panics.
     pub(super) async fn commit<P: Send + 'static, T: Send + 'static>(
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn commits_share_threads_and_enter_in_order_while_others_wait_for_the_disk() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (intake, order) = (Intake::default(), Arc::new(Mutex::new(Vec::new())));
+        let (intake, order) = (CommitExecutor::default(), Arc::new(Mutex::new(Vec::new())));
         let (go, disk) = channel();
         let disk = Mutex::new(disk);
         let one = |number: u32, wait: Box<dyn FnOnce() + Send>| {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_commit_that_panics_stops_no_other() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let intake = Intake::default();
+        let intake = CommitExecutor::default();
         runtime.block_on(async {
             for quick in [true, false] {
                 let in_enter = intake.commit(quick, || -> u32 { panic!("for a test") }, |number| number).await;

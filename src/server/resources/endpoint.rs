@@ -47,10 +47,10 @@ const SPECIFIED_MODULES: &[(Kind, &str, &[&str])] = &[
 
 /// All endpoints of all kinds and modules.
 pub fn endpoints() -> Vec<Endpoint> {
-    Kind::all().flat_map(of_kind).collect()
+    Kind::all().flat_map(kind_endpoints).collect()
 }
 
-fn of_kind(info: &'static KindInfo) -> Vec<Endpoint> {
+fn kind_endpoints(info: &'static KindInfo) -> Vec<Endpoint> {
     let item = format!("{}/{{{}}}", info.collection, info.id_parameter);
     let offers = &info.offers;
     let resource = [

@@ -35,7 +35,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Sight},
+            permission::{self, Intent, SecretVisibility},
         },
         http::{
             body::{self, Limits},
@@ -62,7 +62,7 @@ struct ApiRequest<'a> {
     app: &'a AppState,
     caller: Caller,
     /// The secrets that the caller sees in this state.
-    sight: Sight,
+    visibility: SecretVisibility,
     snapshot: Arc<Snapshot>,
     kind: Kind,
     headers: HeaderMap,
@@ -77,14 +77,14 @@ struct ApiRequest<'a> {
 }
 
 /// An endpoint that is ready for requests.
-pub(crate) struct Served {
+pub(crate) struct ServedEndpoint {
     app: AppState,
     endpoint: Endpoint,
     /// The query parameters.
     known: Vec<&'static str>,
 }
 
-impl Served {
+impl ServedEndpoint {
     /// Prepares an endpoint for requests.
     pub(crate) fn new(app: AppState, endpoint: Endpoint) -> Self {
         let known = match endpoint.action {
@@ -98,8 +98,8 @@ impl Served {
 
 /// Handles a request to an endpoint; `parameters` are the decoded path parameters. What only writes, lists and earlier states
 /// wait for is boxed: every read would have to allocate room for it.
-pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Request<Body>) -> ApiResult {
-    let Served { app, endpoint, known } = served;
+pub(crate) async fn handle(served: &ServedEndpoint, parameters: Vec<String>, request: Request<Body>) -> ApiResult {
+    let ServedEndpoint { app, endpoint, known } = served;
     let (parts, body) = request.into_parts();
     let (access, store) = (&app.access, &app.served.store);
     // A HEAD request is a GET without a body.
@@ -119,18 +119,18 @@ pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Re
         caller = access.admit_again(&snapshot, &intent, &parts.headers)?;
     }
     // Who may read is decided now, also for an earlier state.
-    let (current, sight) = (snapshot.revision, Sight::from_caller(&caller));
+    let (current, visibility) = (snapshot.revision, SecretVisibility::from_caller(&caller));
     // The place of an earlier state is held until the response is made.
     let (snapshot, at, _place) = match parts.uri.query().filter(|_| known.contains(&page::AT)) {
         Some(query) => Box::pin(at_revision::state(app, &caller.owner, snapshot, query)).await?,
         None => (snapshot, None, None),
     };
-    let sight = sight.of_revision(snapshot.revision, current);
+    let visibility = visibility.for_revision(snapshot.revision, current);
     let repeated = body_fields::take_parameters(&mut content, endpoint, &parameters);
     let (people, owned) = (OnceLock::new(), OnceLock::new());
     let (kind, headers) = (endpoint.kind, parts.headers);
     let call =
-        ApiRequest { app, caller, sight, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
+        ApiRequest { app, caller, visibility, snapshot, kind, headers, size, repeated, people: &people, owned: &owned };
     let mut parameters = parameters.into_iter().map(|parameter| Id::new(&parameter));
     let parent = endpoint.kind.info().parent.and_then(|_| parameters.next());
     let id = parameters.next().unwrap_or_else(|| Id::new(""));
@@ -138,8 +138,8 @@ pub(crate) async fn handle(served: &Served, parameters: Vec<String>, request: Re
     let answered = match endpoint.action {
         Action::Create => Box::pin(call.create(key, body_fields::body(content)?)).await,
         Action::List => {
-            let ApiRequest { caller, sight, snapshot, headers, .. } = call;
-            let reader = list::ListReader { owner: caller.owner, sight };
+            let ApiRequest { caller, visibility, snapshot, headers, .. } = call;
+            let reader = list::ListReader { owner: caller.owner, visibility };
             Box::pin(list::list(app, reader, snapshot, at, key, parts.uri.query(), headers)).await
         }
         Action::Get => call.get(&key).await,
@@ -226,13 +226,13 @@ impl ApiRequest<'_> {
 
     async fn get(&self, key: &Key) -> ApiResult {
         let entry = self.snapshot.get(key).ok_or_else(|| ApiError::not_found(&key.to_string()))?;
-        if !render::takes_long(&self.sight, &self.snapshot, [entry]) {
+        if !render::takes_long(&self.visibility, &self.snapshot, [entry]) {
             return Ok(self.conditional(&self.render(&self.snapshot, entry)?));
         }
         let (served, snapshot, entry) = (Arc::clone(&self.app.served), Arc::clone(&self.snapshot), Arc::clone(entry));
-        let sight = self.sight.clone();
-        let place = self.app.admissions.renderings.of_owner(&self.caller.owner)?;
-        let rendered = Box::pin(place.render(move || render(&served.site, &sight, &snapshot, &entry))).await?;
+        let visibility = self.visibility.clone();
+        let place = self.app.admissions.renderings.for_owner(&self.caller.owner)?;
+        let rendered = Box::pin(place.render(move || render(&served.site, &visibility, &snapshot, &entry))).await?;
         Ok(self.conditional(&rendered))
     }
 
@@ -286,7 +286,7 @@ impl ApiRequest<'_> {
         }
         let rendered = self.render_module(&self.snapshot, host, slot)?;
         let missing = || format!("{} has no {} module", self.snapshot.name_of(host), slot.name);
-        let rendered = rendered.ok_or_else(|| ApiError::of(Code::NotFound, missing()))?;
+        let rendered = rendered.ok_or_else(|| ApiError::with_code(Code::NotFound, missing()))?;
         Ok(self.conditional(&rendered))
     }
 
@@ -301,9 +301,9 @@ impl ApiRequest<'_> {
         let conditional = !matches!(operations.last(), Some(Operation::Create { .. }));
         let precondition = if conditional { Precondition::from_headers(&self.headers) } else { Precondition::none() };
         let (app, caller, key) = (self.app.clone(), self.caller.clone(), key.clone());
-        let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.sight);
+        let mut owned = WriteCheck::new(self.app.clone(), &self.headers, &self.visibility);
         let attempt = Attempt { note: owned.note(), ..Attempt::new(caller.author()) };
-        let sight = self.sight.clone();
+        let visibility = self.visibility.clone();
         let note = SecurityNote::for_operations((&caller.key, &caller.owner), &operations);
         let address = guards::client_of(&self.headers);
         let quick = self.size <= SMALL && !operations.iter().any(|it| matches!(it, Operation::Delete { .. }));
@@ -322,8 +322,10 @@ impl ApiRequest<'_> {
                     .map_err(|fault| caller.refused(fault))?;
                 warnings = owned.check(current, &operations).map_err(ApiError::new)?;
                 precondition.check(|| match slot {
-                    Some(slot) => render_module(&app.served.site, &sight, current, &key, slot),
-                    None => current.get(&key).map(|entry| render(&app.served.site, &sight, current, entry)).transpose(),
+                    Some(slot) => render_module(&app.served.site, &visibility, current, &key, slot),
+                    None => {
+                        current.get(&key).map(|entry| render(&app.served.site, &visibility, current, entry)).transpose()
+                    }
                 })?;
                 Ok(NextState::Operations(operations))
             });
@@ -352,11 +354,11 @@ impl ApiRequest<'_> {
     }
 
     fn render(&self, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-        render(&self.app.served.site, &self.sight, snapshot, entry)
+        render(&self.app.served.site, &self.visibility, snapshot, entry)
     }
 
     fn render_module(&self, snapshot: &Snapshot, host: &Key, slot: &Slot) -> Result<Option<Rendered>, ApiError> {
-        render_module(&self.app.served.site, &self.sight, snapshot, host, slot)
+        render_module(&self.app.served.site, &self.visibility, snapshot, host, slot)
     }
 
     /// Responds to a GET, with 304 if the client's copy is current (D25).
@@ -367,7 +369,8 @@ impl ApiRequest<'_> {
 
 /// Creates the only response that contains a token.
 fn with_token(rendered: &Rendered, token: &Secret) -> Result<Rendered, ApiError> {
-    let unshown = || ApiError::of(Code::Internal, "cannot return the token; delete the key and create another one");
+    let unshown =
+        || ApiError::with_code(Code::Internal, "cannot return the token; delete the key and create another one");
     let mut body: Value = serde_json::from_slice(&rendered.body).map_err(|_| unshown())?;
     let field = body.get_mut("token").ok_or_else(unshown)?;
     *field = json!(token.expose());

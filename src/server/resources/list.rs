@@ -26,7 +26,7 @@ use crate::{
     },
     reconcile::run::cancel::Cancel,
     server::{
-        auth::permission::Sight,
+        auth::permission::SecretVisibility,
         http::{
             page::{self, AT, Page, SelectedPage},
             response::{self, ApiError, ApiResult},
@@ -52,13 +52,13 @@ pub(super) struct ListReader {
     /// The owner of the API key.
     pub(super) owner: Id,
     /// The secrets that the caller sees.
-    pub(super) sight: Sight,
+    pub(super) visibility: SecretVisibility,
 }
 
 /// Returns a page of the list. The query's names have been checked. `at` is the revision that the query asks for.
 pub(super) async fn list(
     app: &AppState,
-    ListReader { owner, sight }: ListReader,
+    ListReader { owner, visibility }: ListReader,
     snapshot: Arc<Snapshot>,
     at: Option<u64>,
     collection: Key,
@@ -77,12 +77,12 @@ pub(super) async fn list(
         return Err(ApiError::not_found(&parent.to_string()));
     }
     let given = filter::read_parameters(kind, query.unwrap_or_default());
-    let listing = Listing { app: app.clone(), owner, sight, snapshot, collection, page, headers };
+    let listing = Listing { app: app.clone(), owner, visibility, snapshot, collection, page, headers };
     if given.is_empty() {
         return listing.whole().await;
     }
     // Compiling and evaluating a filter takes time.
-    let place = app.admissions.searches.of_owner(&listing.owner)?;
+    let place = app.admissions.searches.for_owner(&listing.owner)?;
     place.run(move |cancel| listing.filtered(&given, &cancel)).await
 }
 
@@ -90,7 +90,7 @@ struct Listing {
     app: AppState,
     /// The owner of the API key.
     owner: Id,
-    sight: Sight,
+    visibility: SecretVisibility,
     snapshot: Arc<Snapshot>,
     collection: Key,
     page: Page,
@@ -101,10 +101,10 @@ impl Listing {
     /// Responds with a page of all resources.
     async fn whole(self) -> ApiResult {
         // What a scope shows is kept for nobody else.
-        let masked = match self.sight {
-            Sight::Nothing => Some(true),
-            Sight::Everything => Some(false),
-            Sight::OfSources(_) => None,
+        let masked = match self.visibility {
+            SecretVisibility::Nothing => Some(true),
+            SecretVisibility::Everything => Some(false),
+            SecretVisibility::OfSources(_) => None,
         };
         let (collection, page) = (&self.collection, &self.page);
         let revision = self.snapshot.revision;
@@ -113,10 +113,10 @@ impl Listing {
             return Ok(response::conditional(&self.headers, &page));
         }
         let selected = self.select(&[], |_| Ok(true))?;
-        if !render::takes_long(&self.sight, &self.snapshot, &selected.0) {
+        if !render::takes_long(&self.visibility, &self.snapshot, &selected.0) {
             return self.respond(selected, key);
         }
-        let place = self.app.admissions.renderings.of_owner(&self.owner)?;
+        let place = self.app.admissions.renderings.for_owner(&self.owner)?;
         place.render(move || self.respond(selected, key)).await
     }
 
@@ -142,10 +142,10 @@ impl Listing {
 
     /// Responds with a page, and keeps it under a key.
     fn respond(&self, (entries, next): SelectedPage, key: Option<PageKey>) -> ApiResult {
-        let items = entries.iter().map(|entry| render(&self.app.served.site, &self.sight, &self.snapshot, entry));
+        let items = entries.iter().map(|entry| render(&self.app.served.site, &self.visibility, &self.snapshot, entry));
         let items = items.collect::<Result<Vec<Rendered>, ApiError>>()?;
         let uri = format!("{}{}", self.app.served.site.base_url, self.collection.collection_path());
-        let etag = etag(&items, self.sight == Sight::Nothing, &uri, next.as_deref());
+        let etag = etag(&items, self.visibility == SecretVisibility::Nothing, &uri, next.as_deref());
         if let Some(response) = response::not_modified(&self.headers, &etag) {
             return Ok(response);
         }

@@ -150,10 +150,10 @@ pub(super) struct WriteCheck {
 
 impl WriteCheck {
     /// Prepares the check of a request.
-    pub(super) fn new(app: AppState, headers: &HeaderMap, sight: &Sight) -> Self {
+    pub(super) fn new(app: AppState, headers: &HeaderMap, visibility: &SecretVisibility) -> Self {
         let values = headers.get_all(OVERRIDE).iter();
         let overrides = values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned()).collect();
-        Self { app, overrides, sees_all: *sight == Sight::Everything, places: BTreeMap::new() }
+        Self { app, overrides, sees_all: *visibility == SecretVisibility::Everything, places: BTreeMap::new() }
     }
 
     /// What the history says about the change, if the request overrides a source.

@@ -27,18 +27,18 @@ pub(super) struct PageKey {
 }
 
 /// The pages of the newest revision that was asked for.
-pub(crate) struct KeptPages {
+pub(crate) struct PageCache {
     pages: WeightedCache<PageKey, Rendered>,
     newest: AtomicU64,
 }
 
-impl Default for KeptPages {
+impl Default for PageCache {
     fn default() -> Self {
         Self { pages: weighted(MOST_BYTES, |_, page| page.body.len()), newest: AtomicU64::new(0) }
     }
 }
 
-impl KeptPages {
+impl PageCache {
     /// Returns a page that is ready.
     pub(super) fn get(&self, key: &PageKey) -> Option<Rendered> {
         self.pages.get(key)
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_page_is_kept_for_its_revision_and_form() {
-        let kept = KeptPages::default();
+        let kept = PageCache::default();
         kept.put(key(2, 1, false), page(10));
         assert!(kept.get(&key(2, 1, false)).is_some());
         assert!(kept.get(&key(2, 1, true)).is_none() && kept.get(&key(2, 2, false)).is_none());
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn forgotten_pages_do_not_come_back() {
-        let kept = KeptPages::default();
+        let kept = PageCache::default();
         kept.put(key(2, 1, false), page(10));
         kept.forget_before(3);
         assert!(kept.get(&key(2, 1, false)).is_none());
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn pages_are_bounded() {
-        let kept = KeptPages::default();
+        let kept = PageCache::default();
         for limit in 0..6 {
             kept.put(key(1, limit, false), page(LARGEST));
         }

@@ -17,7 +17,7 @@ use crate::{
         view::view_json,
     },
     server::{
-        auth::permission::Sight,
+        auth::permission::SecretVisibility,
         http::response::{self, ApiError},
     },
 };
@@ -26,8 +26,13 @@ use crate::{
 const FEW: usize = 32;
 
 /// Renders a resource for a caller, unless it is ready.
-pub(crate) fn render(site: &Site, sight: &Sight, snapshot: &Snapshot, entry: &Entry) -> Result<Rendered, ApiError> {
-    let shown = sight.shows(snapshot, entry);
+pub(crate) fn render(
+    site: &Site,
+    visibility: &SecretVisibility,
+    snapshot: &Snapshot,
+    entry: &Entry,
+) -> Result<Rendered, ApiError> {
+    let shown = visibility.shows(snapshot, entry);
     let cell = cell(shown, entry);
     if let Some(rendered) = cell.get() {
         return Ok(Rendered::clone(rendered));
@@ -43,14 +48,14 @@ pub(crate) fn render(site: &Site, sight: &Sight, snapshot: &Snapshot, entry: &En
 /// Renders a module for a caller; `None` if the slot is empty.
 pub(super) fn render_module(
     site: &Site,
-    sight: &Sight,
+    visibility: &SecretVisibility,
     snapshot: &Snapshot,
     host: &Key,
     slot: &Slot,
 ) -> Result<Option<Rendered>, ApiError> {
     let Some(entry) = snapshot.get(host) else { return Ok(None) };
     let Some(module) = entry.spec().module(slot) else { return Ok(None) };
-    Ok(Some(response::rendered(module.view_json(host, site, sight.secrets(snapshot, entry, slot))?)))
+    Ok(Some(response::rendered(module.view_json(host, site, visibility.secrets(snapshot, entry, slot))?)))
 }
 
 /// The place of the form that is shown: with secrets or without.
@@ -60,12 +65,12 @@ fn cell(shown: bool, entry: &Entry) -> &OnceLock<Box<Rendered>> {
 
 /// Whether rendering what is not ready of some resources, with their children, would hold up other requests.
 pub(super) fn takes_long<'e>(
-    sight: &Sight,
+    visibility: &SecretVisibility,
     snapshot: &Snapshot,
     entries: impl IntoIterator<Item = &'e Arc<Entry>>,
 ) -> bool {
     let mut resources = 0;
-    let is_ready = |entry: &Arc<Entry>| cell(sight.shows(snapshot, entry), entry).get().is_some();
+    let is_ready = |entry: &Arc<Entry>| cell(visibility.shows(snapshot, entry), entry).get().is_some();
     for entry in entries.into_iter().filter(|entry| !is_ready(entry)) {
         resources += 1 + snapshot.children(&entry.key).take(FEW).count();
         if resources > FEW {
@@ -104,8 +109,13 @@ mod tests {
     fn a_form_is_rendered_once_and_equal_forms_share_their_bytes() {
         let (site, snapshot) = (local_site(), edges(1));
         let entry = snapshot.iter().next().unwrap();
-        let forms = [Sight::Everything, Sight::Nothing, Sight::Everything, Sight::Nothing];
-        let forms = forms.map(|sight| render(&site, &sight, &snapshot, entry).unwrap());
+        let forms = [
+            SecretVisibility::Everything,
+            SecretVisibility::Nothing,
+            SecretVisibility::Everything,
+            SecretVisibility::Nothing,
+        ];
+        let forms = forms.map(|visibility| render(&site, &visibility, &snapshot, entry).unwrap());
         let [first, others @ ..] = &forms;
         assert!(others.iter().all(|other| other.body.as_ptr() == first.body.as_ptr() && other.etag == first.etag));
     }
@@ -113,10 +123,10 @@ mod tests {
     #[test]
     fn only_resources_that_are_not_ready_take_long() {
         let (site, snapshot) = (local_site(), edges(FEW + 1));
-        assert!(takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
-        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter().take(FEW)));
-        render(&site, &Sight::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
-        assert!(!takes_long(&Sight::Nothing, &snapshot, snapshot.iter()));
-        assert!(takes_long(&Sight::Everything, &snapshot, snapshot.iter()));
+        assert!(takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter()));
+        assert!(!takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter().take(FEW)));
+        render(&site, &SecretVisibility::Nothing, &snapshot, snapshot.iter().next().unwrap()).unwrap();
+        assert!(!takes_long(&SecretVisibility::Nothing, &snapshot, snapshot.iter()));
+        assert!(takes_long(&SecretVisibility::Everything, &snapshot, snapshot.iter()));
     }
 }

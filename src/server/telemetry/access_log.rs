@@ -10,7 +10,7 @@ use hyper::body::Body as HttpBody;
 use tracing::Level;
 
 use super::{
-    access_log_limit::{AccessFloods, TARGET},
+    access_log_limit::{AccessLogLimit, TARGET},
     request_labels::{NO_PATH, known_method, labelled},
     request_span::RequestSpan,
 };
@@ -24,7 +24,7 @@ const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Handles a request, logs it, and ends its span.
 pub(crate) async fn logged<A>(
     request: Request,
-    floods: Arc<AccessFloods>,
+    floods: Arc<AccessLogLimit>,
     handle: impl FnOnce(Request) -> A,
 ) -> Response
 where

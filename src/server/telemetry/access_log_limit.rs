@@ -68,9 +68,9 @@ impl Refusals {
 
 /// Limits the lines about refused requests without an API key.
 #[derive(Debug, Default)]
-pub(crate) struct AccessFloods(Mutex<Refusals>);
+pub(crate) struct AccessLogLimit(Mutex<Refusals>);
 
-impl AccessFloods {
+impl AccessLogLimit {
     /// Counts a refused request of an address. Returns whether it has a line of its own.
     pub(super) fn add(self: &Arc<Self>, client: Option<IpAddr>) -> bool {
         let now = Instant::now();
@@ -102,7 +102,7 @@ impl AccessFloods {
     }
 }
 
-impl Drop for AccessFloods {
+impl Drop for AccessLogLimit {
     fn drop(&mut self) {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).log();
     }

@@ -50,7 +50,7 @@ fn check_one(caller: &Caller, current: &Snapshot, operation: &Operation) -> Resu
     if let Operation::Create { spec, .. } = operation
         && let Some(created) = spec.as_any().downcast_ref::<ApiKey>()
     {
-        return for_owner(caller, created, current);
+        return check_creation(caller, created, current);
     }
     // The role of the owner who has it now, and the one that the operation gives.
     let now = match key.kind {
@@ -84,13 +84,13 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
     }
     let present = current.get(key).and_then(|entry| entry.spec_as::<ApiKey>());
     if let Some(present) = present {
-        of_owner(caller, &present.owner_id, current)?;
+        check_change(caller, &present.owner_id, current)?;
         within(caller, own, current, &present.owner_id, present.scope.as_deref())?;
     }
     match operation {
         Operation::Create { spec, .. } => match spec.as_any().downcast_ref::<ApiKey>() {
             Some(created) => {
-                for_owner(caller, created, current)?;
+                check_creation(caller, created, current)?;
                 within(caller, own, current, &created.owner_id, created.scope.as_deref())
             }
             None => Ok(()),
@@ -105,7 +105,7 @@ fn check_limited(caller: &Caller, own: &KeyScope, current: &Snapshot, operation:
 }
 
 /// Only admins change and delete keys of others.
-fn of_owner(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Fault> {
+fn check_change(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Fault> {
     if owner == caller.owner.as_str() || caller.role == Role::Admin {
         return Ok(());
     }
@@ -113,7 +113,7 @@ fn of_owner(caller: &Caller, owner: &str, current: &Snapshot) -> Result<(), Faul
 }
 
 /// Only admins create keys for others.
-fn for_owner(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
+fn check_creation(caller: &Caller, created: &ApiKey, current: &Snapshot) -> Result<(), Fault> {
     if created.owner_id == caller.owner.as_str() || caller.role == Role::Admin {
         return Ok(());
     }

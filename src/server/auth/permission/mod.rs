@@ -17,7 +17,7 @@
 //! editor. Inside the commit, the operation is judged: the route belongs to `shop`, and the answer is 403 with the
 //! owners who are admins.
 //!
-//! Which secrets a caller sees is decided here, too ([`Sight`]), resource by resource.
+//! Which secrets a caller sees is decided here, too ([`SecretVisibility`]), resource by resource.
 //!
 //! # What it never does
 //!
@@ -113,7 +113,7 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
             reader(caller)?;
             match scope.is_none_or(|scope| scope.may_plan(source)) {
                 true => Ok(()),
-                false => Err(of_source(caller, "plan", source, current)),
+                false => Err(source_refusal(caller, "plan", source, current)),
             }
         }
         Intent::PlanRollback(source) => {
@@ -122,7 +122,7 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
                 (None, _) => Ok(()),
                 (Some(scope), Some(source)) if scope.may_plan(source) => Ok(()),
                 (Some(scope), None) if scope.may_plan_all() => Ok(()),
-                (_, Some(source)) => Err(of_source(caller, "plan a rollback of", source, current)),
+                (_, Some(source)) => Err(source_refusal(caller, "plan a rollback of", source, current)),
                 (_, None) => {
                     let help =
                         format!("name one source, with `--source` on the command line, or {}", ask_an_admin(current));
@@ -134,7 +134,7 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
             editor(caller, current)?;
             match scope.is_none_or(|scope| scope.may_apply(source)) {
                 true => Ok(()),
-                false => Err(of_source(caller, "apply", source, current)),
+                false => Err(source_refusal(caller, "apply", source, current)),
             }
         }
         Intent::Owners => admin(caller, "only admins can read owners and change their roles", current),

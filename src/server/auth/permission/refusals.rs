@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Refuses to do something with a source.
-pub(super) fn of_source(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
+pub(super) fn source_refusal(caller: &Caller, verb: &str, source: &str, current: &Snapshot) -> Fault {
     forbidden(caller, &format!("{verb} source `{}`", printable(source)), current).at("source")
 }
 

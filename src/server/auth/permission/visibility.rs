@@ -16,7 +16,7 @@ use crate::{
 
 /// The resources whose secrets a caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum SecretVisibility {
     /// None.
     Nothing,
     /// The resources of the sources that a scope may apply.
@@ -25,47 +25,47 @@ pub(crate) enum Sight {
     Everything,
 }
 
-impl Sight {
+impl SecretVisibility {
     /// What a caller sees.
     pub(in crate::server) fn from_caller(caller: &Caller) -> Self {
         match &caller.scope {
-            _ if !caller.role.sees_secrets() => Sight::Nothing,
-            None => Sight::Everything,
-            Some(scope) if scope.secrets => Sight::Everything,
-            Some(scope) if scope.apply.is_empty() => Sight::Nothing,
-            Some(scope) => Sight::OfSources(Arc::clone(scope)),
+            _ if !caller.role.sees_secrets() => Self::Nothing,
+            None => Self::Everything,
+            Some(scope) if scope.secrets => Self::Everything,
+            Some(scope) if scope.apply.is_empty() => Self::Nothing,
+            Some(scope) => Self::OfSources(Arc::clone(scope)),
         }
     }
 
     /// What the caller sees of earlier states. A source may have had another owner's resources, or the reverse, so that a caller who
     /// does not see everything sees nothing.
-    pub(in crate::server) fn of_the_past(self) -> Self {
+    pub(in crate::server) fn for_earlier_state(self) -> Self {
         match self {
-            Sight::Everything => Sight::Everything,
-            Sight::Nothing | Sight::OfSources(_) => Sight::Nothing,
+            Self::Everything => Self::Everything,
+            Self::Nothing | Self::OfSources(_) => Self::Nothing,
         }
     }
 
     /// What the caller sees of the state of a revision, if the store is at another one.
-    pub(in crate::server) fn of_revision(self, revision: u64, current: u64) -> Self {
-        if revision == current { self } else { self.of_the_past() }
+    pub(in crate::server) fn for_revision(self, revision: u64, current: u64) -> Self {
+        if revision == current { self } else { self.for_earlier_state() }
     }
 
     /// Whether the caller sees the secrets of a resource itself.
     pub(in crate::server) fn sees(&self, entry: &Entry) -> bool {
         match self {
-            Sight::Nothing => false,
-            Sight::Everything => true,
-            Sight::OfSources(scope) => entry.claim.as_deref().is_some_and(|claim| scope.may_apply(&claim.source)),
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::OfSources(scope) => entry.claim.as_deref().is_some_and(|claim| scope.may_apply(&claim.source)),
         }
     }
 
     /// Whether the caller sees the secrets of all resources of a source.
     pub(in crate::server) fn sees_source(&self, source: &str) -> bool {
         match self {
-            Sight::Nothing => false,
-            Sight::Everything => true,
-            Sight::OfSources(scope) => scope.may_apply(source),
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::OfSources(scope) => scope.may_apply(source),
         }
     }
 

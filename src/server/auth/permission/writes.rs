@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, collections::BTreeSet};
 
-use super::refusals::{forbidden, needs, of_source};
+use super::refusals::{forbidden, needs, source_refusal};
 use crate::{
     model::{
         diagnostics::fault::{Fault, Path},
@@ -34,7 +34,7 @@ fn refused(caller: &Caller, denied: &Denied, current: &Snapshot) -> Fault {
     let forbidden = |what: String| forbidden(caller, &what, current);
     let needs = |right: &str, what: String| needs(caller, right, &what, current);
     match denied {
-        Denied::Source(verb, source) => of_source(caller, verb, source, current).at(Path::root()),
+        Denied::Source(verb, source) => source_refusal(caller, verb, source, current).at(Path::root()),
         Denied::Unowned(verb, kind) => forbidden(format!("{verb} resources of kind {kind} that no source owns")),
         Denied::Global(verb, kind) => {
             needs("`global`", format!("{verb} resources of kind {kind}, which act on every source"))

@@ -152,7 +152,7 @@ impl Slots {
     }
 
     /// Takes one of the shared places for an owner.
-    pub(crate) fn of_owner(&self, owner: &Id) -> Result<WorkPlace, ApiError> {
+    pub(crate) fn for_owner(&self, owner: &Id) -> Result<WorkPlace, ApiError> {
         self.enter(Some(owner), Lane::Shared)
     }
 
@@ -170,7 +170,7 @@ impl Slots {
         let (what, seconds) = (class.what, class.retry_after);
         let message =
             format!("{whose} has reached its limit of {what} ({counts}); send the request again in {seconds} seconds");
-        ApiError::of(code, message).retry_after(seconds)
+        ApiError::with_code(code, message).retry_after(seconds)
     }
 
     /// The label of the metrics.

@@ -24,9 +24,9 @@ fn refused(entered: Result<WorkPlace, ApiError>) -> Option<Code> {
 fn an_owner_has_one_running_and_one_waiting_reconciliation() {
     let all = Slots::new(classes::RECONCILIATIONS);
     let owner = Id::new("usr_a");
-    let (mut first, mut second) = (all.of_owner(&owner).unwrap(), all.of_owner(&owner).unwrap());
+    let (mut first, mut second) = (all.for_owner(&owner).unwrap(), all.for_owner(&owner).unwrap());
     assert!(has_turn(&mut first) && !has_turn(&mut second), "although a place is free");
-    let error = all.of_owner(&owner).err().unwrap();
+    let error = all.for_owner(&owner).err().unwrap();
     assert_eq!(error.code(), Code::RateLimited);
     let message = "the owner of the API key has reached its limit of reconciliations (1 running, 1 waiting); send the request again in 5 seconds";
     assert_eq!(error.message(), message);
@@ -43,9 +43,9 @@ fn an_owner_has_one_running_and_one_waiting_reconciliation() {
 fn plans_leave_places_to_applies() {
     let all = Slots::new(classes::RECONCILIATIONS);
     let owner = |number: usize| Id::new(&format!("usr_{number}"));
-    let plans: Vec<WorkPlace> = (0..100).map_while(|number| all.of_owner(&owner(number)).ok()).collect();
+    let plans: Vec<WorkPlace> = (0..100).map_while(|number| all.for_owner(&owner(number)).ok()).collect();
     assert_eq!((plans.len(), all.running(), all.waiting()), (10, 2, 8));
-    let error = all.of_owner(&owner(100)).err().unwrap();
+    let error = all.for_owner(&owner(100)).err().unwrap();
     assert_eq!(error.code(), Code::Unavailable);
     assert!(error.message().starts_with("the server has reached its limit of reconciliations (2 running, 8 waiting)"));
     let mut applies: Vec<WorkPlace> =
@@ -63,11 +63,11 @@ fn plans_leave_places_to_applies() {
 fn owners_take_turns_however_many_requests_they_send() {
     let class = Class { running: 1, owner_running: Share::Most(1), ..classes::SEARCHES };
     let all = Slots::new(class);
-    let running = all.of_owner(&Id::new("usr_a")).unwrap();
+    let running = all.for_owner(&Id::new("usr_a")).unwrap();
     // Much of one owner comes first.
     let of = ["usr_a", "usr_a", "usr_a", "usr_a", "usr_b", "usr_b", "usr_c"];
     let mut waiting: Vec<(&str, WorkPlace)> =
-        of.into_iter().map(|owner| (owner, all.of_owner(&Id::new(owner)).unwrap())).collect();
+        of.into_iter().map(|owner| (owner, all.for_owner(&Id::new(owner)).unwrap())).collect();
     let mut order = Vec::new();
     drop(running);
     while let Some(at) = waiting.iter_mut().position(|(_, place)| has_turn(place)) {
@@ -82,9 +82,9 @@ fn owners_take_turns_however_many_requests_they_send() {
 #[test]
 fn a_further_request_does_not_overtake_one_that_waits() {
     let all = Slots::new(Class { running: 1, ..classes::SEARCHES });
-    let mut running = all.of_owner(&Id::new("usr_a")).unwrap();
-    let mut waiting = all.of_owner(&Id::new("usr_b")).unwrap();
-    let mut again = all.of_owner(&Id::new("usr_a")).unwrap();
+    let mut running = all.for_owner(&Id::new("usr_a")).unwrap();
+    let mut waiting = all.for_owner(&Id::new("usr_b")).unwrap();
+    let mut again = all.for_owner(&Id::new("usr_a")).unwrap();
     assert!(has_turn(&mut running) && !has_turn(&mut waiting));
     drop(running);
     assert!(has_turn(&mut waiting) && !has_turn(&mut again));
@@ -96,15 +96,15 @@ fn a_further_request_does_not_overtake_one_that_waits() {
 fn a_request_that_goes_away_while_it_waits_frees_its_place() {
     let all = Slots::new(classes::RECONCILIATIONS);
     let owner = Id::new("usr_a");
-    let running = all.of_owner(&owner).unwrap();
-    let gone = all.of_owner(&owner).unwrap();
-    assert_eq!(refused(all.of_owner(&owner)), Some(Code::RateLimited));
+    let running = all.for_owner(&owner).unwrap();
+    let gone = all.for_owner(&owner).unwrap();
+    assert_eq!(refused(all.for_owner(&owner)), Some(Code::RateLimited));
     drop(gone);
-    let mut next = all.of_owner(&owner).unwrap();
+    let mut next = all.for_owner(&owner).unwrap();
     drop(running);
     // Its turn has come before anybody has asked for it.
     assert_eq!((all.running(), all.waiting()), (1, 0));
-    drop(all.of_owner(&owner).unwrap());
+    drop(all.for_owner(&owner).unwrap());
     assert!(has_turn(&mut next));
     drop(next);
     assert_eq!((all.running(), all.waiting()), (0, 0));
@@ -114,12 +114,12 @@ fn a_request_that_goes_away_while_it_waits_frees_its_place() {
 fn one_backup_of_an_owner_and_two_of_all_are_made_at_a_time() {
     let backups = Slots::new(classes::BACKUPS);
     let [a, b, c, _] = OWNERS.map(Id::new);
-    let first = backups.of_owner(&a).unwrap();
-    assert_eq!(refused(backups.of_owner(&a)), Some(Code::RateLimited));
-    let second = backups.of_owner(&b).unwrap();
-    assert_eq!(refused(backups.of_owner(&c)), Some(Code::Unavailable));
+    let first = backups.for_owner(&a).unwrap();
+    assert_eq!(refused(backups.for_owner(&a)), Some(Code::RateLimited));
+    let second = backups.for_owner(&b).unwrap();
+    assert_eq!(refused(backups.for_owner(&c)), Some(Code::Unavailable));
     drop((first, second));
-    assert!(backups.of_owner(&a).is_ok());
+    assert!(backups.for_owner(&a).is_ok());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn clients_without_an_owner_have_all_places_and_no_share() {
 fn renderings_are_never_refused() {
     let all = Slots::new(classes::renderings());
     let owner = Id::new("usr_a");
-    let places: Vec<WorkPlace> = (0..200).map_while(|_| all.of_owner(&owner).ok()).collect();
+    let places: Vec<WorkPlace> = (0..200).map_while(|_| all.for_owner(&owner).ok()).collect();
     assert_eq!(places.len(), 200);
 }
 

@@ -185,7 +185,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
         }
     };
     if let Some(seat) = shared.table.seat(peer.ip()) {
-        drop(tokio::spawn(attend(Arc::clone(shared), stream, peer, seat, stopped.clone())));
+        drop(tokio::spawn(serve_connection(Arc::clone(shared), stream, peer, seat, stopped.clone())));
         return;
     }
     // Whoever waits for a place must not keep others from coming in.
@@ -195,7 +195,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Listening>, stopped: &watch
     let (shared, stopped) = (Arc::clone(shared), stopped.clone());
     drop(tokio::spawn(async move {
         match waiting.seat().await {
-            Ok(seat) => attend(shared, stream, peer, seat, stopped).await,
+            Ok(seat) => serve_connection(shared, stream, peer, seat, stopped).await,
             Err(reason) => turn_away(&shared, &stream, reason),
         }
     }));
@@ -219,7 +219,7 @@ fn refuse(stream: &TcpStream, response: &[u8]) {
 }
 
 /// Serves a connection until it ends or is closed.
-async fn attend(
+async fn serve_connection(
     shared: Arc<Listening>,
     stream: TcpStream,
     peer: SocketAddr,
@@ -230,7 +230,7 @@ async fn attend(
     let closed = tokio::select! {
         biased;
         () = activity.closed() => activity.close_reason(),
-        () = talk(&shared, stream, peer, &activity, stopped) => None,
+        () = serve_stream(&shared, stream, peer, &activity, stopped) => None,
         reason = overdue(&activity, &shared.limits) => Some(reason),
     };
     if let Some(reason) = closed {
@@ -251,7 +251,7 @@ async fn overdue(activity: &Activity, limits: &ConnectionLimits) -> activity::Cl
     }
 }
 
-async fn talk(
+async fn serve_stream(
     shared: &Arc<Listening>,
     stream: TcpStream,
     peer: SocketAddr,
@@ -261,10 +261,10 @@ async fn talk(
     // A response is written as a whole, and the last part of it must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     let mut client = Peer { address: peer, is_secured: false, certificate: None, authorities: None };
-    let Some(tls) = &shared.tls else { return converse(shared, stream, client, activity, stopped).await };
+    let Some(tls) = &shared.tls else { return serve_http(shared, stream, client, activity, stopped).await };
     let first = tokio::select! {
         biased;
-        () = stop_of(&mut stopped) => return,
+        () = stop_begins(&mut stopped) => return,
         first = first_byte(&stream) => first,
     };
     match first {
@@ -279,7 +279,7 @@ async fn talk(
     let authorities = tls.authorities();
     let secured = tokio::select! {
         biased;
-        () = stop_of(&mut stopped) => return,
+        () = stop_begins(&mut stopped) => return,
         secured = tls.acceptor().accept(stream) => secured,
     };
     let Ok(secured) = secured else { return metrics::counter!(counts::HANDSHAKE_FAILURES).increment(1) };
@@ -287,7 +287,7 @@ async fn talk(
     let certificate = PeerCertificate::from_connection(secured.get_ref().1);
     let authorities = certificate.is_some().then_some(authorities);
     client = Peer { is_secured: true, certificate, authorities, ..client };
-    converse(shared, secured, client, activity, stopped).await;
+    serve_http(shared, secured, client, activity, stopped).await;
 }
 
 /// The first byte from a client, which stays to be read; none if the client leaves.
@@ -298,13 +298,13 @@ async fn first_byte(stream: &TcpStream) -> Option<u8> {
 }
 
 /// Completes when the server stops.
-async fn stop_of(stopped: &mut watch::Receiver<bool>) {
+async fn stop_begins(stopped: &mut watch::Receiver<bool>) {
     // An error means that the server is gone.
     let _ = stopped.wait_for(|stops| *stops).await;
 }
 
 /// Handles the requests of a connection.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     shared: &Arc<Listening>,
     stream: S,
     mut peer: Peer,
@@ -313,13 +313,13 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) {
     let mut authorities = peer.authorities.take();
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(activity)));
-    let service = Conversation { shared: Arc::clone(shared), peer, activity: Arc::clone(activity) };
+    let service = HttpConnection { shared: Arc::clone(shared), peer, activity: Arc::clone(activity) };
     let connection = shared.builder.serve_connection(io, service);
     tokio::pin!(connection);
     tokio::select! {
         biased;
         ended = connection.as_mut() => return log_end(ended),
-        () = stop_of(&mut stopped) => {}
+        () = stop_begins(&mut stopped) => {}
         () = replaced(&mut authorities) => {
             // Its certificate may no longer be worth anything. Streams of events would never end by themselves.
             connection.as_mut().graceful_shutdown();
@@ -362,13 +362,13 @@ struct Peer {
 }
 
 /// Passes on the requests of a connection.
-struct Conversation {
+struct HttpConnection {
     shared: Arc<Listening>,
     peer: Peer,
     activity: Arc<Activity>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for Conversation {
+impl hyper::service::Service<Request<Incoming>> for HttpConnection {
     type Response = Response<SentBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<SentBody>, Infallible>> + Send>>;

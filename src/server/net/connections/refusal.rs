@@ -21,9 +21,9 @@ pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let error = match status {
-        "400" => ApiError::of(Code::MalformedRequest, "the bytes are not an HTTP request"),
+        "400" => ApiError::with_code(Code::MalformedRequest, "the bytes are not an HTTP request"),
         "414" | "431" => {
-            ApiError::of(Code::HeadTooLarge, "the URL and the headers of the request are too large or too many")
+            ApiError::with_code(Code::HeadTooLarge, "the URL and the headers of the request are too large or too many")
         }
         _ => return None,
     };
@@ -32,12 +32,12 @@ pub(super) fn instead_of(response: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the response of a server that has no place for another connection.
 pub(super) fn busy() -> Vec<u8> {
-    ApiError::of(Code::Unavailable, "the server has too many connections").retry_after(1).to_http1()
+    ApiError::with_code(Code::Unavailable, "the server has too many connections").retry_after(1).to_http1()
 }
 
 /// Returns the response to a plain request on a port for TLS.
 pub(super) fn plain() -> Vec<u8> {
-    ApiError::of(Code::MalformedRequest, "this port speaks TLS; use an `https` URL").to_http1()
+    ApiError::with_code(Code::MalformedRequest, "this port speaks TLS; use an `https` URL").to_http1()
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ async fn list(
 ) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let filter = filter_from(query.as_deref())?;
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     place.run(move |cancel| listed(&served, &page, &filter, &cancel)).await
 }
 
@@ -139,7 +139,7 @@ fn listed(served: &ServedStore, page: &Page, filter: &HistoryFilter, cancel: &Ca
         ControlFlow::Continue(())
     })?;
     if cancel.is_cancelled() {
-        return Err(ApiError::of(Code::Unavailable, "the request was cancelled"));
+        return Err(ApiError::with_code(Code::Unavailable, "the request was cancelled"));
     }
     let last = match end {
         SearchEnd::Complete => None,
@@ -159,14 +159,14 @@ async fn get(
     caller: Caller,
     headers: HeaderMap,
 ) -> ApiResult {
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     place
         .run(move |_| {
             let state = served.store.snapshot();
             let current = state.revision;
             let unknown = || {
                 let message = format!("revision {} does not exist; the store is at revision {current}", printable(&id));
-                ApiError::of(Code::RevisionNotFound, message)
+                ApiError::with_code(Code::RevisionNotFound, message)
             };
             let revision = at_revision::number(&id).filter(|revision| *revision > 0).ok_or_else(unknown)?;
             let Some(found) = served.store.details(revision)? else {
@@ -175,7 +175,7 @@ async fn get(
                 }
                 let oldest = served.store.oldest_revision()?;
                 let message = format!("revision {revision} is no longer in the history; the oldest one is {oldest}");
-                return Err(ApiError::of(Code::RevisionGone, message));
+                return Err(ApiError::with_code(Code::RevisionGone, message));
             };
             let rendered =
                 response::rendered(HistoryEntry::body_of(&found, &served.site.base_url, &served.store, &state)?);
@@ -194,7 +194,7 @@ async fn blame(
     let Some(path) = query::value(query.as_deref(), "resource") else {
         return Err(ApiError::new(query::at("resource", "`resource` is required".into())));
     };
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     place
         .run(move |_| {
             let snapshot = served.store.snapshot();

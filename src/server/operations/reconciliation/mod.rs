@@ -232,24 +232,27 @@ impl<'a> ReconciliationJob<'a> {
         }
         let prepared = Prepared::load(self.options.clone());
         if self.dry_run {
-            let (snapshot, sight) = (store.snapshot(), Sight::from_caller(&self.caller));
-            let is_blind = !sight.sees_source(&self.options.source);
-            let prepared = match sight {
+            let (snapshot, visibility) = (store.snapshot(), SecretVisibility::from_caller(&self.caller));
+            let is_blind = !visibility.sees_source(&self.options.source);
+            let prepared = match visibility {
                 // One form for all who do not see the secrets of the source, so that others can expect it.
                 _ if is_blind => prepared.masked(),
-                Sight::Everything => prepared,
-                Sight::Nothing | Sight::OfSources(_) => {
-                    let (sight, state) = (sight.clone(), Arc::clone(&snapshot));
+                SecretVisibility::Everything => prepared,
+                SecretVisibility::Nothing | SecretVisibility::OfSources(_) => {
+                    let (visibility, state) = (visibility.clone(), Arc::clone(&snapshot));
                     prepared.seen_by(Arc::new(move |entry: &Entry| {
-                        sight.sees(entry) && sight.sees_required(&state, entry, None)
+                        visibility.sees(entry) && visibility.sees_required(&state, entry, None)
                     }))
                 }
             };
             let mut planned = prepared.plan(&snapshot);
             tell_drift(&store, &prepared, &snapshot, &mut planned);
             self.admit(&snapshot, &planned)?;
-            if Sight::from_caller(&self.caller) != sight {
-                return Err(ApiError::of(Code::Conflict, "the permissions of the API key changed during the request"));
+            if SecretVisibility::from_caller(&self.caller) != visibility {
+                return Err(ApiError::with_code(
+                    Code::Conflict,
+                    "the permissions of the API key changed during the request",
+                ));
             }
             self.traced = self.to_trace.as_ref().map(|request| review::trace_of_plan(request, &snapshot, &planned));
             if self.expect.as_deref().is_some_and(is_masked) && !is_blind {
@@ -398,7 +401,9 @@ impl From<ApplyError> for ApiError {
                 let message = format!("the token hash of the new API key {key} is required");
                 ApiError::new(Fault::new(Code::Required, message).at(path))
             }
-            ApplyError::Refused(_) | ApplyError::TokenFile(..) => Self::of(Code::Internal, error.diagnostic().message),
+            ApplyError::Refused(_) | ApplyError::TokenFile(..) => {
+                Self::with_code(Code::Internal, error.diagnostic().message)
+            }
         }
     }
 }

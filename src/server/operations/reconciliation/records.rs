@@ -49,7 +49,7 @@ async fn list(
 ) -> ApiResult {
     let page = Page::from_query(query.as_deref())?;
     let limit = page.limit.unwrap_or(DEFAULT_LIMIT);
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     let listed = move |_| {
         let before = match &page.before_id {
             None => u64::MAX,
@@ -78,7 +78,7 @@ async fn get(
     caller: Caller,
     headers: HeaderMap,
 ) -> ApiResult {
-    let place = admissions.searches.of_owner(&caller.owner)?;
+    let place = admissions.searches.for_owner(&caller.owner)?;
     let got = move |_| {
         let missing = || ApiError::not_found(&format!("reconciliation {id}"));
         let revision = wire::revision_of(&id).ok_or_else(missing)?;

@@ -81,7 +81,7 @@ impl Upload {
         let lane = planned_change::lane(app, caller, &Intent::Apply(source), head.dry_run);
         // What does not apply, whatever it said first, leaves the reserved places to what does.
         if lane == Lane::Shared && self.place.as_ref().is_some_and(|place| place.lane() == Lane::Reserved) {
-            self.place = Some(app.admissions.uploads.of_owner(&caller.owner)?);
+            self.place = Some(app.admissions.uploads.for_owner(&caller.owner)?);
         }
         app.admissions.reconciliations.enter(Some(&caller.owner), lane)
     }
@@ -222,8 +222,8 @@ mod tests {
             (refused.code(), refused.message().contains("limit of reconciliations (1 running, 1 waiting)"))
         };
         let plans = [
-            app.admissions.reconciliations.of_owner(&owner).ok(),
-            app.admissions.reconciliations.of_owner(&owner).ok(),
+            app.admissions.reconciliations.for_owner(&owner).ok(),
+            app.admissions.reconciliations.for_owner(&owner).ok(),
         ];
         let full = (Code::RateLimited, true);
         for length in ["1000", "50000000"] {

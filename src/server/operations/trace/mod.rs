@@ -38,7 +38,7 @@ async fn create(
     JsonBody(request): JsonBody<RequestToTrace>,
 ) -> ApiResult {
     let request = request.parse().map_err(ApiError::new)?;
-    let place = admissions.renderings.of_owner(&caller.owner)?;
+    let place = admissions.renderings.for_owner(&caller.owner)?;
     let snapshot = served.store.snapshot();
     place.render(move || json_response(StatusCode::OK, &TraceReport::new(&request, &trace(&snapshot, &request)))).await
 }

@@ -63,7 +63,7 @@ pub(super) struct Portion {
 /// event `revision`: only this event has an id, because a client that resumes after it has missed no change.
 pub(super) fn portion(
     site: &Site,
-    sight: &Sight,
+    visibility: &SecretVisibility,
     filter: &ChangeFilter,
     revision: &Revision,
     start: usize,
@@ -78,7 +78,7 @@ pub(super) fn portion(
         if text.len() >= PORTION {
             return Ok(Portion { text: text.into(), next: Some(at) });
         }
-        write(&mut text, None, changed.event.as_str(), &data(site, sight, revision, &actor, changed)?);
+        write(&mut text, None, changed.event.as_str(), &data(site, visibility, revision, &actor, changed)?);
     }
     let Revision { snapshot, at, .. } = revision;
     let end = WatchedRevision { revision: snapshot.revision, time: *at, actor: &actor };
@@ -88,7 +88,7 @@ pub(super) fn portion(
 
 fn data(
     site: &Site,
-    sight: &Sight,
+    visibility: &SecretVisibility,
     revision: &Revision,
     actor: &Author,
     changed: &ChangedResource,
@@ -111,7 +111,7 @@ fn data(
         return Ok(data);
     }
     let entry = snapshot.get(key).ok_or_else(|| JsonError::new("a changed resource is missing"))?;
-    let resource = render(site, sight, snapshot, entry)?;
+    let resource = render(site, visibility, snapshot, entry)?;
     data.pop();
     data.extend_from_slice(b",\"resource\":");
     data.extend_from_slice(&resource.body);

@@ -104,7 +104,7 @@ pub(super) static GET: ApiOperation = ApiOperation::get("/watch", Intent::Watch,
 fn place(app: &AppState, Caller { owner, role, .. }: &Caller) -> Result<WorkPlace, ApiError> {
     match role {
         Role::Gateway => app.admissions.watchers.enter(None, Lane::Reserved),
-        _ => app.admissions.watchers.of_owner(owner),
+        _ => app.admissions.watchers.for_owner(owner),
     }
 }
 
@@ -195,15 +195,16 @@ impl Watcher {
     async fn send_revision(&mut self, caller: &Caller, revision: Revision) -> Result<(), StreamEnd> {
         let number = revision.snapshot.revision;
         // A client that resumes gets earlier states.
-        let sight = Sight::from_caller(caller).of_revision(number, self.app.served.store.snapshot().revision);
+        let visibility =
+            SecretVisibility::from_caller(caller).for_revision(number, self.app.served.store.snapshot().revision);
         let mut from = Some(0);
         while let Some(start) = from {
             let (served, revision, filter) = (Arc::clone(&self.app.served), revision.clone(), self.filter.clone());
-            let sight = sight.clone();
+            let visibility = visibility.clone();
             // A resource with many children takes long, and other requests of this thread would wait.
-            let place = self.app.admissions.renderings.of_owner(&caller.owner)?;
+            let place = self.app.admissions.renderings.for_owner(&caller.owner)?;
             let portion =
-                place.render(move || events::portion(&served.site, &sight, &filter, &revision, start)).await?;
+                place.render(move || events::portion(&served.site, &visibility, &filter, &revision, start)).await?;
             from = portion.next;
             self.send(portion.text).await?;
         }
@@ -223,5 +224,5 @@ impl Watcher {
 
 /// The error for a client that does not keep up.
 fn too_slow() -> ApiError {
-    ApiError::of(Code::SlowReader, "the client reads more slowly than resources change")
+    ApiError::with_code(Code::SlowReader, "the client reads more slowly than resources change")
 }

@@ -233,7 +233,7 @@ async fn answered(answering: impl Future<Output = Response>) -> Response {
         Ok(state) => state,
         // The panic's text is not sent to the client; the panic hook has logged it.
         Err(_) => {
-            let error = ApiError::of(Code::Internal, "internal error in edgewright; nothing was changed");
+            let error = ApiError::with_code(Code::Internal, "internal error in edgewright; nothing was changed");
             Poll::Ready(error.into_response())
         }
     })
@@ -243,7 +243,7 @@ async fn answered(answering: impl Future<Output = Response>) -> Response {
 /// Responds with the metrics page. It counts all resources, which takes long in a large store.
 pub(crate) async fn page(State(app): State<AppState>) -> Response {
     let page = tokio::task::spawn_blocking(move || page_of(&app)).await;
-    page.unwrap_or_else(|_| ApiError::of(Code::Unavailable, "the server is stopping").into_response())
+    page.unwrap_or_else(|_| ApiError::with_code(Code::Unavailable, "the server is stopping").into_response())
 }
 
 fn page_of(app: &AppState) -> Response {
