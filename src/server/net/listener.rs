@@ -34,7 +34,7 @@ use crate::{
         handle::{GRACE, SourceHandle},
         registry::SourceRegistry,
     },
-    server::{app::App, http::service::Front, telemetry::metrics},
+    server::{app::App, http::service::ApiService, telemetry::metrics},
 };
 
 /// The grace period for background work after the last connection is closed.

@@ -27,7 +27,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{Intent, Sight},
+            permission::{Intent, SecretVisibility},
         },
         http::response::{ApiError, ApiResult},
         resources::at_revision,

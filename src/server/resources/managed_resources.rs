@@ -17,7 +17,7 @@ use crate::{
         snapshot::{Entry, Snapshot},
     },
     server::{
-        auth::permission::{Sight, has_secrets},
+        auth::permission::{SecretVisibility, has_secrets},
         state::AppState,
     },
     syntax::text::{printable, printable_path},

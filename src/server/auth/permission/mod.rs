@@ -42,7 +42,7 @@ use crate::model::{
     snapshot::Snapshot,
 };
 use refusals::{ask_an_admin, forbidden, needs, of_source, refusal};
-pub(in crate::server) use visibility::{Sight, has_secrets};
+pub(in crate::server) use visibility::{SecretVisibility, has_secrets};
 
 /// What a request is about to do.
 #[derive(Debug, Clone, Copy)]

@@ -74,8 +74,8 @@ impl SecretVisibility {
     pub(in crate::server) fn shows(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         self.sees(entry)
             && match (self, entry.key.kind.facts().children) {
-                (Sight::OfSources(_), Some(_)) => snapshot.children(&entry.key).all(|child| self.sees(child)),
-                (Sight::OfSources(_), None) => self.sees_required(snapshot, entry, None),
+                (SecretVisibility::OfSources(_), Some(_)) => snapshot.children(&entry.key).all(|child| self.sees(child)),
+                (SecretVisibility::OfSources(_), None) => self.sees_required(snapshot, entry, None),
                 _ => true,
             }
     }

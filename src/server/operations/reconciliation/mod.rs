@@ -50,7 +50,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{self, Intent, Sight},
+            permission::{self, Intent, SecretVisibility},
         },
         http::{
             body::{self, Limits},

@@ -14,7 +14,7 @@ use crate::{
         secrets::secret::Secrets,
     },
     server::{
-        auth::permission::Sight,
+        auth::permission::SecretVisibility,
         http::response::ApiError,
         resources::{
             change::{ChangeFilter, actor},

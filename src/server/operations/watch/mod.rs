@@ -48,7 +48,7 @@ use crate::{
     server::{
         auth::{
             caller::Caller,
-            permission::{Intent, Sight},
+            permission::{Intent, SecretVisibility},
         },
         http::{
             channel_body::ChannelBody,
