@@ -149,29 +149,29 @@ fn responses(schemas: &mut Schemas, endpoint: &Endpoint, info: &KindInfo) -> Val
         Action::PutModule(slot) | Action::GetModule(slot) => ("200", "OK", Some(schemas.response_of(slot.view_schema))),
         Action::Delete | Action::DeleteModule(_) => ("204", "Deleted", None),
     };
+    let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
+    let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
+    let warning = warning_header(
+        "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction, or that a source owns the resource.",
+    );
+    let headers = match endpoint.action {
+        Action::List => {
+            json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}})
+        }
+        Action::Patch | Action::PutModule(_) => json!({"ETag": etag, "Edgewright-Warning": warning}),
+        Action::Create => json!({"ETag": etag, "Location": location, "Edgewright-Warning": warning}),
+        Action::Get | Action::GetModule(_) => json!({"ETag": etag}),
+        Action::Delete | Action::DeleteModule(_) => {
+            json!({"Edgewright-Warning": warning_header("Warns that a source owns the resource.")})
+        }
+    };
+    let success = match schema {
+        Some(schema) => {
+            json!({"description": description, "content": {"application/json": {"schema": schema}}, "headers": headers})
+        }
+        None => json!({"description": description, "headers": headers}),
+    };
     let mut responses = Map::new();
-    let mut success = json!({"description": description});
-    if let (None, Some(success)) = (&schema, success.as_object_mut()) {
-        let warning = warning_header("Warns that a source owns the resource.");
-        success.insert("headers".into(), json!({"Edgewright-Warning": warning}));
-    }
-    if let (Some(schema), Some(success)) = (schema, success.as_object_mut()) {
-        success.insert("content".into(), json!({"application/json": {"schema": schema}}));
-        let etag = json!({"description": "The strong ETag of the response.", "schema": {"type": "string"}});
-        let location = json!({"description": "The URI of the resource.", "schema": {"type": "string"}});
-        let warning = warning_header(
-            "Warns that the change left a blank field unchanged, cleared a field beside others, or emptied an enforced restriction, or that a source owns the resource.",
-        );
-        let headers = match endpoint.action {
-            Action::List => Some(
-                json!({"ETag": {"description": "The strong ETag of the page.", "schema": {"type": "string"}, "x-extension": true}}),
-            ),
-            Action::Patch | Action::PutModule(_) => Some(json!({"ETag": etag, "Edgewright-Warning": warning})),
-            Action::Create => Some(json!({"ETag": etag, "Location": location, "Edgewright-Warning": warning})),
-            _ => Some(json!({"ETag": etag})),
-        };
-        success.extend(headers.map(|headers| ("headers".to_owned(), headers)));
-    }
     responses.insert(status.into(), success);
     for status in failures(endpoint) {
         responses.insert((*status).into(), json!({"$ref": format!("#/components/responses/{status}")}));

@@ -382,7 +382,7 @@ pub(super) fn command() -> clap::Command {
 }
 
 /// What everything else stands on.
-struct Ground {
+struct BoundServer {
     server: Server,
     tls: Option<Arc<Tls>>,
     manager: ServiceManager,

@@ -166,25 +166,17 @@ pub(crate) fn parse(bytes: &[u8], limits: Limits) -> Result<(Tape, Vec<Fault>), 
         return Ok((Tape::default(), Vec::new()));
     }
     let syntax = |error: serde_json::Error| {
-        let text = error.to_string();
+        let (text, line, column) = (error.to_string(), error.line(), error.column());
         let reason = text.split(" at line ").next().unwrap_or_default();
-        ApiError::with_code(
-            Code::Syntax,
-            format!("the request body is not valid JSON: {reason} (line {}, column {})", error.line(), error.column()),
-        )
+        let message = format!("the request body is not valid JSON: {reason} (line {line}, column {column})");
+        ApiError::with_code(Code::Syntax, message)
     };
-    match deserialize::excess(bytes, MOST_LEVELS, limits.values) {
-        None => {}
-        Some(Excess::Levels(_)) => {
-            return Err(ApiError::with_code(
-                Code::Syntax,
-                format!("the request body is nested more than {MOST_LEVELS} levels deep"),
-            ));
-        }
-        Some(Excess::Values(_)) => {
-            let message = format!("the request body contains more than {} values", limits.values);
-            return Err(ApiError::with_code(Code::BodyTooLarge, message));
-        }
+    if let Some(excess) = deserialize::excess(bytes, MOST_LEVELS, limits.values) {
+        let (code, excess) = match excess {
+            Excess::Levels(_) => (Code::Syntax, format!("is nested more than {MOST_LEVELS} levels deep")),
+            Excess::Values(_) => (Code::BodyTooLarge, format!("contains more than {} values", limits.values)),
+        };
+        return Err(ApiError::with_code(code, format!("the request body {excess}")));
     }
     let mut content: Tape = deserialize::from_slice(bytes).map_err(syntax)?;
     long_integer::mark(&mut content, bytes);

@@ -79,10 +79,14 @@ fn unknown(name: &str, known: &[&str]) -> Fault {
         // Without a path, because it would refer to a field of the body.
         return Fault::new(Code::Parameter, message).help("remove it; this endpoint has no query parameters");
     }
-    let fault = at(name, message);
+    at(name, message).help(suggestion(name, known))
+}
+
+/// Suggests the known name that is nearest to an unknown one, or lists all.
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault.help(format!("use one of {}", list(known))),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("use one of {}", list(known)),
     }
 }
 

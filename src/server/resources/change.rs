@@ -5,13 +5,11 @@ use std::{borrow::Cow, collections::BTreeSet};
 use crate::{
     model::{
         Kind,
-        diagnostics::{
-            code::Code,
-            fault::{Fault, nearest},
-        },
+        diagnostics::{code::Code, fault::Fault},
         operation::Author,
         resource::{KindInfo, Offer},
     },
+    server::http::query::suggestion,
     store::history::change_window::ChangeEvent,
     syntax::text::printable,
 };
@@ -63,14 +61,8 @@ pub(crate) fn kind_named(name: &str, code: Code) -> Result<Kind, Fault> {
     if let Some(info) = public_kinds().find(|info| info.name == name) {
         return Ok(info.kind);
     }
-    let fault = Fault::new(code, format!("unknown kind `{}`", printable(name)));
-    Err(match nearest(name, public_kinds().map(|info| info.name)) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => {
-            let names: Vec<&str> = public_kinds().map(|info| info.name).collect();
-            fault.help(format!("use one of {}", crate::model::decode::list(&names)))
-        }
-    })
+    let names: Vec<&str> = public_kinds().map(|info| info.name).collect();
+    Err(Fault::new(code, format!("unknown kind `{}`", printable(name))).help(suggestion(name, &names)))
 }
 
 #[cfg(test)]

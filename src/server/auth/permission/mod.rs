@@ -111,10 +111,8 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         Intent::Change => editor(caller, current),
         Intent::Plan(source) => {
             reader(caller)?;
-            match scope.is_none_or(|scope| scope.may_plan(source)) {
-                true => Ok(()),
-                false => Err(source_refusal(caller, "plan", source, current)),
-            }
+            let is_allowed = scope.is_none_or(|scope| scope.may_plan(source));
+            is_allowed.then_some(()).ok_or_else(|| source_refusal(caller, "plan", source, current))
         }
         Intent::PlanRollback(source) => {
             reader(caller)?;
@@ -132,10 +130,8 @@ pub(crate) fn allows(caller: &Caller, intent: &Intent<'_>, current: &Snapshot) -
         }
         Intent::Apply(source) => {
             editor(caller, current)?;
-            match scope.is_none_or(|scope| scope.may_apply(source)) {
-                true => Ok(()),
-                false => Err(source_refusal(caller, "apply", source, current)),
-            }
+            let is_allowed = scope.is_none_or(|scope| scope.may_apply(source));
+            is_allowed.then_some(()).ok_or_else(|| source_refusal(caller, "apply", source, current))
         }
         Intent::Owners => admin(caller, "only admins can read owners and change their roles", current),
         Intent::Rekey => admin(caller, "only admins can encrypt the store with new keys", current),
