@@ -37,9 +37,6 @@ const TAGS: [(&str, &str); 13] = [
     ("Transfers", "Resources that move from one source to another."),
     ("Service", "Health, metrics and this document. No token or version header is needed."),
 ];
-/// The paths whose items have no list of parameters, not even an empty one.
-const WITHOUT_PARAMETERS: [&str; 5] = ["/healthz", "/metrics", "/openapi.json", "/readyz", "/watch"];
-
 /// Generates the document. `version_header` is the name of the version header (D4), and `base_path` the path of the base URL
 /// without a slash at its end (D13).
 pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
@@ -53,9 +50,7 @@ pub(crate) fn document(version_header: &str, base_path: &str) -> Value {
     for operation in OPERATIONS {
         let Some(described) = operation.document(&mut schemas) else { continue };
         let item = paths.entry(operation.path.into()).or_default();
-        if !WITHOUT_PARAMETERS.contains(&operation.path) {
-            item.insert("parameters".into(), path_parameters(operation.path));
-        }
+        item.insert("parameters".into(), path_parameters(operation.path));
         item.insert(operation.method_name().to_owned(), described);
     }
     let (mut schemas, names) = schemas.finish();

@@ -436,10 +436,8 @@ fn header_name(name: &str) -> Result<String, String> {
 /// Parses a URL that others build theirs from (D13), without the slash at its end.
 fn public_url(url: &str) -> Result<String, String> {
     // The parser drops fragments.
-    match http_url(url).filter(|_| !url.contains('#')) {
-        Some(url) => Ok(url),
-        None => Err("must be an http or https URL without credentials, query or fragment".to_owned()),
-    }
+    let url = http_url(url).filter(|_| !url.contains('#'));
+    url.ok_or_else(|| "must be an http or https URL without credentials, query or fragment".to_owned())
 }
 
 /// Parses an HTTP URL without credentials and query, and removes the slash at its end.

@@ -8,7 +8,6 @@ pub(crate) struct ExtensionOperation {
     parameters: Vec<Value>,
     body: Option<Value>,
     successes: Map<String, Value>,
-    is_open: bool,
 }
 
 impl ExtensionOperation {
@@ -26,7 +25,6 @@ impl ExtensionOperation {
             parameters: Vec::new(),
             body: None,
             successes: Map::new(),
-            is_open: false,
         }
     }
 
@@ -119,27 +117,21 @@ impl ExtensionOperation {
         }))
     }
 
-    /// Makes it an operation without an API key, whose response has no form that clients know. Errors stand after it.
-    pub(crate) fn open(mut self, media_type: &str) -> Self {
-        self.fields.remove("x-extension");
-        self = self.without_key();
-        self.fields.insert("x-extension".to_owned(), json!(true));
-        self.is_open = true;
+    /// Makes it an operation without an API key, whose response has no form that clients know.
+    pub(crate) fn open(self, media_type: &str) -> Self {
         let form = if media_type == "text/plain" { "string" } else { "object" };
-        self.responds_with("200", "OK", media_type, json!({"type": form}))
+        self.without_key().responds_with("200", "OK", media_type, json!({"type": form}))
     }
 
     /// Returns the operation with its errors, by their statuses.
     pub(crate) fn build(self, failures: &str) -> Value {
-        let Self { mut fields, parameters, body, successes, is_open } = self;
+        let Self { mut fields, parameters, body, successes } = self;
         let refer = |status: &str| (status.to_owned(), json!({"$ref": format!("#/components/responses/{status}")}));
-        let failures: Map<String, Value> = failures.split(' ').map(refer).collect();
         if !parameters.is_empty() {
             fields.insert("parameters".to_owned(), Value::Array(parameters));
         }
         fields.extend(body.map(|body| ("requestBody".to_owned(), body)));
-        let (first, last) = if is_open { (successes, failures) } else { (failures, successes) };
-        let responses = first.into_iter().chain(last).collect();
+        let responses = failures.split(' ').map(refer).chain(successes).collect();
         fields.insert("responses".to_owned(), Value::Object(responses));
         Value::Object(fields)
     }

@@ -73,9 +73,9 @@ const URLS: [&str; 10] = [
 ];
 
 /// The response to a webhook.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HookResponse {
-    /// The sources that are looked at.
+    /// The names of the sources that are looked at.
     looked_at: Vec<String>,
 }
 
@@ -83,26 +83,15 @@ pub(super) static CREATE: ApiOperation = ApiOperation::open(MethodFilter::POST, 
     .any_query()
     .named("Sources", "receiveGitHook", "Receive a webhook of a Git forge")
     .described("Looks at once at the sources whose repository the webhook is about. Instead of an API key, the request has one of the headers `X-Hub-Signature-256`, `X-Hub-Signature`, `X-Gitea-Signature` and `X-Forgejo-Signature` with the HMAC-SHA256 of the body, or `X-Gitlab-Token` with the secret. Responds with 404 unless the configuration file of the server sets `hooks.git`.")
-    .documented("400 401 404 408 413 415 429 500 503", |operation, _| {
-        let schema = json!({
-            "type": "object",
-            "properties": {"looked_at": {
-                "type": "array",
-                "description": "The names of the sources that are looked at.",
-                "items": {"type": "string"},
-            }},
-            "required": ["looked_at"],
-        });
+    .documented("400 401 404 408 413 415 429 500 503", |operation, schemas| {
         let payload = json!({
             "type": "object",
             "description": "The event as the forge sends it. Only the URLs of the repository are used.",
             "additionalProperties": true,
         });
         let example = json!({"repository": {"clone_url": "https://git.example.com/team/edge.git"}});
-        operation
-            .without_key()
-            .body(payload, example)
-            .responds("202", "Accepted", schema)
+        let operation = operation.without_key().body(payload, example);
+        operation.responds("202", "Accepted", schemas.response::<HookResponse>())
     });
 
 /// Looks at the sources whose repository a webhook is about.
