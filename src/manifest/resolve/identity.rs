@@ -5,7 +5,6 @@
 
 mod immutable;
 mod names;
-mod predecessor;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -70,6 +69,11 @@ impl<'a> DeclaredResource<'a> {
         self.declaration.renamed_from.as_deref().filter(|former| *former != self.name())
     }
 
+    /// The name, and the former one.
+    fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        [Some(self.name()), self.former()].into_iter().flatten()
+    }
+
     /// Takes the words of the resource in the store that it is, where they say the same.
     fn adopt_stored_form(&mut self) {
         let Some(entry) = self.entry.filter(|_| !self.fixed.is_empty()) else { return };
@@ -103,47 +107,31 @@ pub(super) struct IdentityChange {
     pub replaces: Option<Key>,
 }
 
-impl IdentityChange {
-    fn is_empty(&self) -> bool {
-        let Self { renamed_from, after, fault, rival, replaces } = self;
-        renamed_from.is_none() && after.is_none() && fault.is_none() && rival.is_none() && replaces.is_none()
-    }
-}
-
 /// Chooses the ids of all declared resources of one kind, independent of file order: first stated ids, then renames,
 /// then unchanged names, then new resources. Returns what is special about some of them, by their positions.
 pub(super) fn choose<'a>(
     known: &StoreNames<'a>,
     wanted: &mut [DeclaredResource<'a>],
 ) -> HashMap<usize, IdentityChange> {
-    let (ids, specials) = choose_ids(known, wanted);
-    for (it, id) in wanted.iter_mut().zip(ids) {
-        it.key.id = id;
-        it.entry = known.snapshot.get(&it.key);
-        it.adopt_stored_form();
-    }
-    specials
-}
-
-fn choose_ids<'a>(
-    known: &StoreNames<'a>,
-    wanted: &[DeclaredResource<'a>],
-) -> (Vec<Id>, HashMap<usize, IdentityChange>) {
     let mut chooser = IdChooser {
         known,
-        wanted,
+        wanted: &*wanted,
         ids: vec![None; wanted.len()],
         taken: HashMap::with_capacity(wanted.len()),
         freed_names: HashMap::new(),
-        faults: HashMap::new(),
-        rivals: HashMap::new(),
-        replaced: HashMap::new(),
+        changes: HashMap::new(),
     };
     chooser.take_stated();
     let exchanged = chooser.rename();
     chooser.keep();
     chooser.derive();
-    chooser.finish(&exchanged)
+    let (ids, changes) = chooser.finish(&exchanged);
+    for (it, id) in wanted.iter_mut().zip(ids) {
+        it.key.id = id;
+        it.entry = known.snapshot.get(&it.key);
+        it.adopt_stored_form();
+    }
+    changes
 }
 
 struct IdChooser<'k, 'a> {
@@ -155,11 +143,8 @@ struct IdChooser<'k, 'a> {
     taken: HashMap<Key, usize>,
     /// The declaration that has the resource formerly under a name.
     freed_names: HashMap<(Option<&'k Id>, &'k str), usize>,
-    faults: HashMap<usize, Diagnostic>,
-    /// Of two declarations that are renamed from one resource, the second with the first.
-    rivals: HashMap<usize, usize>,
-    /// The resources that are replaced, by the declarations of those that replace them.
-    replaced: HashMap<usize, Key>,
+    /// What is special about declarations.
+    changes: HashMap<usize, IdentityChange>,
 }
 
 impl<'k, 'a> IdChooser<'k, 'a> {
@@ -167,25 +152,25 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         self.ids.get(index).is_some_and(Option::is_none)
     }
 
-    fn take(&mut self, index: usize, id: Id) {
-        let wanted = self.wanted;
-        let Some(it) = wanted.get(index) else { return };
+    fn change(&mut self, index: usize) -> &mut IdentityChange {
+        self.changes.entry(index).or_default()
+    }
+
+    fn take(&mut self, index: usize, it: &DeclaredResource<'_>, id: Id) {
         self.taken.entry(it.keyed(id.clone())).or_insert(index);
         if let Some(chosen) = self.ids.get_mut(index) {
             *chosen = Some(id);
         }
     }
 
-    fn take_entry(&mut self, index: usize, entry: &'k Entry) {
-        let wanted = self.wanted;
-        let Some(it) = wanted.get(index) else { return };
+    fn take_entry(&mut self, index: usize, it: &'k DeclaredResource<'a>, entry: &'k Entry) {
         if let Some(claim) = &entry.claim
             && claim.source == self.known.source
             && claim.name != it.name()
         {
             self.freed_names.entry((it.parent(), claim.name.as_str())).or_insert(index);
         }
-        self.take(index, entry.key.id.clone());
+        self.take(index, it, entry.key.id.clone());
     }
 
     /// Whether a declaration with another name has the resource. Two declarations of one name get one id, which is
@@ -195,19 +180,35 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         by.is_some_and(|other| other.name() != it.name())
     }
 
-    /// The source's resource with a name that can be updated to this one.
-    fn free(&self, it: &DeclaredResource<'_>, name: &str) -> Option<&'k Entry> {
+    /// The source's resource with a name that can be updated to this one, or that cannot because immutable content differs.
+    fn find_own(&self, it: &DeclaredResource<'_>, name: &str, fits: bool) -> Option<&'k Entry> {
         let known: &'k StoreNames<'a> = self.known;
-        let named = known.named(it.declaration.kind, it.parent(), name);
-        let mut free =
-            named.filter(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry));
-        free.next().map(|entry| entry.as_ref())
+        let mut named = known.named(it.declaration.kind, it.parent(), name);
+        let own = named
+            .find(|entry| entry.is_owned_by(known.source) && !self.is_taken(it, &entry.key) && it.fits(entry) == fits);
+        own.map(|entry| entry.as_ref())
+    }
+
+    /// The resource of another source that has or had a name of a declaration, if the declaration is about it (D104).
+    fn find_transferred(&self, it: &DeclaredResource<'_>, fits: bool) -> Option<&'k Entry> {
+        let known: &'k StoreNames<'a> = self.known;
+        let (kind, parent) = (it.declaration.kind, it.parent());
+        it.names().find_map(|name| {
+            let mut named = known.named(kind, parent, name).chain(known.handed_over(kind, parent, name));
+            let moved = named.find(|entry| {
+                let claim = entry.claim.as_deref();
+                claim.is_some_and(|claim| it.declaration.transfer.concern(claim, known.source))
+                    && !self.is_taken(it, &entry.key)
+                    && it.fits(entry) == fits
+            });
+            moved.map(|entry| entry.as_ref())
+        })
     }
 
     /// Whether no resource of its own name fits a declared resource.
     fn lacks(&self, index: usize) -> bool {
         self.is_open(index)
-            && self.wanted.get(index).is_some_and(|it| it.exists() && self.free(it, it.name()).is_none())
+            && self.wanted.get(index).is_some_and(|it| it.exists() && self.find_own(it, it.name(), true).is_none())
     }
 
     /// Takes ids stated in manifests, and event types, which are ids themselves.
@@ -215,21 +216,21 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         let (known, wanted) = (self.known, self.wanted);
         for (index, it) in wanted.iter().enumerate() {
             if it.declaration.kind == Kind::EventSource {
-                self.take(index, Id::new(it.name()));
+                self.take(index, it, Id::new(it.name()));
                 continue;
             }
             let Some(id) = &it.declaration.id else { continue };
             let key = it.keyed(Id::new(id));
             if let Some(other) = self.find_below_other_parent(it, &key) {
-                self.faults.insert(index, wrong_parent_error(known.snapshot, it, other));
+                self.change(index).fault = Some(wrong_parent_error(known.snapshot, it, other));
                 continue;
             }
             match known.snapshot.get(&key) {
                 // Different immutable content makes it another resource.
                 Some(entry) if !it.fits(entry) => {
-                    self.faults.insert(index, immutable_error(known, it, entry));
+                    self.change(index).fault = Some(immutable_error(known, it, entry));
                 }
-                Some(entry) => self.take_entry(index, entry.as_ref()),
+                Some(entry) => self.take_entry(index, it, entry.as_ref()),
                 None => {
                     let help = match self.is_misnamed(it) {
                         true => format!("remove or correct the ID: `{}` already exists with another ID", it.name()),
@@ -239,7 +240,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                             || known.snapshot.tombstone(&key).is_some()
                             || it.declaration.kind.info().implicit =>
                         {
-                            self.take(index, key.id);
+                            self.take(index, it, key.id);
                             continue;
                         }
                         false => {
@@ -250,7 +251,7 @@ impl<'k, 'a> IdChooser<'k, 'a> {
                     };
                     let fault = Fault::new(Code::UnknownReference, format!("cannot adopt {key}: not found"));
                     let fault = fault.at(Path::root().join("metadata").join("id"));
-                    self.faults.insert(index, it.declaration.head().diagnostic(fault.help(help)));
+                    self.change(index).fault = Some(it.declaration.head().diagnostic(fault.help(help)));
                 }
             }
         }
@@ -289,8 +290,8 @@ impl<'k, 'a> IdChooser<'k, 'a> {
             let made = |entry: &&Entry| {
                 entry.claim.as_deref().is_some_and(|claim| claim.renamed_from.as_deref() == it.former())
             };
-            if let Some(entry) = self.free(it, it.name()).filter(made) {
-                self.take_entry(index, entry);
+            if let Some(entry) = self.find_own(it, it.name(), true).filter(made) {
+                self.take_entry(index, it, entry);
             }
         }
         // A name in use stays with its resource, so a rename that was applied before does nothing. In a chain of
@@ -299,19 +300,19 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         while let Some(index) = open.pop_front() {
             let Some(it) = wanted.get(index).filter(|_| self.is_open(index)) else { continue };
             let Some(former) = it.former() else { continue };
-            let Some(entry) = self.free(it, former) else { continue };
-            self.take_entry(index, entry);
+            let Some(entry) = self.find_own(it, former, true) else { continue };
+            self.take_entry(index, it, entry);
             let other = by_name.get(&(it.parent(), former)).copied();
             open.extend(other.filter(|other| self.lacks(*other)));
         }
         for cycle in &cycles {
             let moves = cycle.iter().copied().map(|index| {
                 let it = wanted.get(index).filter(|_| self.is_open(index))?;
-                Some((index, self.free(it, it.former()?)?))
+                Some((index, it, self.find_own(it, it.former()?, true)?))
             });
-            let moves: Option<Vec<(usize, &'k Entry)>> = moves.collect();
-            for (index, entry) in moves.into_iter().flatten() {
-                self.take_entry(index, entry);
+            let moves: Option<Vec<_>> = moves.collect();
+            for (index, it, entry) in moves.into_iter().flatten() {
+                self.take_entry(index, it, entry);
             }
         }
         cycles.into_iter().flatten().collect()
@@ -322,9 +323,9 @@ impl<'k, 'a> IdChooser<'k, 'a> {
         let wanted = self.wanted;
         for (index, it) in wanted.iter().enumerate() {
             if self.is_open(index)
-                && let Some(entry) = self.free(it, it.name()).or_else(|| self.find_transferred(it))
+                && let Some(entry) = self.find_own(it, it.name(), true).or_else(|| self.find_transferred(it, true))
             {
-                self.take_entry(index, entry);
+                self.take_entry(index, it, entry);
             }
         }
     }
@@ -340,14 +341,20 @@ impl<'k, 'a> IdChooser<'k, 'a> {
             if let Some(position) = position.filter(|_| it.exists())
                 && let Some(rival) = wanted.get(position)
             {
-                self.faults.insert(index, double_rename_error(it, rival));
-                self.rivals.insert(index, position);
+                let change = self.change(index);
+                (change.fault, change.rival) = (Some(double_rename_error(it, rival)), Some(position));
             }
-            if let Some(old) = self.find_predecessor(it) {
-                self.replaced.insert(index, old.key.clone());
+            let find_predecessor = || {
+                let own = it.names().find_map(|name| self.find_own(it, name, false));
+                own.or_else(|| self.find_transferred(it, false))
+            };
+            if !it.fixed.is_empty()
+                && let Some(old) = find_predecessor()
+            {
+                self.change(index).replaces = Some(old.key.clone());
             }
             let id = (0..u32::MAX).map(|number| it.derived(number)).find(|id| !self.is_occupied(it, id));
-            self.take(index, id.unwrap_or_else(|| it.derived(0)));
+            self.take(index, it, id.unwrap_or_else(|| it.derived(0)));
         }
     }
 
@@ -373,22 +380,16 @@ impl<'k, 'a> IdChooser<'k, 'a> {
 
     fn finish(mut self, exchanged: &HashSet<usize>) -> (Vec<Id>, HashMap<usize, IdentityChange>) {
         let wanted = self.wanted;
-        let mut specials = HashMap::new();
         for (index, it) in wanted.iter().enumerate() {
-            let giver = self.freed_names.get(&(it.parent(), it.name())).copied();
-            let special = IdentityChange {
-                renamed_from: it.former().filter(|_| exchanged.contains(&index)).map(str::to_owned),
-                after: giver.filter(|giver| *giver != index),
-                fault: self.faults.remove(&index),
-                rival: self.rivals.get(&index).copied(),
-                replaces: self.replaced.remove(&index),
-            };
-            if !special.is_empty() {
-                specials.insert(index, special);
+            let former = it.former().filter(|_| exchanged.contains(&index));
+            let giver = self.freed_names.get(&(it.parent(), it.name())).copied().filter(|giver| *giver != index);
+            if former.is_some() || giver.is_some() {
+                let change = self.change(index);
+                (change.renamed_from, change.after) = (former.map(str::to_owned), giver);
             }
         }
         let ids = self.ids.into_iter().zip(wanted);
-        (ids.map(|(id, it)| id.unwrap_or_else(|| it.derived(0))).collect(), specials)
+        (ids.map(|(id, it)| id.unwrap_or_else(|| it.derived(0))).collect(), self.changes)
     }
 }
 
