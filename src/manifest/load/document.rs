@@ -1,13 +1,13 @@
 //! The documents of a file and the envelope of every manifest (D26).
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeSeed};
 
 use super::{
     findings::FileFindings,
-    limits::{self, Overrun},
+    limits::{self, TextFault},
     syntax,
 };
 use crate::{
@@ -16,14 +16,16 @@ use crate::{
         origin::{ManifestFile, Origin},
     },
     model::{
-        diagnostics::{Code, Diagnostic},
+        diagnostics::Diagnostic,
         json::{deserialize, long_integer},
-        node::{Allowance, Node, Tape, TapeSeed, plain_documents},
+        node::{Allowance, Counted, Node, Tape, plain_documents},
     },
 };
 
 /// The version of the manifest format.
 pub(crate) const API_VERSION: &str = "edgewright/v1";
+/// The start of a line that Git writes at a merge conflict.
+const CONFLICT: &str = "<<<<<<< ";
 
 /// The fields of a manifest besides `spec`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,37 +79,20 @@ impl Document {
     }
 }
 
-/// Why the rest of a file is not read.
-enum UnreadRest {
-    /// A limit that it exceeds.
-    Overrun(Overrun),
-    /// A syntax error, and its offset.
-    Syntax(String, usize),
-}
-
-impl UnreadRest {
+impl TextFault {
     fn diagnostic(self, file: &ManifestFile) -> Diagnostic {
-        match self {
-            UnreadRest::Overrun(Overrun { code, message, span, help }) => {
-                Diagnostic::error(code, message).at(file.place(span)).help(help)
-            }
-            UnreadRest::Syntax(message, at) => {
-                let text = file.source.text.as_str();
-                let place = file.place(limits::character(text, at));
-                Diagnostic::error(Code::Syntax, message).at(place).help(with_ignore_help(hint(text, at), text))
-            }
-        }
+        Diagnostic::error(self.code, self.message).at(file.place(self.span)).help(self.help)
     }
 }
 
 /// The documents of a text up to its first error, and why the rest is not read.
-type ReadContents = (Vec<Tape>, Option<UnreadRest>);
+type ReadContents = (Vec<Tape>, Option<TextFault>);
 
 /// Reads the documents of a file up to the first syntax error.
 pub(crate) fn read(file: &Arc<ManifestFile>, findings: &mut FileFindings) -> Vec<Document> {
     let text = file.source.text.as_str();
-    if let Some((span, message, help)) = find_damage(text) {
-        findings.error(|| Diagnostic::error(Code::Syntax, message).at(file.place(span)).help(help));
+    if let Some(damage) = find_damage(text) {
+        findings.error(|| damage.diagnostic(file));
         return Vec::new();
     }
     let is_json = file.source.name.to_ascii_lowercase().ends_with(".json");
@@ -145,7 +130,7 @@ fn document(
 
 fn read_json(text: &str) -> ReadContents {
     if let Some(found) = limits::json_overrun(text) {
-        return (Vec::new(), Some(UnreadRest::Overrun(found)));
+        return (Vec::new(), Some(found));
     }
     match deserialize::from_str::<Tape>(text) {
         Ok(mut content) => {
@@ -154,7 +139,7 @@ fn read_json(text: &str) -> ReadContents {
         }
         Err(error) => {
             let at = offset(text, error.line(), error.column());
-            (Vec::new(), Some(UnreadRest::Syntax(json_message(&error), at)))
+            (Vec::new(), Some(syntax_fault(text, at, json_message(&error))))
         }
     }
 }
@@ -167,7 +152,7 @@ fn read_plain_yaml(text: &str) -> Option<Vec<Tape>> {
 
 fn read_yaml(text: &str) -> ReadContents {
     if let Some(found) = limits::yaml_overrun(text) {
-        return (Vec::new(), Some(UnreadRest::Overrun(found)));
+        return (Vec::new(), Some(found));
     }
     let allowance = Allowance::new(limits::allowance(text));
     let (mut contents, mut rest) = (Vec::new(), None);
@@ -178,48 +163,44 @@ fn read_yaml(text: &str) -> ReadContents {
             Err(error) => {
                 let at = error.location().map(|place| offset(text, place.line(), place.column())).unwrap_or_default();
                 rest = Some(match syntax::is_too_deep(&error) {
-                    true => UnreadRest::Overrun(limits::depth_overrun(limits::character(text, at))),
-                    false => UnreadRest::Syntax(format!("invalid YAML: {}", syntax::reason(&error)), at),
+                    true => TextFault::levels(limits::character(text, at)),
+                    false => syntax_fault(text, at, format!("invalid YAML: {}", syntax::reason(&error))),
                 });
                 break;
             }
         }
     }
     let aliases = if allowance.is_exceeded() { limits::alias_overrun(text) } else { None };
-    (contents, aliases.map(UnreadRest::Overrun).or(rest))
+    (contents, aliases.or(rest))
+}
+
+/// An error in the syntax at an offset, with its most likely cause.
+fn syntax_fault(text: &str, at: usize, message: String) -> TextFault {
+    TextFault::syntax(limits::character(text, at), message, with_ignore_help(hint(text, at), text))
 }
 
 /// Recognizes files that are not manifests, for which the reader would only report a syntax error.
-fn find_damage(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
-    let start = |signs: &[&str], message, help| {
-        let sign = signs.iter().find(|sign| text.get(..sign.len()).is_some_and(|it| it.eq_ignore_ascii_case(sign)))?;
-        Some((0..sign.len(), message, help))
-    };
-    // One character is found much faster than a text, and hardly any file has this one.
-    let marked = |sign: &str, message, help| {
-        let starts_line =
-            |at: &usize| at.checked_sub(1).is_none_or(|before| text.as_bytes().get(before) == Some(&b'\n'));
-        let mut starts = text.match_indices('<').map(|(at, _)| at).filter(starts_line);
-        let at = starts.find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(sign)))?;
-        Some((at..at + sign.len(), message, help))
-    };
-    start(
-        &["version https://git-lfs.github.com/"],
-        "a Git LFS pointer, not the file itself",
-        "fetch the file with `git lfs pull`",
-    )
-    .or_else(|| {
+fn find_damage(text: &str) -> Option<TextFault> {
+    let starts_with = |sign: &str| text.get(..sign.len()).is_some_and(|start| start.eq_ignore_ascii_case(sign));
+    let start = |signs: &[&str]| signs.iter().find(|sign| starts_with(sign)).map(|sign| 0..sign.len());
+    if let Some(span) = start(&["version https://git-lfs.github.com/"]) {
+        let help = "fetch the file with `git lfs pull`";
+        return Some(TextFault::syntax(span, "a Git LFS pointer, not the file itself", help));
+    }
+    if let Some(span) = start(&["<!DOCTYPE html", "<html"]) {
         let help = "fetch the file again; it may be an error or login page";
-        start(&["<!DOCTYPE html", "<html"], "an HTML page, not a manifest", help)
-    })
-    .or_else(|| {
+        return Some(TextFault::syntax(span, "an HTML page, not a manifest", help));
+    }
+    // One character is found much faster than a text, and hardly any file has this one.
+    let starts_line = |at: &usize| at.checked_sub(1).is_none_or(|before| text.as_bytes().get(before) == Some(&b'\n'));
+    let mut starts = text.match_indices('<').map(|(at, _)| at).filter(starts_line);
+    if let Some(at) = starts.find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(CONFLICT))) {
         let help = "keep one of the two sides between `<<<<<<<` and `>>>>>>>`, and remove the markers";
-        marked("<<<<<<< ", "unresolved merge conflict", help)
-    })
-    .or_else(|| {
-        let at = text.find('\0')?;
-        Some((at..at + 1, "not a text file: it contains NUL bytes", "restore the file; it is damaged"))
-    })
+        return Some(TextFault::syntax(at..at + CONFLICT.len(), "unresolved merge conflict", help));
+    }
+    let at = text.find('\0')?;
+    let message = "not a text file: it contains NUL bytes";
+    Some(TextFault::syntax(at..at + 1, message, "restore the file; it is damaged"))
 }
 
 fn json_message(error: &serde_json::Error) -> String {

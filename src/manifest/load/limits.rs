@@ -46,9 +46,9 @@ const LEAST_ALLOWANCE: usize = 50_000;
 /// The additional values per byte of a file.
 const VALUES_PER_BYTE: usize = 4;
 
-/// An exceeded limit and its position.
+/// What is wrong with a text, such as an exceeded limit, and its position.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Overrun {
+pub(crate) struct TextFault {
     /// The registered code.
     pub code: Code,
     /// One sentence without a full stop.
@@ -56,23 +56,29 @@ pub(crate) struct Overrun {
     /// The byte range in the text.
     pub span: Range<usize>,
     /// The help.
-    pub help: &'static str,
+    pub help: String,
 }
 
-impl Overrun {
-    fn levels(span: Range<usize>) -> Self {
+impl TextFault {
+    /// An error in the syntax.
+    pub(super) fn syntax(span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code: Code::Syntax, message: message.into(), span, help: help.into() }
+    }
+
+    /// Too many levels of nesting.
+    pub(super) fn levels(span: Range<usize>) -> Self {
         let message = format!("values nest more than {MOST_LEVELS} levels deep");
-        Self { code: Code::Syntax, message, span, help: "check for unclosed brackets and unindented dashes" }
+        Self::syntax(span, message, "check for unclosed brackets and unindented dashes")
     }
 
     fn values(span: Range<usize>) -> Self {
         let message = format!("the file contains more than {MOST_SEPARATORS} values");
-        Self { code: Code::TooLarge, message, span, help: "split the file" }
+        Self { code: Code::TooLarge, ..Self::syntax(span, message, "split the file") }
     }
 
     fn aliases(span: Range<usize>, most: usize) -> Self {
         let message = format!("with this alias, the file expands to more than {most} values");
-        Self { code: Code::TooLarge, message, span, help: "use the anchor less often, or repeat the value" }
+        Self { code: Code::TooLarge, ..Self::syntax(span, message, "use the anchor less often, or repeat the value") }
     }
 }
 
@@ -87,36 +93,31 @@ pub(super) fn is_short(text: &str) -> bool {
 }
 
 /// The limit that a YAML text exceeds, if any, ignoring aliases.
-pub(crate) fn yaml_overrun(text: &str) -> Option<Overrun> {
+pub(crate) fn yaml_overrun(text: &str) -> Option<TextFault> {
     match scan(text.as_bytes()) {
         YamlScan::Fine => None,
         YamlScan::MaybeDeep => follow_events(text, usize::MAX),
-        YamlScan::Many(at) => Some(Overrun::values(at..at + 1)),
+        YamlScan::Many(at) => Some(TextFault::values(at..at + 1)),
     }
 }
 
 /// The limit that a YAML text exceeds that is no manifest, if any: its reader has the same costs.
 pub(crate) fn yaml_fault(text: &str) -> Option<Fault> {
-    let Overrun { code, message, span, help } = yaml_overrun(text)?;
+    let TextFault { code, message, span, help } = yaml_overrun(text)?;
     let line = 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count();
     Some(Fault::new(code, format!("{message}, at line {line}")).help(help))
 }
 
 /// The alias that exceeds a YAML text's allowance.
-pub(super) fn alias_overrun(text: &str) -> Option<Overrun> {
+pub(super) fn alias_overrun(text: &str) -> Option<TextFault> {
     follow_events(text, allowance(text))
 }
 
-/// The overrun for nesting that a reader rejects.
-pub(super) fn depth_overrun(span: Range<usize>) -> Overrun {
-    Overrun::levels(span)
-}
-
 /// The limit that a JSON text exceeds, if any.
-pub(super) fn json_overrun(text: &str) -> Option<Overrun> {
+pub(super) fn json_overrun(text: &str) -> Option<TextFault> {
     Some(match deserialize::excess(text.as_bytes(), MOST_LEVELS, MOST_SEPARATORS)? {
-        Excess::Levels(at) => Overrun::levels(at..at + 1),
-        Excess::Values(at) => Overrun::values(at..at + 1),
+        Excess::Levels(at) => TextFault::levels(at..at + 1),
+        Excess::Values(at) => TextFault::values(at..at + 1),
     })
 }
 
@@ -213,7 +214,7 @@ impl Depth {
 
 /// Counts the events of a text up to the first over a limit. An alias counts with the size of its anchor, so nothing is
 /// expanded. In an unreadable text, the part before the error counts.
-fn follow_events(text: &str, allowance: usize) -> Option<Overrun> {
+fn follow_events(text: &str, allowance: usize) -> Option<TextFault> {
     let readable = without_tabs_after_colons(text);
     let mut parser = Parser::new_from_str(&readable);
     let mut expanded = 0usize;
@@ -245,20 +246,20 @@ fn follow_events(text: &str, allowance: usize) -> Option<Overrun> {
             Event::Alias(anchor) => {
                 expanded = expanded.saturating_add(sizes.get(&anchor).copied().unwrap_or(1));
                 if expanded > allowance {
-                    return Some(Overrun::aliases(range(text, span), allowance));
+                    return Some(TextFault::aliases(range(text, span), allowance));
                 }
             }
             _ => {}
         }
         if open.len() > MOST_LEVELS {
-            return Some(Overrun::levels(character(text, range(text, span).start)));
+            return Some(TextFault::levels(character(text, range(text, span).start)));
         }
     }
 }
 
 /// The overrun of a text that the event parser rejects. The parser stops at 255 open brackets before it reports the
 /// first of them, so the scanned part is read again without the rest.
-fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun> {
+fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<TextFault> {
     let at = byte(text, error.marker().index());
     let span = character(text, at);
     if !error.info().contains("recursion limit") {
@@ -268,10 +269,10 @@ fn unreadable(text: &str, error: &ScanError, allowance: usize) -> Option<Overrun
             info => info,
         };
         let message = format!("invalid YAML: {reason}");
-        return Some(Overrun { code: Code::Syntax, message, span, help: "check the quotes and brackets" });
+        return Some(TextFault::syntax(span, message, "check the quotes and brackets"));
     }
     let scanned = text.get(..at).filter(|scanned| scanned.len() < text.len())?;
-    follow_events(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(Overrun::levels(span)))
+    follow_events(scanned, allowance).filter(|found| found.span.start < at).or_else(|| Some(TextFault::levels(span)))
 }
 
 /// The bytes of a span, which counts characters.
@@ -323,7 +324,7 @@ mod tests {
             let found = is_quick(before, || yaml_overrun(&text));
             let root = usize::from(before.contains(':')) + before.matches('{').count();
             let at = before.len() + MOST_LEVELS - root;
-            assert_eq!(found, Some(Overrun::levels(at..at + 1)), "{before:?}");
+            assert_eq!(found, Some(TextFault::levels(at..at + 1)), "{before:?}");
         }
         for open in ["[\n", "{a: ", "[\"]\", ", "[']', ", "[x, # ]\n", "{\"a]\": "] {
             let text = format!("a: {}", open.repeat(50_000));
@@ -332,14 +333,14 @@ mod tests {
         }
         assert_eq!(yaml_overrun(&format!("{}{}", "[".repeat(128), "]".repeat(128))), None);
         let json = "[".repeat(200_000);
-        assert_eq!(json_overrun(&json), Some(Overrun::levels(128..129)));
+        assert_eq!(json_overrun(&json), Some(TextFault::levels(128..129)));
     }
 
     #[test]
     fn more_values_than_a_file_may_hold_are_not_read() {
         let list = format!("a: [{}]\n", "1,".repeat(MOST_SEPARATORS));
         let at = 3 + 2 * (MOST_SEPARATORS - 1);
-        assert_eq!(yaml_overrun(&list), Some(Overrun::values(at..at + 1)));
+        assert_eq!(yaml_overrun(&list), Some(TextFault::values(at..at + 1)));
         assert_eq!(json_overrun(&list.replace("a: ", "    ")).map(|found| found.code), Some(Code::TooLarge));
         assert_eq!(yaml_overrun(&"[1, {a: b}]\n--- ".repeat(100_000)), None);
     }
