@@ -78,8 +78,8 @@ pub struct Loaded {
     unknown_values: UnknownValues,
     /// Whether no name or ID is declared twice.
     is_consistent: bool,
-    /// The lints that documents of the source set to another level than `allow`.
-    raised_lints: BTreeSet<&'static str>,
+    /// The lints that documents of the source set to `warn` or `deny`: what they find is seen somewhere.
+    pub(crate) raised_lints: BTreeSet<&'static str>,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     /// The files.
@@ -185,11 +185,6 @@ impl Loaded {
         })
     }
 
-    /// The lints that documents of the source set to `warn` or `deny`: what they find is seen somewhere.
-    pub(crate) fn raised_lints(&self) -> &BTreeSet<&'static str> {
-        &self.raised_lints
-    }
-
     /// Adds what the files declare and what was found in them. If they declare the same names as in an earlier reading, in
     /// which no name or ID was declared twice, then this is still so.
     fn complete(mut self, earlier: &Self) -> Self {
@@ -202,7 +197,7 @@ impl Loaded {
                 self.diagnostics.extend(found.filter_map(context_error));
             } else {
                 self.diagnostics.extend(found);
-                self.raised_lints.extend(read.declared.raised_lints());
+                self.raised_lints.extend(&read.declared.raised_lints);
             }
         }
         self.context = SourceContext::from_files(context);

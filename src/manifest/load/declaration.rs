@@ -1,8 +1,9 @@
 //! The declarations of the documents: resources with unresolved references, and module sets.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, hash_map},
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    ptr,
     sync::{Arc, OnceLock},
 };
 
@@ -17,6 +18,7 @@ use crate::{
     model::{
         Kind,
         diagnostics::{Aim, Code, Diagnostic, Fault, Path},
+        id::is_name,
         key::Key,
         module::{SharedModule, Slot},
         resource::AnyResource,
@@ -92,33 +94,7 @@ impl Declaration {
 }
 
 /// The declaration of each resource.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Origins(HashMap<Key, Arc<Declaration>>);
-
-impl Origins {
-    /// The origin of a resource's spec.
-    pub(crate) fn get(&self, key: &Key) -> Option<&Origin> {
-        Some(&self.0.get(key)?.origin)
-    }
-
-    /// Whether a resource is an event source whose manifest states the ID of its subscription.
-    pub(crate) fn states_subscription(&self, key: &Key) -> bool {
-        key.kind == Kind::EventSource && self.declaration(key).is_some_and(Declaration::states_subscription)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Declaration>)> {
-        self.0.iter()
-    }
-
-    pub(crate) fn declaration(&self, key: &Key) -> Option<&Declaration> {
-        self.0.get(key).map(Arc::as_ref)
-    }
-
-    /// Adds a declaration; returns an earlier one of the same resource.
-    pub(crate) fn insert(&mut self, key: Key, declaration: Arc<Declaration>) -> Option<Arc<Declaration>> {
-        self.0.insert(key, declaration)
-    }
-}
+pub(crate) type Origins = HashMap<Key, Arc<Declaration>>;
 
 /// A set of modules for routes.
 #[derive(Debug, Clone)]
@@ -169,13 +145,11 @@ impl Facts {
 
 /// A name of a document or of an entry in it.
 #[derive(Debug, Clone)]
-struct DeclaredName {
-    kind: &'static str,
-    parent: Option<Arc<str>>,
-    name: Arc<str>,
-    origin: Origin,
-    /// The field of an entry that is its name.
-    field: &'static str,
+pub(super) struct DeclaredName {
+    pub kind: &'static str,
+    pub parent: Option<Arc<str>>,
+    pub name: Arc<str>,
+    pub origin: Origin,
 }
 
 impl DeclaredName {
@@ -186,23 +160,25 @@ impl DeclaredName {
 
     fn path(&self) -> Path {
         match self.origin.is_entry() {
-            true => Path::root().join(self.field),
             false => Path::root().join("metadata").join("name"),
+            true if self.kind == Kind::EventSource.info().name => Path::root().join("type"),
+            // A route without a name has its match as its name, which has a blank.
+            true => Path::root().join(if is_name(&self.name) { "name" } else { "match" }),
         }
     }
 }
 
 /// The `metadata.id` of a document.
 #[derive(Debug, Clone)]
-struct StatedId {
-    kind: &'static str,
+pub(super) struct StatedId {
+    pub kind: &'static str,
     /// The edge that the document names, if any.
-    parent: String,
-    id: String,
+    pub parent: Option<Arc<str>>,
+    pub id: String,
     /// The document's name.
-    name: String,
+    pub name: Arc<str>,
     /// The origin of the document.
-    head: Origin,
+    pub head: Origin,
 }
 
 /// All declarations.
@@ -212,17 +188,17 @@ pub(crate) struct Declared {
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
     /// document is not a second error.
-    names: Vec<DeclaredName>,
+    pub(super) names: Vec<DeclaredName>,
     /// The IDs that documents state, in the order of the documents.
-    ids: Vec<StatedId>,
+    pub(super) ids: Vec<StatedId>,
     /// The names of `names`, made when the first is looked up: only a fault needs it.
     known: OnceLock<HashSet<(&'static str, Arc<str>)>>,
-    /// Invalid names.
-    invalid: HashSet<(&'static str, String)>,
+    /// The invalid names of documents: a reference to one is not a second error.
+    pub(super) invalid: HashSet<(&'static str, String)>,
     /// The names in files that could not be read to the end, which may declare them.
     unread: HashSet<String>,
     /// The lints that documents set to another level than `allow`.
-    raised_lints: BTreeSet<&'static str>,
+    pub(crate) raised_lints: BTreeSet<&'static str>,
 }
 
 impl Declared {
@@ -242,7 +218,9 @@ impl Declared {
     /// Whether two readings of a file declare the same names in the same order, without faults, so that everything keeps
     /// its identity.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        let id = |it: &StatedId| (it.kind, it.parent.clone(), it.id.clone(), it.name.clone());
+        fn id(it: &StatedId) -> (&str, Option<&str>, &str, &str) {
+            (it.kind, it.parent.as_deref(), &it.id, &it.name)
+        }
         let is_empty = |it: &Self| it.invalid.is_empty() && it.unread.is_empty();
         is_empty(self)
             && is_empty(other)
@@ -260,39 +238,6 @@ impl Declared {
         if let Some(set) = self.sets.get_mut(set) {
             Arc::make_mut(set).faulty = true;
         }
-    }
-
-    /// Records a declared name. `field` is the field of an entry that is its name.
-    pub(super) fn note(
-        &mut self,
-        kind: &'static str,
-        parent: Option<Arc<str>>,
-        name: Arc<str>,
-        origin: Origin,
-        field: &'static str,
-    ) {
-        self.names.push(DeclaredName { kind, parent, name, origin, field });
-    }
-
-    /// Records the ID that a document states.
-    pub(super) fn note_id(&mut self, kind: &'static str, parent: &str, id: &str, name: &str, head: Origin) {
-        let (parent, id, name) = (parent.to_owned(), id.to_owned(), name.to_owned());
-        self.ids.push(StatedId { kind, parent, id, name, head });
-    }
-
-    /// Records the invalid name of a document: a reference to it is not a second error.
-    pub(super) fn note_invalid(&mut self, kind: &'static str, name: String) {
-        self.invalid.insert((kind, name));
-    }
-
-    /// Records a lint that a document sets to another level than `allow`.
-    pub(super) fn note_raised(&mut self, lint: &'static str) {
-        self.raised_lints.insert(lint);
-    }
-
-    /// The lints that documents set to another level than `allow`.
-    pub(crate) fn raised_lints(&self) -> &BTreeSet<&'static str> {
-        &self.raised_lints
     }
 
     /// Records the names in a file that could not be read to the end: a reference to one of them may be correct.
@@ -332,34 +277,26 @@ impl Declared {
             if it.origin.is_entry() && repeating.contains(&it.origin.document_key()) {
                 continue;
             }
-            match first.entry(it.identity()) {
-                hash_map::Entry::Vacant(entry) => {
-                    entry.insert(it);
-                }
-                hash_map::Entry::Occupied(entry) => {
-                    let fault =
-                        Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
-                            .at(it.path())
-                            .help("rename or remove one of the two");
-                    let mut diagnostic = it.origin.diagnostic(fault);
-                    faulty.insert(it.origin.document_key());
-                    let first = entry.get();
-                    faulty.insert(first.origin.document_key());
-                    diagnostic.related.push((first.origin.place(&first.path(), Aim::Value), "first here".into()));
-                    diagnostics.push(diagnostic);
-                }
+            let first = *first.entry(it.identity()).or_insert(it);
+            if ptr::eq(first, it) {
+                continue;
             }
+            faulty.extend([it.origin.document_key(), first.origin.document_key()]);
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} `{}`", it.kind, printable(&it.name)))
+                .at(it.path())
+                .help("rename or remove one of the two");
+            diagnostics.push(it.origin.repeated(fault, first.origin.place(&first.path(), Aim::Value)));
         }
         if faulty.is_empty() {
             return;
         }
-        let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.head().document_key()));
+        let marked = self.resources.iter_mut().filter(|it| faulty.contains(&it.origin.document_key()));
         marked.for_each(|declaration| Arc::make_mut(declaration).faulty = true);
         let marked = self.sets.values_mut().filter(|set| faulty.contains(&set.origin.document_key()));
         marked.for_each(|set| Arc::make_mut(set).faulty = true);
         let mut seen = HashSet::new();
         self.resources.retain(|it| {
-            !repeating.contains(&it.head().document_key())
+            !repeating.contains(&it.origin.document_key())
                 && seen.insert((it.kind, it.parent.clone(), Arc::clone(&it.name)))
         });
     }
@@ -371,30 +308,23 @@ impl Declared {
         faulty: &mut HashSet<DocumentKey>,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> HashSet<DocumentKey> {
-        let mut first: HashMap<(&'static str, &str, &str), &StatedId> = HashMap::new();
+        let mut first: HashMap<(&'static str, Option<&str>, &str), &StatedId> = HashMap::new();
         let mut repeating = HashSet::new();
         let path = Path::root().join("metadata").join("id");
         for it in &self.ids {
-            match first.entry((it.kind, it.parent.as_str(), it.id.as_str())) {
-                hash_map::Entry::Vacant(entry) => {
-                    entry.insert(it);
-                }
-                hash_map::Entry::Occupied(entry) => {
-                    let earlier = entry.get();
-                    faulty.extend([it.head.document_key(), earlier.head.document_key()]);
-                    repeating.insert(it.head.document_key());
-                    if it.name == earlier.name {
-                        continue;
-                    }
-                    let fault =
-                        Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
-                            .at(path.clone())
-                            .help("correct one of the two IDs, or remove one of the documents");
-                    let mut diagnostic = it.head.diagnostic(fault);
-                    diagnostic.related.push((earlier.head.place(&path, Aim::Value), "first here".into()));
-                    diagnostics.push(diagnostic);
-                }
+            let earlier = *first.entry((it.kind, it.parent.as_deref(), it.id.as_str())).or_insert(it);
+            if ptr::eq(earlier, it) {
+                continue;
             }
+            faulty.extend([it.head.document_key(), earlier.head.document_key()]);
+            repeating.insert(it.head.document_key());
+            if it.name == earlier.name {
+                continue;
+            }
+            let fault = Fault::new(Code::DuplicateName, format!("duplicate {} ID `{}`", it.kind, printable(&it.id)))
+                .at(path.clone())
+                .help("correct one of the two IDs, or remove one of the documents");
+            diagnostics.push(it.head.repeated(fault, earlier.head.place(&path, Aim::Value)));
         }
         repeating
     }

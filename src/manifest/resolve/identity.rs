@@ -407,10 +407,8 @@ fn double_rename_error(it: &DeclaredResource<'_>, rival: &DeclaredResource<'_>) 
     let former = it.former().unwrap_or_default();
     let message = format!("`{former}` cannot be renamed to both `{}` and `{}`", rival.name(), it.name());
     let fault = Fault::new(Code::DuplicateName, message).at(path);
-    let mut diagnostic = it.declaration.head().diagnostic(fault.help("remove one of the two `renamed_from`"));
     let first = rival.declaration.head().place(&Path::root().join("metadata").join("name"), Aim::Value);
-    diagnostic.related.push((first, "first here".into()));
-    diagnostic
+    it.declaration.head().repeated(fault.help("remove one of the two `renamed_from`"), first)
 }
 
 /// The derived id of a name. `number` is 0, or higher while another resource still has the lower-numbered ids.

@@ -185,7 +185,7 @@ impl LastResolved {
         let mut may_differ = &in_store | unsettled;
         let (mut resources, mut has_other_uses) = (Vec::new(), false);
         for (key, declaration) in concerned {
-            has_other_uses |= declaration.modules_from != self.origins.declaration(key)?.modules_from;
+            has_other_uses |= declaration.modules_from != self.origins.get(key)?.modules_from;
             let mut missing = Vec::new();
             let spec = names.spec(declaration, None, &mut missing);
             if !missing.is_empty() {
@@ -217,7 +217,7 @@ impl LastResolved {
         let takes_changed_set =
             |it: &Declaration| it.modules_from.iter().any(|set| changed_sets.contains(set.as_str()));
         let (mut concerned, mut reread) = (Vec::new(), 0);
-        for (key, declaration) in self.origins.iter() {
+        for (key, declaration) in &*self.origins {
             if let Some(now) = former.get(&Arc::as_ptr(declaration)) {
                 concerned.push((key, *now));
                 reread += 1;

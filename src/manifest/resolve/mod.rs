@@ -339,9 +339,9 @@ impl<'a> Resolver<'a> {
         self.out.has_renames |= declaration.renamed_from.is_some();
         if let Some(first) = self.out.origins.insert(key.clone(), Arc::clone(declaration)) {
             let fault = Fault::new(Code::DuplicateName, format!("duplicate declaration of {key}"));
-            let mut diagnostic = declaration.origin.diagnostic(fault.help("rename or remove one of the two"));
-            diagnostic.related.push((first.origin.place(&Path::root(), Aim::Value), "first here".into()));
-            self.out.diagnostics.push(diagnostic);
+            let first = first.origin.place(&Path::root(), Aim::Value);
+            let fault = fault.help("rename or remove one of the two");
+            self.out.diagnostics.push(declaration.origin.repeated(fault, first));
         }
         if wanted.faulty || self.out.diagnostics.len() > found {
             self.out.faulty.insert(key.clone());
@@ -366,9 +366,8 @@ impl<'a> Resolver<'a> {
             let path = Path::root().join("token_file");
             let fault =
                 Fault::new(Code::DuplicateName, "duplicate `token_file`: two API keys would write to the same file");
-            let mut diagnostic = declaration.origin.diagnostic(fault.at(path.clone()).help("use another file"));
-            diagnostic.related.push((other.origin.place(&path, Aim::Value), "first here".into()));
-            self.out.diagnostics.push(diagnostic);
+            let first = other.origin.place(&path, Aim::Value);
+            self.out.diagnostics.push(declaration.origin.repeated(fault.at(path).help("use another file"), first));
             self.out.faulty.insert(other_key);
         }
     }

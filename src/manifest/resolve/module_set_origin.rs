@@ -46,7 +46,7 @@ impl Resolved {
     /// The origin of a lint's subject.
     pub(crate) fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {
-            Subject::Resource(key) => self.origins.get(key),
+            Subject::Resource(key) => Some(&self.origins.get(key)?.origin),
             Subject::ModuleSet(name) => Some(&self.sets.get(name)?.origin),
         }
     }
@@ -54,7 +54,7 @@ impl Resolved {
     /// The lint levels that a manifest sets for a subject.
     pub(crate) fn levels(&self, subject: &Subject) -> Option<&BTreeMap<String, Level>> {
         match subject {
-            Subject::Resource(key) => Some(&self.origins.declaration(key)?.facts.levels),
+            Subject::Resource(key) => Some(&self.origins.get(key)?.facts.levels),
             Subject::ModuleSet(name) => Some(&self.sets.get(name)?.facts.levels),
         }
     }
@@ -62,7 +62,7 @@ impl Resolved {
     /// The module from a set that contains a path of a resource.
     pub(crate) fn set_module(&self, subject: &Subject, path: &Path) -> Option<SetModule> {
         let (Subject::Resource(key), Some(Segment::Key(field))) = (subject, path.0.first()) else { return None };
-        self.origins.declaration(key)?.set_module(&self.sets, field)
+        self.origins.get(key)?.set_module(&self.sets, field)
     }
 
     /// Whether a module set belongs to the context, whose findings are for its owner.

@@ -11,6 +11,9 @@ use crate::{
     model::diagnostics::{Aim, Code, Diagnostic, Fault, Path, Place, Severity, SourceFile},
 };
 
+/// The label of what is repeated elsewhere.
+const FIRST_HERE: &str = "first here";
+
 /// A manifest file.
 #[derive(Debug)]
 pub struct ManifestFile {
@@ -173,12 +176,18 @@ impl Origin {
             && let Some((first, second)) =
                 self.file.map().repeated_key(self.document, &fault.path.under(&self.part.path()))
         {
-            let mut diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
-            diagnostic.related.push((self.file.place(first), "first here".into()));
-            return diagnostic;
+            let diagnostic = Diagnostic::from_fault(fault, self.file.place(second));
+            return Diagnostic { related: vec![(self.file.place(first), FIRST_HERE.to_owned())], ..diagnostic };
         }
         let place = self.place(&fault.path, fault.aim);
         Diagnostic::from_fault(fault, place)
+    }
+
+    /// A fault of what is a repetition, as an error with the place of the first one.
+    pub(crate) fn repeated(&self, fault: Fault, first: Place) -> Diagnostic {
+        let mut diagnostic = self.diagnostic(fault);
+        diagnostic.related.push((first, FIRST_HERE.to_owned()));
+        diagnostic
     }
 
     /// Converts a fault into a warning with its place.

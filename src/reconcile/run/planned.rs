@@ -73,7 +73,7 @@ impl Planned {
         let file = self.desired.get(key)?.token_file.as_ref()?;
         let fault = ApplyError::TokenFile(file.clone(), token::obstacle(file)?).diagnostic();
         Some(match self.origins.get(key) {
-            Some(origin) => fault.at(origin.place(&Path::root().join("token_file"), Aim::Value)),
+            Some(declaration) => fault.at(declaration.origin.place(&Path::root().join("token_file"), Aim::Value)),
             None => fault,
         })
     }
@@ -83,7 +83,7 @@ impl Planned {
         let changes = self.plan.as_ref().map(|plan| plan.changes.as_slice()).unwrap_or_default();
         let with_lines = changes.len() <= MOST_LINES;
         let place = |key: &Key| {
-            let origin = self.origins.get(key)?;
+            let origin = &self.origins.get(key)?.origin;
             if !with_lines {
                 return Some(origin.file_name().to_owned());
             }
@@ -162,7 +162,7 @@ impl Planned {
     fn warning(&self, key: Option<&Key>, code: Code, message: String, help: &str) -> Diagnostic {
         let warning = Diagnostic::warning(code, message).help(help);
         match key.and_then(|key| self.origins.get(key)) {
-            Some(origin) => warning.at(origin.place(&Path::root(), Aim::Value)),
+            Some(declaration) => warning.at(declaration.origin.place(&Path::root(), Aim::Value)),
             None => warning,
         }
     }

@@ -259,7 +259,8 @@ impl Prepared {
             }
             let origins = &validation.resolved.origins;
             let changed = plan.changes.iter().map(|change| &change.key);
-            plan.stated = changed.filter(|key| origins.states_subscription(key)).cloned().collect();
+            plan.stated =
+                changed.filter(|key| origins.get(*key).is_some_and(|it| it.states_subscription())).cloned().collect();
             let refused = options.scope.refused(snapshot, &plan.each_operation(), &plan.stated, &options.source);
             if refused.is_empty() {
                 break (plan, unsettled);
@@ -350,7 +351,7 @@ fn judge(
     let mut validation = Validation { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !validation.has_errors();
     validation.resolved.spread_faults();
-    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole, now };
+    let surroundings = Surroundings { raised: &loaded.raised_lints, is_whole, now };
     let (found, denied) = findings(&validation.resolved, surroundings, lints, memo);
     validation.diagnostics.extend(found);
     validation.resolved.faulty.extend(denied);
@@ -368,7 +369,7 @@ fn isolate(
     validation.set_aside.extend(validation.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let surroundings = Surroundings { raised: loaded.raised_lints(), is_whole: true, now };
+    let surroundings = Surroundings { raised: &loaded.raised_lints, is_whole: true, now };
     let (found, denied) = findings(&validation.resolved, surroundings, &options.lints, None);
     validation.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     validation.resolved.faulty = denied.into_iter().collect();

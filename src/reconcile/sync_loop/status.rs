@@ -150,7 +150,7 @@ fn clashes(planned: &Planned, snapshot: &Snapshot) -> Vec<Clash> {
         if *owner == desired.claim.source {
             return None;
         }
-        let place = planned.origins.get(&desired.key).map(|origin| origin.place(&FieldPath::root(), Aim::Value));
+        let place = planned.origins.get(&desired.key).map(|it| it.origin.place(&FieldPath::root(), Aim::Value));
         let place = place.map(|place| format!(" ({}:{})", place.file.name, place.line_column().0));
         let resource = format!("{}{}", desired.key, place.unwrap_or_default());
         Some(Clash { owner: owner.clone(), resource })
