@@ -7,7 +7,7 @@ mod module_set;
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    declaration::{Declaration, Declared, Facts},
+    declaration::{Declaration, Declared, DeclaredName, Facts, StatedId},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
@@ -30,7 +30,7 @@ use crate::{
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
         module::switch::module_advice,
-        node::{Node, NodeItems, NodeShape},
+        node::{Node, NodeItems},
         resource::{AnyResource, KindInfo},
     },
     syntax::text::printable,
@@ -191,23 +191,23 @@ impl Reader<'_> {
         if spec.is_none() {
             self.report(Fault::new(Code::Required, "`spec` is missing").at(root.join("spec")).of_key());
         }
-        let (Some(kind), true) = (kind, name_is_good) else {
-            if let Some(kind) = kind {
-                self.declared.note_invalid(kind.name, envelope.metadata.name.clone());
-            }
-            // The name or kind is invalid, but the rest of the document can still be checked.
-            if let (Some(kind), Some(spec)) = (kind, spec) {
+        let Some(kind) = kind else { return };
+        if !name_is_good {
+            self.declared.invalid.insert((kind.name, envelope.metadata.name.clone()));
+            // The rest of the document can still be checked.
+            if let Some(spec) = spec {
                 self.check_body(kind, &envelope.metadata, spec);
             }
             return;
-        };
+        }
         let name: Arc<str> = Arc::from(envelope.metadata.name.as_str());
         let parent: Option<Arc<str>> =
             kind.parent_field.and_then(|field| spec?.get(field)).and_then(Node::as_str).map(Arc::from);
         if let (Some(id), Some(_)) = (&envelope.metadata.id, kind.resource) {
-            self.declared.note_id(kind.name, parent.as_deref().unwrap_or_default(), id, &name, self.origin.clone());
+            let (parent, id, name, head) = (parent.clone(), id.clone(), Arc::clone(&name), self.origin.clone());
+            self.declared.ids.push(StatedId { kind: kind.name, parent, id, name, head });
         }
-        self.declared.note(kind.name, parent, name, self.origin.clone(), "name");
+        self.declared.names.push(DeclaredName { kind: kind.name, parent, name, origin: self.origin.clone() });
         if let Some(spec) = spec {
             self.body(kind, &envelope.metadata, spec);
         }
@@ -227,25 +227,18 @@ impl Reader<'_> {
             let Some(name) = key.strip_prefix(LINT_ANNOTATION) else { continue };
             let path = Path::root().join("metadata").join("annotations").join(key.as_str());
             let Some(lint) = lint::find(name) else {
-                let fault = || {
-                    let message = format!("unknown lint `{}`", printable(name));
-                    let fault = Fault::new(Code::UnknownValue, message).of_key().at(path);
-                    match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
-                        Some(near) => fault.help(format!("did you mean `{LINT_ANNOTATION}{near}`?")),
-                        None => fault.help("run `edgewright explain` to list all lints"),
-                    }
-                };
+                let fault = || unknown_lint(name, LINT_ANNOTATION).of_key().at(path);
                 self.findings.error(|| self.origin.diagnostic(fault()));
                 continue;
             };
-            if let Some(level) = Level::from_name(value) {
-                self.facts.levels.insert(name.to_owned(), level);
-                if level != Level::Allow {
-                    self.declared.note_raised(lint.name);
+            match lint_level(value) {
+                Ok(level) => {
+                    self.facts.levels.insert(name.to_owned(), level);
+                    if level != Level::Allow {
+                        self.declared.raised_lints.insert(lint.name);
+                    }
                 }
-            } else {
-                let fault = Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(value)));
-                self.report(fault.at(path).help("use `allow`, `warn` or `deny`"));
+                Err(fault) => self.report(fault.at(path)),
             }
         }
     }
@@ -256,19 +249,8 @@ impl Reader<'_> {
         let written = node.get("metadata").and_then(|metadata| metadata.get("name"));
         if metadata.name.is_empty() {
             // A name or metadata of the wrong type was reported already.
-            let readable =
-                matches!(node.get("metadata").map(Node::shape), None | Some(NodeShape::Null | NodeShape::Map(_)));
-            let wrong_name = matches!(
-                written.map(Node::shape),
-                Some(
-                    NodeShape::Number(_)
-                        | NodeShape::Bool(_)
-                        | NodeShape::Seq(_)
-                        | NodeShape::Map(_)
-                        | NodeShape::Tagged
-                )
-            );
-            if readable && !wrong_name {
+            let is_readable = node.get("metadata").is_none_or(|it| it.is_null() || it.entries().is_some());
+            if is_readable && written.is_none_or(|name| name.is_null() || name.as_str().is_some()) {
                 self.report(Fault::new(Code::Required, "`metadata.name` is missing").at(path).of_key());
             }
             return false;
@@ -301,17 +283,23 @@ impl Reader<'_> {
     }
 
     /// The Spec of a body, without the fields that only manifests have.
-    fn spec_of(&mut self, body: &Body<'_>) -> Option<(Kind, Arc<dyn AnyResource>)> {
-        let kind = body.kind.resource?;
+    fn spec_of(&mut self, body: &Body<'_>) -> Option<Arc<dyn AnyResource>> {
         let extra: Vec<&str> = body.kind.fields.iter().map(|field| field.name).collect();
-        Some((kind, self.spec(kind, body.spec, DocumentPart::Spec, &extra)?))
+        self.spec(body.kind.resource?, body.spec, DocumentPart::Spec, &extra)
+    }
+
+    /// Reports a field of a body that is missing, with what it is for.
+    fn require(&mut self, body: &Body<'_>, field: &str, purpose: &str) {
+        if body.spec.get(field).is_none_or(Node::is_null) {
+            let fault = Fault::new(Code::Required, format!("`{field}` is missing: {purpose}"));
+            self.report(fault.at(DocumentPart::Spec.path().join(field)).of_key());
+        }
     }
 
     /// Reads a resource whose `spec` is its Spec.
     pub(super) fn resource(&mut self, body: &Body<'_>) {
-        if let Some((kind, resource)) = self.spec_of(body) {
-            let declaration = self.declare(kind, body.metadata, None, resource, DocumentPart::Spec);
-            self.declared.resources.push(Arc::new(declaration));
+        if let Some(resource) = self.spec_of(body) {
+            self.declare(body.metadata, resource, DocumentPart::Spec, |_| {});
         }
     }
 
@@ -319,18 +307,13 @@ impl Reader<'_> {
     pub(super) fn route(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let edge: String = self.field(spec, DocumentPart::Spec, "edge");
-        if spec.get("edge").is_none_or(Node::is_null) {
-            self.report(
-                Fault::new(Code::Required, "`edge` is missing: the name or ID of the route's edge")
-                    .at(DocumentPart::Spec.path().join("edge"))
-                    .of_key(),
-            );
-        }
-        let modules_from = self.field(spec, DocumentPart::Spec, "modules_from");
+        self.require(body, "edge", "the name or ID of the route's edge");
+        let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, "modules_from");
         let route = self.spec_of(body);
-        if let (Some((kind, route)), false) = (route, edge.is_empty()) {
-            let declaration = self.declare(kind, metadata, Some(edge.into()), route, DocumentPart::Spec);
-            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+        if let Some(route) = route.filter(|_| !edge.is_empty()) {
+            self.declare(metadata, route, DocumentPart::Spec, |it| {
+                (it.parent, it.modules_from) = (Some(edge.into()), modules_from);
+            });
         }
     }
 
@@ -338,24 +321,14 @@ impl Reader<'_> {
     pub(super) fn api_key(&mut self, body: &Body<'_>) {
         let Body { metadata, spec, .. } = *body;
         let token_file: Option<PathBuf> = self.field(spec, DocumentPart::Spec, "token_file");
-        if spec.get("token_file").is_none_or(Node::is_null) {
-            let fault = Fault::new(Code::Required, "`token_file` is missing: the file to write the token to");
-            self.report(fault.at(DocumentPart::Spec.path().join("token_file")).of_key());
-        }
-        let token_file = token_file.and_then(|file| self.token_file(file));
-        if let Some((kind, key)) = self.spec_of(body) {
-            let declaration = self.declare(kind, metadata, None, key, DocumentPart::Spec);
-            self.declared.resources.push(Arc::new(Declaration { token_file, ..declaration }));
-        }
-    }
-
-    fn token_file(&mut self, file: PathBuf) -> Option<PathBuf> {
-        match self.values.token_file(file) {
-            Ok(file) => Some(file),
-            Err(fault) => {
-                self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
-                None
-            }
+        self.require(body, "token_file", "the file to write the token to");
+        let path = token_file.map(|file| self.values.token_file(file)).transpose();
+        let token_file = path.unwrap_or_else(|fault| {
+            self.report(fault.at(DocumentPart::Spec.path().join("token_file")));
+            None
+        });
+        if let Some(key) = self.spec_of(body) {
+            self.declare(metadata, key, DocumentPart::Spec, |it| it.token_file = token_file);
         }
     }
 
@@ -369,18 +342,18 @@ impl Reader<'_> {
         }
     }
 
+    /// Declares a resource. `set` sets what only its kind has.
     fn declare(
         &mut self,
-        kind: Kind,
         metadata: &Metadata,
-        parent: Option<Arc<str>>,
         spec: Arc<dyn AnyResource>,
         part: DocumentPart,
-    ) -> Declaration {
-        let declaration = Declaration {
-            kind,
+        set: impl FnOnce(&mut Declaration),
+    ) {
+        let mut declaration = Declaration {
+            kind: spec.kind(),
             name: Arc::from(metadata.name.as_str()),
-            parent,
+            parent: None,
             id: metadata.id.clone(),
             renamed_from: metadata.renamed_from.clone(),
             prevent_destroy: metadata.prevent_destroy,
@@ -394,7 +367,13 @@ impl Reader<'_> {
         };
         // The labels belong to the document, not to the routes inside it.
         self.facts.labels.clear();
-        declaration
+        set(&mut declaration);
+        if declaration.is_inside_of_parent() {
+            let Declaration { kind, name, parent, origin, .. } = &declaration;
+            let (parent, name, origin) = (parent.clone(), Arc::clone(name), origin.clone());
+            self.declared.names.push(DeclaredName { kind: kind.info().name, parent, name, origin });
+        }
+        self.declared.resources.push(Arc::new(declaration));
     }
 
     /// The entries of the list `name`, which are mappings like `sample`.
@@ -418,25 +397,22 @@ impl Reader<'_> {
                 continue;
             }
             let name: String = self.field(node, part, "name");
-            let modules_from = self.field(node, part, "modules_from");
+            let modules_from: Vec<String> = self.field(node, part, "modules_from");
             let route = self.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
             if !name.is_empty() && !self.check_name(&name, &part.path().join("name")) {
                 continue;
             }
             let Some(route) = route else { continue };
-            let typed = route.as_any().downcast_ref::<HttpsEdgeRoute>();
-            let (name, field) =
-                match (name.is_empty(), typed.and_then(|route| Some((route.match_type?, &route.r#match)))) {
-                    (false, _) => (name, "name"),
-                    (true, Some((match_type, matched))) => (format!("{} {matched}", match_type.as_str()), "match"),
-                    // Without a match it has no identity; the missing match was reported already.
-                    (true, None) => continue,
-                };
+            let by_match = || {
+                let route = route.as_any().downcast_ref::<HttpsEdgeRoute>()?;
+                Some(format!("{} {}", route.match_type?.as_str(), route.r#match))
+            };
+            // Without a match it has no identity; the missing match was reported already.
+            let Some(name) = Some(name).filter(|name| !name.is_empty()).or_else(by_match) else { continue };
             let metadata = Metadata { name, ..transfer::inherited(metadata) };
-            let declaration = self.declare(Kind::HttpsEdgeRoute, &metadata, Some(Arc::clone(&edge)), route, part);
-            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
-            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
-            self.declared.note("HttpsEdgeRoute", Some(Arc::clone(&edge)), name, origin, field);
+            self.declare(&metadata, route, part, |it| {
+                (it.parent, it.modules_from) = (Some(Arc::clone(&edge)), modules_from);
+            });
         }
     }
 
@@ -462,10 +438,24 @@ impl Reader<'_> {
             };
             let prevent_destroy = metadata.prevent_destroy;
             let metadata = Metadata { name, prevent_destroy, ..transfer::inherited(metadata) };
-            let declaration = self.declare(Kind::EventSource, &metadata, Some(Arc::clone(&parent)), source, part);
-            let (name, origin) = (Arc::clone(&declaration.name), declaration.origin.clone());
-            self.declared.resources.push(Arc::new(declaration));
-            self.declared.note("EventSource", Some(Arc::clone(&parent)), name, origin, "type");
+            self.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
         }
     }
+}
+
+/// The fault of the name of a lint that does not exist. `prefix` is written before the name of a lint.
+pub(crate) fn unknown_lint(name: &str, prefix: &str) -> Fault {
+    let fault = Fault::new(Code::UnknownValue, format!("unknown lint `{}`", printable(name)));
+    match nearest(name, lint::LINTS.iter().map(|lint| lint.name)) {
+        Some(near) => fault.help(format!("did you mean `{prefix}{near}`?")),
+        None => fault.help("run `edgewright explain` to list all lints"),
+    }
+}
+
+/// Parses the level of a lint.
+pub(crate) fn lint_level(name: &str) -> Result<Level, Fault> {
+    Level::from_name(name).ok_or_else(|| {
+        let fault = Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(name)));
+        fault.help("use `allow`, `warn` or `deny`")
+    })
 }

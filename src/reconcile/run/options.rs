@@ -7,18 +7,19 @@ use std::{
 
 use super::cancel::Cancel;
 use crate::{
-    lint::{self, LINTS, Level},
+    lint::{self, Level},
     manifest::{
+        load::reader::{lint_level, unknown_lint},
         resolve::ResolveOptions,
         tree::{Disk, GitCommitDetails, Tree},
     },
     model::{
-        diagnostics::{Code, Fault, Path, fault::nearest},
+        diagnostics::{Fault, Path},
         id::Id,
         operation::Author,
     },
     plan::safety::Budget,
-    syntax::text::{has_token, is_invisible, printable},
+    syntax::text::{has_token, is_invisible},
     tenancy::SourceScope,
 };
 
@@ -130,18 +131,9 @@ impl LintLevels {
         for (name, level) in names {
             let path = Path::root().join(name.as_str());
             if lint::find(name).is_none() {
-                let fault = Fault::new(Code::UnknownValue, format!("unknown lint `{}`", printable(name))).at(path);
-                return Err(match nearest(name, LINTS.iter().map(|lint| lint.name)) {
-                    Some(near) => fault.help(format!("did you mean `{near}`?")),
-                    None => fault.help("run `edgewright explain` to list all lints"),
-                });
+                return Err(unknown_lint(name, "").at(path));
             }
-            let level = Level::from_name(level).ok_or_else(|| {
-                Fault::new(Code::UnknownValue, format!("unknown lint level `{}`", printable(level)))
-                    .at(path)
-                    .help("use `allow`, `warn` or `deny`")
-            })?;
-            levels.insert(name.clone(), level);
+            levels.insert(name.clone(), lint_level(level).map_err(|fault| fault.at(path))?);
         }
         Ok(Self { levels, allowed_labels, certificate_expiry_days: None })
     }

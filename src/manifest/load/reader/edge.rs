@@ -5,10 +5,7 @@ use std::sync::Arc;
 use super::{Body, Reader};
 use crate::{
     manifest::{
-        load::{
-            declaration::Declaration,
-            kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
-        },
+        load::kinds::{CERTIFICATES_FROM, DELEGATES_TO, REQUIRED_MODULES},
         resolve::origin::DocumentPart,
     },
     model::{
@@ -29,18 +26,15 @@ impl Reader<'_> {
             self.report_in(DocumentPart::Spec, fault.at(path));
         }
         let certificates_from: Vec<String> = self.field(spec, DocumentPart::Spec, CERTIFICATES_FROM);
-        for index in
-            certificates_from.iter().enumerate().filter_map(|(index, name)| name.trim().is_empty().then_some(index))
-        {
+        for (index, _) in certificates_from.iter().enumerate().filter(|(_, name)| name.trim().is_empty()) {
             let fault = Fault::new(Code::Required, "the name of a source is required");
             let path = Path::root().join(CERTIFICATES_FROM).join(index);
             self.report_in(DocumentPart::Spec, fault.at(path).help("name the other source, or remove the entry"));
         }
         let modules_from: Vec<String> = self.field(spec, DocumentPart::Spec, REQUIRED_MODULES);
-        if let Some((kind, edge)) = self.spec_of(body) {
+        if let Some(edge) = self.spec_of(body) {
             let edge = with_delegation(edge, delegates_to, certificates_from);
-            let declaration = self.declare(kind, metadata, None, edge, DocumentPart::Spec);
-            self.declared.resources.push(Arc::new(Declaration { modules_from, ..declaration }));
+            self.declare(metadata, edge, DocumentPart::Spec, |it| it.modules_from = modules_from);
         }
         self.routes(metadata, spec);
     }
