@@ -24,27 +24,18 @@ type SetFinding = (&'static str, String, Path, Aim, String);
 /// A field of a subject.
 type FieldOf = (Subject, Path);
 
-/// What the resources of a source are judged among.
-#[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
-    /// The lints that some document sets to `warn` or `deny`.
-    pub raised: &'a BTreeSet<&'static str>,
-    /// Whether the resources of the source are all there are.
-    pub is_whole: bool,
-    /// The time that they are judged at.
-    pub now: Timestamp,
-}
-
-/// Runs the lints on the resources that are not faulty. Levels come from the manifests, the configuration or the defaults,
-/// in this order. `memo` has the findings of the last run of a server on the same source. Also returns the resources with
-/// findings at level `deny`.
+/// Runs the lints on the resources that are not faulty, as they are judged `now`. Levels come from the manifests, the
+/// configuration or the defaults, in this order; some document sets each of the lints `raised` to `warn` or `deny`. `is_whole`
+/// says whether the resources of the source are all there are. `memo` has the findings of the last run of a server on the same
+/// source. Also returns the resources with findings at level `deny`.
 pub(super) fn findings(
     resolved: &Resolved,
-    surroundings: Surroundings<'_>,
+    raised: &BTreeSet<&'static str>,
+    is_whole: bool,
+    now: Timestamp,
     lints: &LintLevels,
     memo: Option<&LintMemo>,
 ) -> (Vec<Diagnostic>, Vec<Key>) {
-    let Surroundings { raised, is_whole, now } = surroundings;
     let judged = resolved.sound_resources();
     let world = World {
         judged: &judged,

@@ -53,7 +53,7 @@ use super::{
 };
 use crate::{
     model::{
-        diagnostics::{Code, Diagnostic},
+        diagnostics::Diagnostic,
         drift::{DriftState, DriftedResource},
         key::Key,
         operation::{Author, Operation},
@@ -64,6 +64,7 @@ use crate::{
 };
 use report::RunReport;
 use token::TokenFiles;
+use validation::cancelled;
 
 /// How often a run plans again if the history does not have the changes yet that it would overwrite.
 const MOST_ROUNDS: u32 = 10;
@@ -201,8 +202,7 @@ impl PlannedRun<'_> {
     /// was nothing to do.
     fn apply(&mut self, may_apply: &dyn Fn() -> bool) -> Result<(Planned, Option<u64>), NotApplied> {
         let (store, prepared, author) = (self.store, self.prepared, self.author.clone());
-        let cancelled = || NotApplied::Failed(vec![Diagnostic::error(Code::Unavailable, "the run was cancelled")]);
-        let permit = || if may_apply() { Ok(()) } else { Err(cancelled()) };
+        let permit = || if may_apply() { Ok(()) } else { Err(NotApplied::Failed(vec![cancelled()])) };
         let mut rounds = 0;
         loop {
             let plan = |current: &Snapshot| prepared.plan(current);

@@ -114,12 +114,6 @@ impl Planned {
         self.settles() && self.plan.as_ref().is_some_and(|plan| plan.is_empty() || plan.base < revision)
     }
 
-    /// Marks a cancelled run, which has no plan.
-    pub(super) fn cancelled(mut self) -> Self {
-        self.diagnostics.push(Diagnostic::error(Code::Unavailable, "the run was cancelled"));
-        self
-    }
-
     /// The number of files of the source, without those of its context.
     pub(crate) fn own_files(&self) -> usize {
         self.files.iter().filter(|file| !file.is_context()).count()
@@ -169,7 +163,7 @@ impl Planned {
 
     /// Adds the warnings about resources that are kept, because other sources still use them, and removes earlier ones. They
     /// come first, so that no limit leaves them out.
-    fn warn_about_kept(&mut self) {
+    pub(super) fn warn_about_kept(&mut self) {
         let is_warning_of_kept =
             |it: &Diagnostic| it.severity == Severity::Warning && it.code == Name::Code(Code::InUse);
         self.diagnostics.retain(|it| !is_warning_of_kept(it));
@@ -183,13 +177,6 @@ impl Planned {
         });
         let warnings: Vec<Diagnostic> = warnings.collect();
         self.diagnostics.splice(0..0, warnings);
-    }
-
-    /// Adds the warnings about kept resources.
-    #[must_use]
-    pub(super) fn with_kept_warnings(mut self) -> Self {
-        self.warn_about_kept();
-        self
     }
 
     /// Adds to the warnings about kept resources where other sources declare what uses them, as far as the history has it.

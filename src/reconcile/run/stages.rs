@@ -24,11 +24,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{
-    lint_stage::{Surroundings, findings},
-    spans::stage,
-    validation::Validation,
-};
+use super::{lint_stage::findings, spans::stage, validation::Validation};
 use crate::{
     lint::LintMemo,
     manifest::{
@@ -81,17 +77,11 @@ struct PlanEnd {
     plan: Option<(Plan, Option<Arc<Trial>>)>,
     /// The resources that differ from those in the store. None if these may be any.
     unsettled: Option<BTreeSet<Key>>,
-    /// Whether the run was cancelled before that.
-    is_cancelled: bool,
 }
 
 impl PlanEnd {
     fn without_plan(validation: Validation, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { validation, plan: None, unsettled, is_cancelled: false }
-    }
-
-    fn cancelled(validation: Validation, unsettled: Option<BTreeSet<Key>>) -> Self {
-        Self { is_cancelled: true, ..Self::without_plan(validation, unsettled) }
+        Self { validation, plan: None, unsettled }
     }
 }
 
@@ -205,7 +195,7 @@ impl Prepared {
     /// Plans the changes from `snapshot` to the desired state. Changes nothing.
     pub(crate) fn plan(&self, snapshot: &Snapshot) -> Planned {
         if self.options.cancel.is_cancelled() {
-            return Validation::nothing().planned(&self.loaded, None).cancelled();
+            return Validation::default().cancelled().planned(&self.loaded, None);
         }
         let mut resolved = stage("resolve", || self.resolve(snapshot));
         let keeps_all_names = resolved.keeps_all_names();
@@ -224,7 +214,7 @@ impl Prepared {
         let mut validation = stage("judge", || judge(loaded, resolved, &options.lints, memo, now));
         let mut faulty = validation.has_errors();
         if stops() {
-            return PlanEnd::cancelled(validation.capped(), may_differ);
+            return PlanEnd::without_plan(validation.capped().cancelled(), may_differ);
         }
         if faulty && !options.isolate {
             return PlanEnd::without_plan(validation.capped(), may_differ);
@@ -255,7 +245,7 @@ impl Prepared {
                 changed.chain(plan.kept_resources.iter().map(|kept| &kept.key)).cloned().collect()
             });
             if stops() {
-                return PlanEnd::cancelled(validation, unsettled);
+                return PlanEnd::without_plan(validation.cancelled(), unsettled);
             }
             let origins = &validation.resolved.origins;
             let changed = plan.changes.iter().map(|change| &change.key);
@@ -275,8 +265,8 @@ impl Prepared {
         };
         match stage("try", || try_on(snapshot, &mut plan)) {
             Err(refusal) => PlanEnd::without_plan(validation.refused(refusal, snapshot), unsettled),
-            Ok(_) if stops() => PlanEnd::cancelled(validation, unsettled),
-            Ok(tried) => PlanEnd { validation, plan: Some((plan, tried)), unsettled, is_cancelled: false },
+            Ok(_) if stops() => PlanEnd::without_plan(validation.cancelled(), unsettled),
+            Ok(tried) => PlanEnd { validation, plan: Some((plan, tried)), unsettled },
         }
     }
 
@@ -290,13 +280,12 @@ impl Prepared {
 
     /// Completes a plan, and keeps for the next run what was resolved.
     fn planned(&self, end: PlanEnd, snapshot: &Snapshot, keeps_all_names: bool) -> Planned {
-        let PlanEnd { mut validation, plan, unsettled, is_cancelled } = end;
+        let PlanEnd { mut validation, plan, unsettled } = end;
         let resolved = &mut validation.resolved;
         let facts = std::mem::take(&mut resolved.facts);
         let (others, is_self_contained) = (Arc::clone(&resolved.others), resolved.is_self_contained);
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
-        let has_plan = plan.is_some();
-        let planned = Planned { tried, ..validation.planned(&self.loaded, plan) };
+        let mut planned = Planned { tried, ..validation.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
             memo.resolved.keep(LastResolved {
                 loaded: Arc::clone(&self.loaded),
@@ -309,11 +298,10 @@ impl Prepared {
                 unsettled: unsettled.filter(|_| keeps_all_names),
             });
         }
-        match has_plan {
-            true => planned.with_kept_warnings(),
-            false if is_cancelled => planned.cancelled(),
-            false => planned,
+        if planned.plan.is_some() {
+            planned.warn_about_kept();
         }
+        planned
     }
 }
 
@@ -351,8 +339,7 @@ fn judge(
     let mut validation = Validation { resolved, diagnostics, set_aside: Vec::new() };
     let is_whole = !validation.has_errors();
     validation.resolved.spread_faults();
-    let surroundings = Surroundings { raised: &loaded.raised_lints, is_whole, now };
-    let (found, denied) = findings(&validation.resolved, surroundings, lints, memo);
+    let (found, denied) = findings(&validation.resolved, &loaded.raised_lints, is_whole, now, lints, memo);
     validation.diagnostics.extend(found);
     validation.resolved.faulty.extend(denied);
     validation
@@ -369,8 +356,7 @@ fn isolate(
     validation.set_aside.extend(validation.resolved.set_aside());
     // What remains is all that is applied. Lints at level `deny` apply to it as to any whole: one broken file must not
     // switch them off. Findings that are already known are dropped with the other duplicates.
-    let surroundings = Surroundings { raised: &loaded.raised_lints, is_whole: true, now };
-    let (found, denied) = findings(&validation.resolved, surroundings, &options.lints, None);
+    let (found, denied) = findings(&validation.resolved, &loaded.raised_lints, true, now, &options.lints, None);
     validation.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     validation.resolved.faulty = denied.into_iter().collect();
     validation.set_aside.extend(validation.resolved.set_aside());

@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// Resolved resources with the findings of all rules and lints.
+#[derive(Default)]
 pub(super) struct Validation {
     pub(super) resolved: Resolved,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -24,14 +25,15 @@ pub(super) struct Validation {
 }
 
 impl Validation {
-    /// Judges no manifests.
-    pub(super) fn nothing() -> Self {
-        Self { resolved: Resolved::default(), diagnostics: Vec::new(), set_aside: Vec::new() }
-    }
-
     /// Whether any finding is an error.
     pub(super) fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|it| it.severity == Severity::Error)
+    }
+
+    /// Marks a cancelled run, which has no plan.
+    pub(super) fn cancelled(mut self) -> Self {
+        self.diagnostics.push(cancelled());
+        self
     }
 
     /// Sorts the diagnostics and limits their number.
@@ -71,6 +73,11 @@ impl Validation {
             tried: None,
         }
     }
+}
+
+/// The error of a run that was cancelled.
+pub(super) fn cancelled() -> Diagnostic {
+    Diagnostic::error(Code::Unavailable, "the run was cancelled")
 }
 
 fn place_faults(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
