@@ -47,7 +47,7 @@ use jiff::Timestamp;
 use super::{
     ApplyError, Options, Planned, Prepared, apply_current, measure,
     sync_loop::{
-        drift::{HeldChanges, find_drift, hold},
+        drift::{DriftPolicy, HeldChanges, find_drift, hold},
         status::RunFindings,
     },
 };
@@ -76,8 +76,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 pub(super) enum RunMode<'a> {
     /// Apply the plan.
     Apply {
-        /// What to do with drift.
-        on_drift: OnDrift,
+        /// What to do about drift.
+        drift: DriftPolicy,
+        /// Until when it is left although it is to be reverted, because of a fight.
+        rests_until: Option<Timestamp>,
         /// The values that have changed since their commit was applied.
         changed_values: &'a [String],
         /// Whether the run still may apply it, asked inside the commit.
@@ -85,22 +87,6 @@ pub(super) enum RunMode<'a> {
     },
     /// Report the plan, because the source is suspended.
     Suspended,
-}
-
-/// What a run does with drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnDrift {
-    /// Reverts it.
-    Revert,
-    /// Leaves it, and reports it.
-    Report,
-    /// Leaves it because of a fight, and reports that.
-    Rest {
-        /// When it is reverted again.
-        until: Timestamp,
-    },
-    /// Leaves it, and only counts it.
-    Count,
 }
 
 /// The result of a run.
@@ -274,7 +260,10 @@ impl PlannedRun<'_> {
 
     /// Whether the run applies the plan without its drift.
     fn leaves_drift(&self) -> bool {
-        !matches!(self.mode, RunMode::Suspended | RunMode::Apply { on_drift: OnDrift::Revert, .. })
+        match self.mode {
+            RunMode::Apply { drift, rests_until, .. } => drift != DriftPolicy::Enforce || rests_until.is_some(),
+            RunMode::Suspended => false,
+        }
     }
 
     /// Leaves drift out of the plan, unless it is reverted (D85).
@@ -326,12 +315,14 @@ impl PlannedRun<'_> {
             in_sync(&planned, revision.unwrap_or(base));
         }
         match (planned.plan.zip(revision), self.mode) {
-            (applied, RunMode::Apply { on_drift, .. }) if !self.held.is_empty() && on_drift != OnDrift::Count => {
+            (applied, RunMode::Apply { drift, rests_until, .. })
+                if !self.held.is_empty() && drift != DriftPolicy::Off =>
+            {
                 RunReport::Drifted {
                     applied,
                     drifted: self.findings.drifted,
                     resources: self.findings.drift.iter().map(DriftedResource::to_string).collect(),
-                    fight_until: if let OnDrift::Rest { until } = on_drift { Some(until) } else { None },
+                    fight_until: rests_until,
                 }
             }
             (Some((plan, revision)), _) => RunReport::Applied { plan, revision },
@@ -369,6 +360,7 @@ impl PlannedRun<'_> {
 
     /// The result of the run, with what it has left to do.
     fn result(self, report: RunReport) -> RunResult {
+        let leaves_drift = self.leaves_drift();
         let Self { author, mut findings, held, mode, .. } = self;
         match &report {
             RunReport::Failed(found) => findings = findings.failed(found),
@@ -376,12 +368,10 @@ impl PlannedRun<'_> {
             // Nothing is left to do but what is left as it is.
             _ => {
                 findings.pending = Summary { change: held.waiting, ..Summary::default() };
-                match mode {
-                    RunMode::Apply { on_drift: OnDrift::Report | OnDrift::Rest { .. }, .. } => {}
-                    RunMode::Apply { on_drift: OnDrift::Count, .. } => findings.drift.clear(),
-                    RunMode::Apply { on_drift: OnDrift::Revert, .. } | RunMode::Suspended => {
-                        (findings.drifted, findings.drift) = (0, Vec::new());
-                    }
+                if !leaves_drift {
+                    (findings.drifted, findings.drift) = (0, Vec::new());
+                } else if matches!(mode, RunMode::Apply { drift: DriftPolicy::Off, .. }) {
+                    findings.drift.clear();
                 }
             }
         }

@@ -16,7 +16,7 @@ use crate::{
     reconcile::{
         Options, Planned, Prepared, measure,
         run::{
-            OnDrift, RunMode, RunResult,
+            RunMode, RunResult,
             plan_cache::{recall, remember},
             report::RunReport,
             run,
@@ -42,11 +42,11 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let began = Instant::now();
         self.recorder.begin_sync();
-        if self.confirm_last(began) || self.confirm_cached(began) {
+        if self.confirm_last(began) || self.confirm_cached(began).is_some() {
             return None;
         }
         let span = SyncSpan::start(&self.options.source);
-        let prepared = self.read(options);
+        let prepared = Prepared::load_again(options, self.prepared.take()).on(self.clock.clone());
         let is_part = self.handle.is_stopping();
         let check = (!is_part).then(|| self.quiescence.check(self.recorder.files_read(), self.clock.moment()));
         // If what was read is not applied, the next sync must not take the files for unchanged.
@@ -98,17 +98,8 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         holds
     }
 
-    /// Whether the result of a run that an earlier process remembered still holds, for the first sync.
-    fn confirm_cached(&mut self, began: Instant) -> bool {
-        let Some((run, revision)) = self.cached_run() else { return false };
-        measure("in_sync", began);
-        self.freshness = Some(Freshness::at(revision, &self.clock));
-        self.record(run);
-        true
-    }
-
-    /// The result of that run, and its revision.
-    fn cached_run(&self) -> Option<(RunResult, u64)> {
+    /// Confirms the result of a run that an earlier process remembered, for the first sync. None if it does not hold any more.
+    fn confirm_cached(&mut self, began: Instant) -> Option<()> {
         let snapshot = self.store.snapshot();
         let revision = snapshot.revision;
         let is_first = self.reported.is_none() && !self.options.tree.has_context();
@@ -122,12 +113,10 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         }
         let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
         let findings = RunFindings::from_cache(&recalled);
-        Some((RunResult { report, findings, author: self.options.author() }, revision))
-    }
-
-    /// Reads the manifests. Only those that have changed since the last sync are parsed.
-    fn read(&mut self, options: Options) -> Prepared {
-        Prepared::load_again(options, self.prepared.take()).on(self.clock.clone())
+        measure("in_sync", began);
+        self.freshness = Some(Freshness::at(revision, &self.clock));
+        self.record(RunResult { report, findings, author: self.options.author() });
+        Some(())
     }
 
     /// Plans what was read, and applies it unless the source is suspended. Returns the result, and what holds for the next sync
@@ -137,28 +126,16 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let changed_values =
             commit.map(|commit| self.handle.settings.values.changed_since(&commit)).unwrap_or_default();
         let may_apply = || self.handle.may_apply();
+        let drift = self.handle.settings.drift;
+        let rests_until = self.repairs.rests_until(self.clock.now()).filter(|_| drift == DriftPolicy::Enforce);
         let mode = match is_suspended {
             true => RunMode::Suspended,
-            false => {
-                RunMode::Apply { on_drift: self.on_drift(), changed_values: &changed_values, may_apply: &may_apply }
-            }
+            false => RunMode::Apply { drift, rests_until, changed_values: &changed_values, may_apply: &may_apply },
         };
         let mut freshness = None;
         let in_sync = |planned: &Planned, revision: u64| freshness = self.remember(prepared, planned, revision);
         let run = run(self.store.as_ref(), prepared, mode, in_sync);
         (!run.is_cut_short(&prepared.options)).then_some((run, freshness))
-    }
-
-    /// What the run does with drift.
-    fn on_drift(&self) -> OnDrift {
-        match self.handle.settings.drift {
-            DriftPolicy::Warn => OnDrift::Report,
-            DriftPolicy::Off => OnDrift::Count,
-            DriftPolicy::Enforce => match self.repairs.rests_until(self.clock.now()) {
-                Some(until) => OnDrift::Rest { until },
-                None => OnDrift::Revert,
-            },
-        }
     }
 
     /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.

@@ -21,7 +21,8 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        run::{self, OnDrift, RunMode, RunResult, report::RunReport},
+        run::{self, RunMode, RunResult, report::RunReport},
+        sync_loop::drift::DriftPolicy,
     },
     store::{
         Commit, Store, StoreError,
@@ -107,7 +108,8 @@ fn prepared(metadata: &str) -> Prepared {
 }
 
 fn run(store: &Store, metadata: &str) -> RunResult {
-    let mode = RunMode::Apply { on_drift: OnDrift::Report, changed_values: &[], may_apply: &|| true };
+    let (drift, rests_until) = (DriftPolicy::Warn, None);
+    let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply: &|| true };
     run::run(store, &prepared(metadata), mode, |_, _| {})
 }
 

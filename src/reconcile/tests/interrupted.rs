@@ -21,7 +21,7 @@ use crate::{
     },
     reconcile::{
         Options, Prepared,
-        run::{OnDrift, RunMode, RunResult, report::RunReport, run},
+        run::{RunMode, RunResult, report::RunReport, run},
         sources::handle::{FollowedSource, INTERVAL, SourceHandle, SourceLocation},
         sync_loop::{
             WatchedSource,
@@ -85,7 +85,8 @@ fn suspension(reason: &str) -> Suspension {
 }
 
 fn applied(store: &Store, prepared: &Prepared, may_apply: &dyn Fn() -> bool) -> RunResult {
-    let mode = RunMode::Apply { on_drift: OnDrift::Revert, changed_values: &[], may_apply };
+    let (drift, rests_until) = (DriftPolicy::Enforce, None);
+    let mode = RunMode::Apply { drift, rests_until, changed_values: &[], may_apply };
     run(store, prepared, mode, |_, _| {})
 }
 
