@@ -49,6 +49,7 @@ use super::{
     sync_loop::{
         drift::{DriftPolicy, HeldChanges, find_drift, hold},
         status::RunFindings,
+        sync_log::or_warn,
     },
 };
 use crate::{
@@ -223,8 +224,7 @@ impl PlannedRun<'_> {
             if self.leaves_drift() {
                 return Err(ApplyError::Commit(CommitError::Failed(error)).into());
             }
-            let source = self.source;
-            tracing::warn!(source, code = %error.code, "cannot tell drift from pending changes: {error}");
+            or_warn(self.source, "cannot tell drift from pending changes", Err::<(), _>(error));
         }
         if let (RunMode::Apply { changed_values, .. }, Some(plan)) = (self.mode, &mut planned.plan) {
             changed_values.clone_into(&mut plan.changed_values);
@@ -351,11 +351,8 @@ impl PlannedRun<'_> {
         if state.revision != base {
             return None;
         }
-        self.store.accept(&self.author, &state, may_apply).unwrap_or_else(|error| {
-            let source = self.source;
-            tracing::warn!(source, code = %error.code, "cannot record that the source is in sync after a rollback: {error}");
-            None
-        })
+        let accepted = self.store.accept(&self.author, &state, may_apply);
+        or_warn(self.source, "cannot record that the source is in sync after a rollback", accepted).flatten()
     }
 
     /// The result of the run, with what it has left to do.

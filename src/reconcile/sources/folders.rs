@@ -18,7 +18,7 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 
-use crate::reconcile::sync_loop::open_writes::OpenWrites;
+use crate::{files::folder_of, reconcile::sync_loop::open_writes::OpenWrites};
 
 /// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
@@ -73,7 +73,7 @@ impl Folders {
     /// Whether a path resolves differently than when it was watched. A link above the path can be swapped without an
     /// event in a watched folder.
     pub(crate) fn have_moved(&self) -> bool {
-        self.paths.iter().map(|path| WatchedPath::resolve(path)).ne(self.watched.iter().map(WatchedPath::clone))
+        self.paths.iter().map(|path| WatchedPath::resolve(path)).ne(self.watched.iter().cloned())
     }
 
     /// Recreates the watches if a path resolves differently than before. `source` is named in the log.
@@ -174,17 +174,11 @@ fn identity(path: &Path) -> Option<FileId> {
 }
 
 fn nearest_above(path: &Path) -> PathBuf {
-    let parent = parent_of(path);
+    let parent = folder_of(path);
     if parent.is_dir() {
-        return parent;
+        return parent.to_owned();
     }
-    let parent = absolute(&parent);
-    parent.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
-}
-
-fn parent_of(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.map_or_else(|| PathBuf::from("."), PathBuf::from)
+    absolute(parent).ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -28,6 +28,7 @@ use crate::{
             known_condition::KnownCondition,
             status::StatusBoard,
             suspension::{Suspension, Suspensions},
+            sync_log::or_warn,
         },
     },
     store::{Store, StoreError},
@@ -112,7 +113,7 @@ pub struct SourceHandle {
     /// Cancels the current run.
     run: Mutex<Cancel>,
     /// The resources that the loop, and those before it, have reverted.
-    repairs: Arc<AtomicU64>,
+    pub(crate) repairs: Arc<AtomicU64>,
     signals: Sender<Signal>,
     clock: Clock,
     stopped: OnceLock<Instant>,
@@ -213,10 +214,8 @@ impl SourceHandle {
 
     /// Records that the time of a suspension is over, if it is.
     pub(crate) fn end_suspension(&self) {
-        if let Err(error) = self.suspensions.end(&self.source, self.clock.time()) {
-            let source = self.source.as_str();
-            tracing::warn!(source, code = %error.code, "cannot record the end of the suspension: {error}");
-        }
+        let ended = self.suspensions.end(&self.source, self.clock.time());
+        or_warn(&self.source, "cannot record the end of the suspension", ended);
     }
 
     /// Whether the source is suspended now; logs when that has changed, and shows the state to the observer.
@@ -269,12 +268,9 @@ impl SourceHandle {
         let suspended_since = self.configured.as_ref().map(|suspension| suspension.since);
         let known = KnownCondition { status, since, suspended_since, attempt };
         let conditions = self.suspensions.conditions();
-        if conditions.get(&self.source).as_ref() == Some(&known) {
-            return;
-        }
-        if let Err(error) = conditions.set(&self.source, known) {
-            let source = self.source.as_str();
-            tracing::warn!(source, code = %error.code, "cannot record since when the source is in its state: {error}");
+        if conditions.get(&self.source).as_ref() != Some(&known) {
+            let kept = conditions.set(&self.source, known);
+            or_warn(&self.source, "cannot record since when the source is in its state", kept);
         }
     }
 
@@ -303,11 +299,9 @@ impl SourceHandle {
     pub(crate) fn note_applied(&self, commit: Option<&str>) {
         let (Some(lineage), Some(commit)) = (&self.settings.lineage, commit) else { return };
         self.settings.values.note_applied(commit);
-        if lineage.set_applied(Some(commit))
-            && let Err(error) = self.suspensions.applied().set(&self.source, &self.settings.location, commit)
-        {
-            let source = self.source.as_str();
-            tracing::warn!(source, code = %error.code, "cannot record which commit was applied last: {error}");
+        if lineage.set_applied(Some(commit)) {
+            let recorded = self.suspensions.applied().set(&self.source, &self.settings.location, commit);
+            or_warn(&self.source, "cannot record which commit was applied last", recorded);
         }
     }
 
@@ -319,11 +313,6 @@ impl SourceHandle {
             lineage.set_applied(Some(commit));
         }
         Ok(())
-    }
-
-    /// Counts resources whose drift was reverted.
-    pub(crate) fn count_repairs(&self, resources: u64) {
-        self.repairs.fetch_add(resources, Ordering::Relaxed);
     }
 
     /// The number of resources whose drift was reverted since the source is followed.
@@ -343,11 +332,6 @@ impl SourceHandle {
         let left = left.map(|left| Duration::try_from(left).unwrap_or_default());
         let left = left.map_or(self.settings.interval, |left| left.min(self.settings.interval));
         self.settings.fetches.as_ref().map_or(left, |fetches| left.min(fetches.pause()))
-    }
-
-    /// Why the repository cannot be fetched, if it cannot.
-    pub(crate) fn fetch_failure(&self) -> Option<Diagnostic> {
-        self.settings.fetches.as_ref()?.failure()
     }
 
     /// Requests a fetch and a run if one of the URLs is that of the source's repository. Returns whether it is.

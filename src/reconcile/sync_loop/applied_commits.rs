@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::sync_log::or_warn;
 use crate::{
     manifest::tree::whole_commit,
     model::{
@@ -101,9 +102,8 @@ impl AppliedCommits {
         };
         self.by_source.set(source, accepted)?;
         let attempt = Attempt { source: Some(source.to_owned()), ..Attempt::new(author) };
-        if let Err(error) = self.store.note(attempt, Outcome::Resumed, format!("accepted commit {commit}")) {
-            tracing::warn!(source, code = %error.code, "cannot record the accepted commit in the history: {error}");
-        }
+        let noted = self.store.note(attempt, Outcome::Resumed, format!("accepted commit {commit}"));
+        or_warn(source, "cannot record the accepted commit in the history", noted);
         Ok(())
     }
 }

@@ -92,7 +92,7 @@ use drift::DriftPolicy;
 use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
-use schedule::{NextStep, Schedule};
+use schedule::Schedule;
 use suspension::Suspensions;
 use write_quiescence::WriteQuiescence;
 
@@ -273,7 +273,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             TurnEnd::Rests(time) => Schedule::rest(now, time),
         };
         loop {
-            let NextStep::Wait(time) = schedule.next(self.clock.now()) else { return true };
+            let Some(time) = schedule.left(self.clock.now()) else { return true };
             match self.clock.wait(received, time) {
                 Ok(Signal::Sync) => schedule.event(self.clock.now()),
                 Err(RecvTimeoutError::Timeout) if schedule.is_idle() && self.folders.have_moved() => return true,

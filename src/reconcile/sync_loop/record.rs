@@ -5,6 +5,7 @@ use super::{
     health::{Reason, Status},
     report_dedup::digest,
     status::SyncRecord,
+    sync_log::or_warn,
 };
 use crate::{
     model::{operation::Author, snapshot::Snapshot},
@@ -29,13 +30,13 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             }
             self.handle.note_applied(commit.as_deref());
         }
-        if let Some(failure) = self.handle.fetch_failure()
+        if let Some(failure) = self.handle.settings.fetches.as_ref().and_then(|fetches| fetches.failure())
             && found != Reason::FetchFailed
         {
             findings = findings.after(std::slice::from_ref(&failure));
             report = report.unfetched(&failure);
         }
-        self.handle.status.record(self.sync_record(&author, snapshot.revision), findings, is_synced);
+        self.handle.status.record(self.sync_record(&author, snapshot.revision), Some(findings), is_synced);
         if !is_synced && !matches!(report, RunReport::Partly(_)) {
             self.find_applied(&snapshot);
         }
@@ -98,10 +99,8 @@ impl<F> Loop<F> {
 
     /// Records an attempt that changed nothing in the history.
     fn note(&self, outcome: AttemptOutcome, report: &RunReport, author: &Author) {
-        if let Err(error) = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1) {
-            let source = self.options.source.as_str();
-            tracing::warn!(source, code = %error.code, "cannot record the attempt in the history: {error}");
-        }
+        let noted = self.store.note(Attempt::new(author.clone()), outcome, report.condition().1);
+        or_warn(&self.options.source, "cannot record the attempt in the history", noted);
     }
 }
 

@@ -13,15 +13,6 @@ pub(crate) const LONGEST_DEBOUNCE: Duration = Duration::from_secs(2);
 /// How often a path is looked at: swapping a link or folder far above it causes no event.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// What a loop does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NextStep {
-    /// Sync now.
-    Sync,
-    /// Wait for an event, at most for this time.
-    Wait(Duration),
-}
-
 /// What decides when a loop syncs next.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -57,14 +48,11 @@ impl Schedule {
         !self.is_resting && self.burst.is_none()
     }
 
-    /// What the loop does now.
-    pub(super) fn next(&self, now: Instant) -> NextStep {
+    /// How long the loop waits for an event, at most. None if it syncs now.
+    pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let at = self.burst.map_or(self.due, |(first, last)| (last + QUIET).min(first + LONGEST_DEBOUNCE));
-        let left = at.saturating_duration_since(now);
-        if left.is_zero() {
-            return NextStep::Sync;
-        }
-        NextStep::Wait(if self.is_idle() { left.min(TICK) } else { left })
+        let left = Some(at.saturating_duration_since(now)).filter(|left| !left.is_zero())?;
+        Some(if self.is_idle() { left.min(TICK) } else { left })
     }
 }
 
@@ -76,17 +64,17 @@ mod tests {
     fn a_sync_waits_until_events_stop_and_not_for_ever() {
         let (began, ms) = (Instant::now(), Duration::from_millis);
         let mut schedule = Schedule::within(began, ms(30_000));
-        assert_eq!(schedule.next(began), NextStep::Wait(TICK));
-        assert_eq!(schedule.next(began + ms(29_900)), NextStep::Wait(ms(100)));
-        assert_eq!(schedule.next(began + ms(30_000)), NextStep::Sync);
+        assert_eq!(schedule.left(began), Some(TICK));
+        assert_eq!(schedule.left(began + ms(29_900)), Some(ms(100)));
+        assert_eq!(schedule.left(began + ms(30_000)), None);
         schedule.event(began + ms(1_000));
-        assert_eq!(schedule.next(began + ms(1_100)), NextStep::Wait(ms(50)));
+        assert_eq!(schedule.left(began + ms(1_100)), Some(ms(50)));
         for at in (1_100..3_000).step_by(100) {
             schedule.event(began + ms(at));
-            assert_ne!(schedule.next(began + ms(at)), NextStep::Sync, "the folder is not quiet");
+            assert_ne!(schedule.left(began + ms(at)), None, "the folder is not quiet");
         }
-        assert_eq!(schedule.next(began + ms(2_990)), NextStep::Wait(ms(10)));
-        assert_eq!(schedule.next(began + ms(3_000)), NextStep::Sync);
+        assert_eq!(schedule.left(began + ms(2_990)), Some(ms(10)));
+        assert_eq!(schedule.left(began + ms(3_000)), None);
     }
 
     #[test]
@@ -94,7 +82,7 @@ mod tests {
         let (began, ms) = (Instant::now(), Duration::from_millis);
         let mut schedule = Schedule::rest(began, ms(4_000));
         schedule.event(began + ms(10));
-        assert_eq!(schedule.next(began + ms(10)), NextStep::Wait(ms(3_990)));
-        assert_eq!(schedule.next(began + ms(4_000)), NextStep::Sync);
+        assert_eq!(schedule.left(began + ms(10)), Some(ms(3_990)));
+        assert_eq!(schedule.left(began + ms(4_000)), None);
     }
 }

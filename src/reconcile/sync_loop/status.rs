@@ -11,7 +11,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::drift::{drifted, is_drift_alone};
+use super::{
+    drift::{drifted, is_drift_alone},
+    sync_log::or_warn,
+};
 use crate::{
     model::{
         diagnostics::{Aim, Code, Diagnostic, Name, Severity, fault::Path as FieldPath},
@@ -217,41 +220,30 @@ impl StatusBoard {
         status.ended = status.begun;
     }
 
-    /// Records a sync that ran.
-    pub(super) fn record(&self, sync: SyncRecord, findings: RunFindings, is_synced: bool) {
+    /// Records a sync, and what it found unless that is what the last one did.
+    pub(super) fn record(&self, sync: SyncRecord, findings: Option<RunFindings>, is_synced: bool) {
         let mut status = self.status();
-        status.findings = findings;
+        if let Some(findings) = findings {
+            status.findings = findings;
+        }
         if is_synced {
             status.applied = Some(sync.clone());
         }
         status.attempt = Some(sync);
     }
 
-    /// Records a sync that found a source as synced as the last one did.
-    pub(super) fn confirm(&self, sync: SyncRecord) {
-        let mut status = self.status();
-        status.applied = Some(sync.clone());
-        status.attempt = Some(sync);
-    }
-
     /// Finds in the history which manifests of a source are in effect. Returns whether it could be read.
     pub(in crate::reconcile) fn find_applied(&self, store: &Store, source: &str) -> bool {
-        match store.in_effect(source) {
-            Ok(found) => {
-                self.status().applied = found.map(|it| SyncRecord {
-                    at: it.at,
-                    commit: it.commit,
-                    commit_author: None,
-                    tag: None,
-                    revision: it.revision,
-                });
-                true
-            }
-            Err(error) => {
-                tracing::warn!(source, code = %error.code, "cannot read from the history what is in effect: {error}");
-                false
-            }
-        }
+        let found = or_warn(source, "cannot read from the history what is in effect", store.in_effect(source));
+        let Some(found) = found else { return false };
+        self.status().applied = found.map(|it| SyncRecord {
+            at: it.at,
+            commit: it.commit,
+            commit_author: None,
+            tag: None,
+            revision: it.revision,
+        });
+        true
     }
 
     /// Records how long the loop waits from now.

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     applied_commits::AppliedCommits,
     known_condition::{self, KnownCondition},
+    sync_log::or_warn,
 };
 use crate::{
     model::{
@@ -208,10 +209,8 @@ impl Suspensions {
         })?;
         for (source, author, outcome, message) in notes {
             let attempt = Attempt { source: Some(source.clone()), ..Attempt::new(author) };
-            if let Err(error) = self.store.note(attempt, outcome, message) {
-                let source = source.as_str();
-                tracing::warn!(source, code = %error.code, "cannot record the suspension in the history: {error}");
-            }
+            let noted = self.store.note(attempt, outcome, message);
+            or_warn(&source, "cannot record the suspension in the history", noted);
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! One sync: what the loop does when it is triggered, from the files to the report.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use super::{
     Loop,
@@ -93,7 +96,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             // The commit may be another one that changes no manifest.
             let sync = self.sync_record(&self.options.author(), self.store.snapshot().revision);
             self.handle.note_applied(sync.commit.as_deref());
-            self.handle.status.confirm(sync);
+            self.handle.status.record(sync, None, true);
         }
         holds
     }
@@ -158,7 +161,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
             return;
         }
         let source = self.options.source.as_str();
-        self.handle.count_repairs(plan.summary().drift as u64);
+        self.handle.repairs.fetch_add(plan.summary().drift as u64, Ordering::Relaxed);
         let moment = (self.clock.now(), self.clock.time());
         if let Some(Fight { key, field, until }) = self.repairs.note(reverted.into_iter(), moment) {
             tracing::warn!(

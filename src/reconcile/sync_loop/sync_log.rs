@@ -13,6 +13,7 @@ use crate::{
         operation::Author,
     },
     plan::{Change, Plan, render::sign},
+    store::StoreError,
     syntax::text::escaped,
 };
 
@@ -143,6 +144,11 @@ fn drift(change: &Change) -> String {
     let fields: Vec<String> =
         change.drift.iter().flat_map(Drift::changed).take(SHOWN_FIELDS).map(FieldDrift::to_string).collect();
     if fields.is_empty() { String::new() } else { format!(" ({})", fields.join("; ")) }
+}
+
+/// The value of a result, or none after a warning of what a source cannot do: it goes on without that.
+pub(crate) fn or_warn<T>(source: &str, failure: &str, result: Result<T, StoreError>) -> Option<T> {
+    result.map_err(|error| tracing::warn!(source, code = %error.code, "{failure}: {error}")).ok()
 }
 
 /// Logs a sync that had nothing to change.
