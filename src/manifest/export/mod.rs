@@ -35,6 +35,7 @@ use serde_json::{Map, Value, json};
 use super::{
     format,
     load::kinds::{Export, KINDS},
+    resolve::scope::with_references,
 };
 use crate::{
     model::{
@@ -386,19 +387,9 @@ impl Exporter<'_> {
 
     /// The spec with the ids of exported authorities replaced by names.
     fn with_names(&self, spec: &Arc<dyn AnyResource>) -> Arc<dyn AnyResource> {
-        let mut named = Arc::clone(spec);
-        for slot in spec.kind().info().slots {
-            let Some(module) = spec.module(slot) else { continue };
-            let mut targets = Vec::new();
-            module.references(&mut |reference| {
-                let name = self.names.get(&reference.target).map(|name| Id::new(name));
-                targets.push(name.unwrap_or(reference.target.id));
-            });
-            if !targets.is_empty() {
-                named = named.with_modules(&[(slot, Some(module.with_references(&targets)))]);
-            }
-        }
-        named
+        with_references(spec, |_, reference| {
+            self.names.get(&reference.target).map_or(reference.target.id, |name| Id::new(name))
+        })
     }
 
     /// Replaces each secret with a variable. A value is a secret where its masked and revealed forms differ.

@@ -31,7 +31,7 @@ pub(crate) mod foreign_files;
 mod identity;
 mod module_set_origin;
 pub(crate) mod origin;
-mod scope;
+pub(super) mod scope;
 pub(crate) mod transfer;
 pub(crate) mod unknown_values;
 

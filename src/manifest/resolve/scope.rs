@@ -23,6 +23,7 @@ use crate::{
         kind::{https_edge::HttpsEdge, https_edge_route::HttpsEdgeRoute},
         module::{SharedModule, Slot},
         operation::Claim,
+        reference::Reference,
         resource::AnyResource,
         snapshot::Entry,
     },
@@ -102,9 +103,9 @@ impl<'a> NameScope<'_, 'a> {
     ) -> Arc<dyn AnyResource> {
         let spec = self.with_module_sets(declaration, missing);
         let Some(required) = self.required_of(declaration, parent) else {
-            return self.with_ids(declaration, spec, missing);
+            return self.with_ids(declaration, &spec, missing);
         };
-        let spec = self.with_ids(declaration, add_required_modules(spec, &*required), missing);
+        let spec = self.with_ids(declaration, &add_required_modules(spec, &*required), missing);
         with_required_secrets(spec, &*required)
     }
 
@@ -283,32 +284,19 @@ impl<'a> NameScope<'_, 'a> {
     fn with_ids(
         self,
         declaration: &Declaration,
-        spec: Arc<dyn AnyResource>,
+        spec: &Arc<dyn AnyResource>,
         missing: &mut Vec<Missing>,
     ) -> Arc<dyn AnyResource> {
-        let mut targets = Vec::new();
-        for slot in declaration.kind.info().slots {
-            let Some(module) = spec.module(slot) else { continue };
-            module.references(&mut |reference| {
-                let (kind, name) = (reference.target.kind, reference.target.id.as_str());
-                let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot, &*spec));
-                targets.push(found.unwrap_or_else(|fault| {
-                    missing.push(Missing {
-                        kind: kind.info().name,
-                        prefix: kind.info().prefix,
-                        name: name.to_owned(),
-                        origin: declaration.origin.clone(),
-                        path: reference.path.under(&Path::root().join(slot.name)),
-                        fault,
-                    });
-                    reference.target.id.clone()
-                }));
-            });
-        }
-        match targets.is_empty() {
-            true => spec,
-            false => with_targets(&*spec, &targets),
-        }
+        with_references(spec, |slot, Reference { target, path }| {
+            let (kind, name) = (target.kind, target.id.as_str());
+            let found = self.find(kind, name, FormerTargets::ModuleOf(declaration, slot, &**spec));
+            found.unwrap_or_else(|fault| {
+                let (kind, prefix, name) = (kind.info().name, kind.info().prefix, name.to_owned());
+                let (origin, path) = (declaration.origin.clone(), path.under(&Path::root().join(slot.name)));
+                missing.push(Missing { kind, prefix, name, origin, path, fault });
+                target.id.clone()
+            })
+        })
     }
 }
 
@@ -397,18 +385,18 @@ fn add_required_modules(spec: Arc<dyn AnyResource>, required: &dyn AnyResource) 
     if added.is_empty() { spec } else { spec.with_modules(&added) }
 }
 
-/// A spec with these identifiers as the targets of its references, in their order.
-fn with_targets(spec: &dyn AnyResource, targets: &[Id]) -> Arc<dyn AnyResource> {
-    let mut targets = targets;
-    let mut resolved: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
-    for slot in spec.kind().info().slots {
-        let Some(module) = spec.module(slot) else { continue };
-        let mut count = 0;
-        module.references(&mut |_| count += 1);
-        if let Some((own, others)) = targets.split_at_checked(count).filter(|_| count > 0) {
-            resolved.push((slot, Some(module.with_references(own))));
-            targets = others;
+/// A spec whose modules refer to other targets.
+pub(in crate::manifest) fn with_references(
+    spec: &Arc<dyn AnyResource>,
+    mut target: impl FnMut(&'static Slot, Reference) -> Id,
+) -> Arc<dyn AnyResource> {
+    let mut changed: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
+    for (slot, module) in spec.modules() {
+        let mut targets = Vec::new();
+        module.references(&mut |reference| targets.push(target(slot, reference)));
+        if !targets.is_empty() {
+            changed.push((slot, Some(module.with_references(&targets))));
         }
     }
-    spec.with_modules(&resolved)
+    if changed.is_empty() { Arc::clone(spec) } else { spec.with_modules(&changed) }
 }

@@ -27,18 +27,6 @@ pub(crate) struct TransferMarkers {
     pub to: Option<String>,
 }
 
-/// What the store has of a declared resource.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum StoredClaim<'c> {
-    /// Nothing.
-    Missing {
-        /// Whether the resource is declared inside of one that waits.
-        parent_waits: bool,
-    },
-    /// The resource, with the claim of a source or without one.
-    Present(Option<&'c Claim>),
-}
-
 /// Whose turn it is with a declared resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransferState<'c> {
@@ -81,15 +69,20 @@ impl TransferMarkers {
         self.to.as_deref().filter(|to| *to != source)
     }
 
-    /// Finds whose turn it is.
-    pub(super) fn state<'c>(&self, source: &str, stored: StoredClaim<'c>) -> TransferState<'c> {
-        let claim = match stored {
-            StoredClaim::Present(Some(claim)) if claim.source != source => claim,
+    /// Whose turn it is with a resource that the store does not have. `parent_waits` says whether it is declared inside of one
+    /// that waits.
+    pub(super) fn state_of_missing(&self, source: &str, parent_waits: bool) -> TransferState<'static> {
+        match parent_waits {
             // A resource that the receiver has deleted must not come back, and in a new store the receiver creates it.
-            StoredClaim::Missing { .. } if self.receiver(source).is_some() => return TransferState::HandedOver(None),
-            StoredClaim::Missing { parent_waits: true } => return TransferState::Waiting(None),
-            StoredClaim::Missing { .. } | StoredClaim::Present(_) => return TransferState::Applied,
-        };
+            _ if self.receiver(source).is_some() => TransferState::HandedOver(None),
+            true => TransferState::Waiting(None),
+            false => TransferState::Applied,
+        }
+    }
+
+    /// Whose turn it is with a resource that the store has, with the claim of a source or without one.
+    pub(super) fn state<'c>(&self, source: &str, claim: Option<&'c Claim>) -> TransferState<'c> {
+        let Some(claim) = claim.filter(|claim| claim.source != source) else { return TransferState::Applied };
         if self.from.as_deref() == Some(claim.source.as_str()) {
             return match claim.transfer_to.as_deref() == Some(source) {
                 true => TransferState::Applied,
@@ -323,12 +316,12 @@ mod tests {
     fn a_resource_changes_hands_only_with_the_consent_of_both() {
         let (held, offered, elsewhere) = (claim("a", None), claim("a", Some("b")), claim("a", Some("c")));
         let taking = markers(Some("a"), None);
-        let standing = |claim| taking.state("b", StoredClaim::Present(Some(claim)));
+        let standing = |claim| taking.state("b", Some(claim));
         assert_eq!(standing(&offered), TransferState::Applied);
         assert_eq!(standing(&held), TransferState::Waiting(Some(&held)));
         assert_eq!(standing(&elsewhere), TransferState::Waiting(Some(&elsewhere)));
         let silent = TransferMarkers::default();
-        assert_eq!(silent.state("b", StoredClaim::Present(Some(&offered))), TransferState::Conflict(&offered));
+        assert_eq!(silent.state("b", Some(&offered)), TransferState::Conflict(&offered));
         let other = claim("d", Some("b"));
         assert_eq!(standing(&other), TransferState::Conflict(&other), "offered by somebody else");
     }
@@ -337,21 +330,20 @@ mod tests {
     fn who_hands_over_neither_creates_nor_fights() {
         let giving = markers(None, Some("b"));
         let (own, taken, passed) = (claim("a", Some("b")), claim("b", None), claim("c", None));
-        let held = |claim| StoredClaim::Present(Some(claim));
-        assert_eq!(giving.state("a", held(&own)), TransferState::Applied);
-        assert_eq!(giving.state("a", held(&taken)), TransferState::HandedOver(Some(&taken)));
-        assert_eq!(giving.state("a", held(&passed)), TransferState::HandedOver(Some(&passed)));
-        assert_eq!(giving.state("a", StoredClaim::Missing { parent_waits: false }), TransferState::HandedOver(None));
+        assert_eq!(giving.state("a", Some(&own)), TransferState::Applied);
+        assert_eq!(giving.state("a", Some(&taken)), TransferState::HandedOver(Some(&taken)));
+        assert_eq!(giving.state("a", Some(&passed)), TransferState::HandedOver(Some(&passed)));
+        assert_eq!(giving.state_of_missing("a", false), TransferState::HandedOver(None));
         // One that is passed on: taken first, and offered at once.
         let both = markers(Some("a"), Some("c"));
-        assert_eq!(both.state("b", held(&own)), TransferState::Applied);
-        assert_eq!(both.state("b", held(&passed)), TransferState::HandedOver(Some(&passed)));
+        assert_eq!(both.state("b", Some(&own)), TransferState::Applied);
+        assert_eq!(both.state("b", Some(&passed)), TransferState::HandedOver(Some(&passed)));
     }
 
     #[test]
     fn what_is_inside_of_a_waiting_resource_waits() {
         let taking = markers(Some("a"), None);
-        let missing = |parent_waits| taking.state("b", StoredClaim::Missing { parent_waits });
+        let missing = |parent_waits| taking.state_of_missing("b", parent_waits);
         assert_eq!((missing(true), missing(false)), (TransferState::Waiting(None), TransferState::Applied));
     }
 

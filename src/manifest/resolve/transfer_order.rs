@@ -4,7 +4,7 @@ use std::{cell::OnceCell, sync::Arc};
 
 use super::{
     Resolver,
-    transfer::{self, StoredClaim, TransferState},
+    transfer::{self, TransferState},
 };
 use crate::{
     manifest::load::declaration::Declaration,
@@ -34,13 +34,13 @@ impl<'a> Resolver<'a> {
             return TransferState::Returned(parent);
         }
         let waits = |parent: Key| self.waiting.contains(&parent);
-        let stored = match entry {
-            Some(entry) => StoredClaim::Present(entry.claim.as_deref()),
-            None => StoredClaim::Missing {
-                parent_waits: declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits),
-            },
-        };
-        markers.state(source, stored)
+        match entry {
+            Some(entry) => markers.state(source, entry.claim.as_deref()),
+            None => {
+                let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
+                markers.state_of_missing(source, parent_waits)
+            }
+        }
     }
 
     /// Leaves a declared resource to another source. Its name can be referenced.
@@ -128,7 +128,6 @@ impl<'a> Resolver<'a> {
         {
             self.out.diagnostics.push(declaration.head().diagnostic(fault));
         }
-        let state = markers.state(source, StoredClaim::Present(claim));
-        self.out.diagnostics.extend(state.conflict(declaration, key, source));
+        self.out.diagnostics.extend(markers.state(source, claim).conflict(declaration, key, source));
     }
 }

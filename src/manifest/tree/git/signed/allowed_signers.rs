@@ -1,11 +1,8 @@
 //! The file of allowed signers, as ssh-keygen(1) describes it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::TimeZone,
-};
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use regex::Regex;
 
 /// The keys that may sign.
 #[derive(Debug)]
@@ -140,11 +137,8 @@ fn timestamp(text: &str) -> Result<Timestamp, String> {
     if !matches!(digits.len(), 8 | 12 | 14) || !digits.bytes().all(|c| c.is_ascii_digit()) {
         return Err(bad());
     }
-    let part = |from: usize, length: usize| digits.get(from..from + length).and_then(|part| part.parse::<i16>().ok());
-    let small = |from: usize| part(from, 2).and_then(|part| i8::try_from(part).ok()).unwrap_or_default();
-    let date = Date::new(part(0, 4).unwrap_or_default(), small(4), small(6)).map_err(|_| bad())?;
-    let time = Time::new(small(8), small(10), small(12), 0).map_err(|_| bad())?;
-    let zoned = DateTime::from_parts(date, time).to_zoned(zone).map_err(|_| bad())?;
+    let time = DateTime::strptime("%Y%m%d%H%M%S", format!("{digits:0<14}"));
+    let zoned = time.and_then(|time| time.to_zoned(zone)).map_err(|_| bad())?;
     Ok(zoned.timestamp())
 }
 
@@ -153,40 +147,18 @@ fn matches_list(patterns: &str, name: &str) -> bool {
     let mut is_match = false;
     for pattern in patterns.split(',') {
         match pattern.strip_prefix('!') {
-            Some(pattern) if matches_pattern(pattern.as_bytes(), name.as_bytes()) => return false,
+            Some(pattern) if matches_pattern(pattern, name) => return false,
             Some(_) => {}
-            None => is_match |= matches_pattern(pattern.as_bytes(), name.as_bytes()),
+            None => is_match |= matches_pattern(pattern, name),
         }
     }
     is_match
 }
 
-/// Whether a name matches a pattern with `*` and `?`, in time linear in both per star.
-fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    // The pattern behind the last star, and where in the name it was tried last.
-    let mut retry: Option<(usize, usize)> = None;
-    while from < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                retry = Some((at + 1, from));
-                at += 1;
-            }
-            Some(c) if *c == b'?' || name.get(from) == Some(c) => {
-                at += 1;
-                from += 1;
-            }
-            _ => match retry {
-                Some((behind, tried)) => {
-                    retry = Some((behind, tried + 1));
-                    at = behind;
-                    from = tried + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(at..).unwrap_or_default().iter().all(|c| *c == b'*')
+/// Whether a name matches a pattern with `*` and `?`.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let pattern = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("(?s)^{pattern}$")).is_ok_and(|pattern| pattern.is_match(name))
 }
 
 #[cfg(test)]
@@ -252,7 +224,7 @@ mod tests {
             ("?", "", false),
             ("ab?", "abc", true),
         ] {
-            assert_eq!(matches_pattern(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            assert_eq!(matches_pattern(pattern, name), expected, "{pattern} {name}");
         }
     }
 }
