@@ -297,7 +297,8 @@ impl ConfiguredSource {
                 let own = Arc::clone(lineage.insert(Arc::new(Lineage::new(&name, verifier.is_some()))));
                 let mut at_revision = RefTree::new(place, wanted, verifier, inside, stop);
                 at_revision.allow_outside_files = loading.allow_outside_files;
-                let at_revision = at_revision.with_context(context).in_lineage(own).with_values(Arc::clone(&values));
+                (at_revision.context, at_revision.lineage) = (context, Some(own));
+                at_revision.values = Arc::clone(&values);
                 let watched = at_revision.watched();
                 (Arc::new(at_revision) as Arc<dyn Tree>, watched)
             }

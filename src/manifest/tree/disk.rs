@@ -45,11 +45,12 @@ use super::{
     file_stamp::{FileStamp, NotedFile},
     git::provenance::{ReadTracker, TrackedRead, details_of},
     jail::{AccessError, Jail, ReadFile, read_anywhere, search},
-    manifest_file, no_manifest, normalize, outside, parent_of, too_large, too_many, unreadable,
+    manifest_file, no_manifest, normalize, outside, too_large, too_many, unreadable,
     value_cache::{CachedValue, ValueCache},
     value_of,
 };
 use crate::{
+    files::folder_of,
     manifest::resolve::origin::ManifestFile,
     model::{
         diagnostics::{Diagnostic, Fault, SourceFile},
@@ -94,7 +95,7 @@ impl ReadText {
         let (length, mut faults) = (bytes.len() as u64, Vec::new());
         let file = match length {
             0..=MOST_MANIFEST_BYTES => {
-                manifest_file(path.display().to_string(), bytes, parent_of(path), root.to_owned(), &mut faults)
+                manifest_file(path.display().to_string(), bytes, folder_of(path), root, &mut faults)
             }
             _ => None,
         };
@@ -136,7 +137,8 @@ impl Tree for Disk {
             if path.as_os_str() == "-" {
                 match read_whole(std::io::stdin()) {
                     Ok(bytes) => {
-                        files.extend(manifest_file("-".into(), bytes, ".".into(), ".".into(), &mut diagnostics));
+                        let here = Path::new(".");
+                        files.extend(manifest_file("-".into(), bytes, here, here, &mut diagnostics));
                     }
                     Err(error) => diagnostics.push(unreadable("standard input", error)),
                 }

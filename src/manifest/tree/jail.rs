@@ -34,16 +34,18 @@ use std::{
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
+    fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
 };
 
 use super::{
     file_stamp::FileStamp,
-    git_manifest,
     ignored::{IGNORE_FILE, IgnoreRules, MOST_IGNORE_BYTES},
-    inside_git, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, parent_of, unreadable,
+    inside_git, is_hidden, is_manifest, no_file, not_utf8, outside_manifest, refused_manifest, unreadable,
 };
-use crate::model::diagnostics::{Diagnostic, Fault};
+use crate::{
+    files::folder_of,
+    model::diagnostics::{Diagnostic, Fault},
+};
 
 /// Opens a FIFO without waiting for a writer.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -85,7 +87,10 @@ impl AccessError {
     pub(super) fn diagnostic(self, path: &Path, root: &Path) -> Diagnostic {
         match self {
             AccessError::Outside => outside_manifest(path, root),
-            AccessError::Git => git_manifest(path),
+            AccessError::Git => {
+                refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
+                    .help("remove the link, or move its target out of `.git`")
+            }
             AccessError::NotAFile => no_file(path.display()),
             AccessError::Io(error) => unreadable(path.display(), error),
         }
@@ -108,23 +113,6 @@ struct ListedFolder {
     identity: (u64, u64),
     /// The names by their order, and whether each is that of a regular file and no link, as far as the folder tells.
     entries: Vec<(OsString, bool)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    File,
-    Folder,
-    Other,
-}
-
-impl Shape {
-    fn new(is_file: bool, is_folder: bool) -> Self {
-        match (is_file, is_folder) {
-            (true, _) => Shape::File,
-            (_, true) => Shape::Folder,
-            _ => Shape::Other,
-        }
-    }
 }
 
 /// A folder and the permission to read outside it.
@@ -201,12 +189,9 @@ impl Jail {
         if inside.as_os_str().is_empty() { self.root.clone() } else { self.root.join(inside) }
     }
 
-    fn shape(&self, inside: &Path) -> Result<Shape, AccessError> {
-        self.reach(
-            inside,
-            |path| self.dir.metadata(path).map(|it| Shape::new(it.is_file(), it.is_dir())),
-            |path| fs::metadata(path).map(|it| Shape::new(it.is_file(), it.is_dir())),
-        )
+    fn metadata(&self, inside: &Path) -> Result<Metadata, AccessError> {
+        let anywhere = |path: &Path| fs::metadata(path).map(Metadata::from_just_metadata);
+        self.reach(inside, |path| self.dir.metadata(path), anywhere)
     }
 
     /// A folder and its sorted entries.
@@ -265,26 +250,25 @@ impl Jail {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let path = self.path_of(inside);
-        let shape = self.shape(inside);
-        if self.ignored.leaves_out(inside, matches!(shape, Ok(Shape::Folder))) {
+        let metadata = self.metadata(inside);
+        if self.ignored.leaves_out(inside, metadata.as_ref().is_ok_and(Metadata::is_dir)) {
             return;
         }
         if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
             return diagnostics.push(not_utf8("file", path.display()));
         }
         let named = name.to_str().is_some_and(is_manifest);
-        match shape {
-            Ok(Shape::File) if named => found.push(path),
-            Ok(Shape::File) => {}
-            Ok(shape) => {
+        match metadata {
+            Ok(it) if it.is_file() => found.extend(named.then_some(path)),
+            Ok(it) => {
                 if named {
                     diagnostics.push(no_file(path.display()));
                 }
-                match (shape, name.to_str()) {
+                match name.to_str() {
+                    _ if !it.is_dir() => {}
                     // The names of its files would be shown wrongly, and two of them could look the same.
-                    (Shape::Folder, None) => diagnostics.push(not_utf8("folder", path.display())),
-                    (Shape::Folder, Some(_)) => self.walk(inside, above, found, diagnostics),
-                    _ => {}
+                    None => diagnostics.push(not_utf8("folder", path.display())),
+                    Some(_) => self.walk(inside, above, found, diagnostics),
                 }
             }
             // A folder outside may contain manifests, and skipping them would delete their resources. Any other file
@@ -303,8 +287,8 @@ pub(super) fn search(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<(Jail, Vec<PathBuf>)> {
     let folder = path.is_dir();
-    let root = if folder { path.to_owned() } else { parent_of(path) };
-    let mut jail = match Jail::new(&root, allow_outside) {
+    let root = if folder { path } else { folder_of(path) };
+    let mut jail = match Jail::new(root, allow_outside) {
         Ok(jail) => jail,
         Err(error) => {
             diagnostics.push(unreadable(path.display(), error));
@@ -319,10 +303,10 @@ pub(super) fn search(
         jail.walk(Path::new(""), &mut Vec::new(), &mut found, diagnostics);
         return Some((jail, found));
     }
-    match jail.shape(jail.inside(path)) {
-        Ok(Shape::File) => found.push(path.to_owned()),
+    match jail.metadata(jail.inside(path)) {
+        Ok(it) if it.is_file() => found.push(path.to_owned()),
         Ok(_) => diagnostics.push(no_file(path.display())),
-        Err(refusal) => diagnostics.push(refusal.diagnostic(path, &root)),
+        Err(refusal) => diagnostics.push(refusal.diagnostic(path, root)),
     }
     Some((jail, found))
 }

@@ -137,23 +137,21 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The path of a file by which another tree of the same files knows it, too. `name` is its name in diagnostics.
     fn identity(&self, name: &str) -> PathBuf {
-        let path = Path::new(name);
-        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let whole = absolute(Path::new(name));
         whole.canonicalize().unwrap_or_else(|_| resolved(&whole))
     }
 
     /// The path to write a token to. It must be outside the tree, because a token is a secret and the tree is shared.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
-        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        outside_of(&whole(&manifest.root), whole(&manifest.folder.join(file)))
+        outside_of(&absolute(&manifest.root), &absolute(&manifest.folder.join(file)))
     }
 }
 
 /// Checks that a token's path is outside the source tree, and returns its one spelling, by which two keys with the same
 /// file are found. Both paths are absolute.
-fn outside_of(root: &Path, file: PathBuf) -> Result<PathBuf, Fault> {
+fn outside_of(root: &Path, file: &Path) -> Result<PathBuf, Fault> {
     let root = root.canonicalize().unwrap_or_else(|_| normalize(root));
-    let file = resolved(&file);
+    let file = resolved(file);
     if file.starts_with(root) {
         let message = "a token file must be outside the source tree";
         let fault = Fault::new(Code::NotAllowed, message).at(FieldPath::root());
@@ -186,12 +184,9 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normalized
 }
 
-/// The parent folder of a path.
-fn parent_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    }
+/// The absolute path.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a file or folder is skipped as hidden, such as `.git` or a mounted volume's `..data`.
@@ -273,12 +268,7 @@ fn outside_manifest(path: &Path, root: &Path) -> Diagnostic {
     refused_manifest(path, &format!("is a link that leads outside `{}`", root.display())).help(help)
 }
 
-/// The error for a link to a manifest or folder inside `.git`.
-fn git_manifest(path: &Path) -> Diagnostic {
-    refused_manifest(path, "is a link that leads into `.git`, which can contain credentials")
-        .help("remove the link, or move its target out of `.git`")
-}
-
+/// The error for a link to a manifest or folder that is not read.
 fn refused_manifest(path: &Path, why: &str) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` {why}");
@@ -302,8 +292,8 @@ fn inside_git(name: &str) -> Fault {
 fn manifest_file(
     name: String,
     bytes: Vec<u8>,
-    folder: PathBuf,
-    root: PathBuf,
+    folder: &Path,
+    root: &Path,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<ManifestFile>> {
     let (mut text, bad_byte) = match String::from_utf8(bytes) {
@@ -316,7 +306,7 @@ fn manifest_file(
     let bom = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..bom);
     if let Some(offset) = bad_byte {
-        let file = Arc::new(ManifestFile::new(name, text, folder, root));
+        let file = Arc::new(ManifestFile::new(name, text, folder.to_owned(), root.to_owned()));
         let offset = offset.saturating_sub(bom);
         diagnostics.push(
             Diagnostic::error(Code::NotUtf8, "invalid UTF-8")
@@ -332,12 +322,12 @@ fn manifest_file(
 fn text_file(
     name: String,
     text: Arc<String>,
-    folder: PathBuf,
-    root: PathBuf,
+    folder: &Path,
+    root: &Path,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<ManifestFile>> {
     let empty = text.trim().is_empty();
-    let file = Arc::new(ManifestFile::shared(name, text, folder, root));
+    let file = Arc::new(ManifestFile::shared(name, text, folder.to_owned(), root.to_owned()));
     if empty {
         diagnostics.push(
             Diagnostic::error(Code::EmptyFile, "empty file, possibly half-written")

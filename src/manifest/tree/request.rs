@@ -1,6 +1,11 @@
 //! Manifests in a request, with the values that they take from files and the environment.
 
-use std::{collections::HashMap, fmt, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -161,9 +166,8 @@ impl Tree for Sent {
             return (files, diagnostics);
         }
         for sent in &self.files {
-            let nowhere = PathBuf::new;
-            let mut found = Vec::new();
-            let file = text_file(sent.name.clone(), sent.content(), nowhere(), nowhere(), &mut found);
+            let (nowhere, mut found) = (Path::new(""), Vec::new());
+            let file = text_file(sent.name.clone(), sent.content(), nowhere, nowhere, &mut found);
             if sent.is_context {
                 files.extend(file.map(|file| Arc::new(file.as_context())));
                 diagnostics.extend(found.into_iter().filter_map(context_error));

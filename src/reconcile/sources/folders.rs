@@ -18,7 +18,7 @@ use notify::{
     event::{AccessKind, AccessMode, ModifyKind},
 };
 
-use crate::{files::folder_of, reconcile::sync_loop::open_writes::OpenWrites};
+use crate::{files::folder_of, manifest::tree::absolute, reconcile::sync_loop::open_writes::OpenWrites};
 
 /// The most attempts to create the watches if the folders change meanwhile.
 const ATTEMPTS: usize = 3;
@@ -179,10 +179,6 @@ fn nearest_above(path: &Path) -> PathBuf {
         return parent.to_owned();
     }
     absolute(parent).ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

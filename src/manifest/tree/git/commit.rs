@@ -15,6 +15,7 @@ use super::{
     repository::{absolute, commit, discover, root_of},
 };
 use crate::{
+    files::folder_of,
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
@@ -22,7 +23,7 @@ use crate::{
             TreeFiles,
             ignored::{IGNORE_FILE, IgnoreRules},
             is_hidden, is_manifest, manifest_file, no_manifest, normalize, outside, outside_manifest, outside_of,
-            parent_of, too_large, too_many, unreadable, value_of,
+            too_large, too_many, unreadable, value_of,
         },
     },
     model::diagnostics::{Diagnostic, Fault},
@@ -56,7 +57,7 @@ pub struct CommitTree {
     /// Whether manifests and values may be read from files outside the paths (D28, D50).
     pub allow_outside_files: bool,
     /// The values of a followed source that the commit does not have.
-    values: Option<Arc<SourceValues>>,
+    pub(super) values: Option<Arc<SourceValues>>,
     /// Ends a listing early.
     stop: StopCheck,
 }
@@ -107,11 +108,6 @@ impl CommitTree {
         Ok(Self { paths, ..Self::at(repository, name, id, revision, &[], stop) })
     }
 
-    /// Adds the values of a followed source that the commit does not have.
-    pub(super) fn with_values(self, values: Arc<SourceValues>) -> Self {
-        Self { values: Some(values), ..self }
-    }
-
     /// The refusal of a value file.
     fn outside(&self, name: &str) -> Fault {
         self.values.as_ref().map_or_else(|| outside(name), |values| values.outside(name))
@@ -160,7 +156,7 @@ impl Tree for CommitTree {
                     Err(reason) => return Err(reason),
                 };
                 let folder = entry.kind == ObjectType::Tree;
-                let root = if folder { entry.path.clone() } else { tree.find(&parent_of(inside))?.path };
+                let root = if folder { entry.path.clone() } else { tree.find(folder_of(inside))?.path };
                 let mut walk = Walk { root, anywhere: self.allow_outside_files, ..Walk::default() };
                 if folder {
                     walk.open.push(entry.path.clone());
@@ -186,7 +182,7 @@ impl Tree for CommitTree {
             diagnostics.extend(outside.iter().map(|path| outside_manifest(Path::new(&self.named(path)), &root)));
             for (shown, real, bytes) in found {
                 let name = self.named(&shown);
-                files.extend(manifest_file(name, bytes, parent_of(&real), root.clone(), &mut diagnostics));
+                files.extend(manifest_file(name, bytes, folder_of(&real), &root, &mut diagnostics));
             }
         }
         (files, diagnostics)
@@ -232,7 +228,7 @@ impl Tree for CommitTree {
 
     /// Paths are relative to the top of the repository, wherever edgewright runs.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
-        outside_of(&self.root.join(&manifest.root), self.root.join(&manifest.folder).join(file))
+        outside_of(&self.root.join(&manifest.root), &self.root.join(&manifest.folder).join(file))
     }
 }
 

@@ -47,14 +47,14 @@ pub(crate) struct RefTree {
     /// Checks each commit before it is read.
     verifier: Option<CommitVerifier>,
     /// Checks that each commit descends from the one that was applied last.
-    lineage: Option<Arc<Lineage>>,
+    pub lineage: Option<Arc<Lineage>>,
     inside: PathBuf,
-    /// The paths of the context, inside the same commit.
-    context: Vec<PathBuf>,
+    /// The paths of the context, inside the same commit (D107).
+    pub context: Vec<PathBuf>,
     /// Whether manifests and values may be read from files outside the path (D28, D50).
     pub allow_outside_files: bool,
-    /// The values that the commits do not have.
-    values: Arc<SourceValues>,
+    /// The values that the commits do not have. The context has none of them.
+    pub values: Arc<SourceValues>,
     /// Ends a listing early.
     stop: StopCheck,
     last: Mutex<Option<Arc<CommitListing>>>,
@@ -84,24 +84,6 @@ impl RefTree {
         let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
         let (values, last) = (Arc::default(), Mutex::default());
         Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
-    }
-
-    /// Adds other paths of the commit as the context (D107).
-    #[must_use]
-    pub(crate) fn with_context(self, context: Vec<PathBuf>) -> Self {
-        Self { context, ..self }
-    }
-
-    /// Adds the values that the commits do not have. The context has none of them.
-    #[must_use]
-    pub(crate) fn with_values(self, values: Arc<SourceValues>) -> Self {
-        Self { values, ..self }
-    }
-
-    /// Requires each commit to descend from the one that was applied last.
-    #[must_use]
-    pub(crate) fn in_lineage(self, lineage: Arc<Lineage>) -> Self {
-        Self { lineage: Some(lineage), ..self }
     }
 
     /// The files of a local repository that change when a ref does, and the folder with values. A mirror changes only when it
@@ -156,9 +138,10 @@ impl RefTree {
             [] => None,
             paths => Some(Arc::new(self.files(open_repository(repository.path())?, id, paths)) as Arc<dyn Tree>),
         };
-        let own = self.files(repository, id, std::slice::from_ref(&self.inside));
-        let own = Arc::new(own.with_values(Arc::clone(&self.values)));
-        Ok(CommitListing { id, tree: ContextTree::wrap(own, context, UnsetValues::Require), tag, files: None })
+        let mut own = self.files(repository, id, std::slice::from_ref(&self.inside));
+        own.values = Some(Arc::clone(&self.values));
+        let tree = ContextTree::wrap(Arc::new(own), context, UnsetValues::Require);
+        Ok(CommitListing { id, tree, tag, files: None })
     }
 
     fn files(&self, repository: Repository, id: Oid, paths: &[PathBuf]) -> CommitTree {
