@@ -38,7 +38,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use foldhash::{HashMap, HashMapExt as _, HashSet};
@@ -51,6 +51,7 @@ use super::{
 };
 use crate::{
     lint::{ManifestFacts, Subject},
+    lock::Lock,
     manifest::{
         Loaded,
         load::declaration::{Declaration, ModuleSet, Origins},
@@ -72,7 +73,7 @@ use crate::{
 
 /// The last run.
 #[derive(Debug, Default)]
-pub(crate) struct ResolveMemo(Mutex<Option<LastResolved>>);
+pub(crate) struct ResolveMemo(Lock<Option<LastResolved>>);
 
 /// A source as a run has resolved it.
 #[derive(Debug)]
@@ -111,10 +112,6 @@ struct ChangedInputs {
 }
 
 impl ResolveMemo {
-    fn last(&self) -> MutexGuard<'_, Option<LastResolved>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Resolves a source as [`resolve`] does. What is no longer needed is given to `free`, because freeing it takes a while.
     pub(crate) fn resolve(
         &self,
@@ -123,7 +120,7 @@ impl ResolveMemo {
         options: ResolveOptions<'_>,
         free: impl FnOnce(LastResolved),
     ) -> Resolved {
-        let mut memo = self.last();
+        let mut memo = self.0.lock();
         let changed = memo.as_ref().and_then(|last| last.changed_inputs(loaded, snapshot, options));
         if let Some(changed) = changed
             && let Some(mut last) = memo.take()
@@ -142,7 +139,7 @@ impl ResolveMemo {
     /// Keeps a run for the next one. A run that found something to report does not replace one that did not: the next one
     /// may have the names of that again.
     pub(crate) fn keep(&self, run: LastResolved) {
-        let mut memo = self.last();
+        let mut memo = self.0.lock();
         if run.unsettled.is_some() || memo.as_ref().is_none_or(|last| last.unsettled.is_none()) {
             *memo = Some(run);
         }
@@ -151,7 +148,7 @@ impl ResolveMemo {
     /// Whether all names mean the same as in the last run.
     #[cfg(test)]
     pub(crate) fn holds(&self, loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> bool {
-        self.last().as_ref().is_some_and(|last| last.changed_inputs(loaded, snapshot, options).is_some())
+        self.0.lock().as_ref().is_some_and(|last| last.changed_inputs(loaded, snapshot, options).is_some())
     }
 }
 

@@ -32,7 +32,7 @@ use std::{
     mem,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -51,6 +51,7 @@ use super::{
 };
 use crate::{
     files::folder_of,
+    lock::Lock,
     manifest::resolve::origin::ManifestFile,
     model::{
         diagnostics::{Diagnostic, Fault, SourceFile},
@@ -68,7 +69,7 @@ pub struct Disk {
     /// What was read, for the commit that a revision is recorded with.
     reads: ReadTracker,
     /// The texts of the last reading that are still in use: an equal text is not in memory twice. Clones share them.
-    texts: Arc<Mutex<TextsInUse>>,
+    texts: Arc<Lock<TextsInUse>>,
     /// The values that were read since.
     values: ValueCache,
 }
@@ -113,10 +114,6 @@ impl Disk {
         Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    fn texts(&self) -> MutexGuard<'_, TextsInUse> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a value that was read.
     fn note_value(&self, path: &Path, real: PathBuf, stamp: Option<FileStamp>) {
         let (path, real) = (path.as_os_str().into(), real.into_os_string().into());
@@ -129,7 +126,7 @@ impl Tree for Disk {
         let mut diagnostics = Vec::new();
         let mut files = Vec::new();
         let total = AtomicU64::new(0);
-        let earlier = mem::take(&mut *self.texts());
+        let earlier = mem::take(&mut *self.texts.lock());
         let (mut texts, mut seen) = (HashMap::with_capacity(earlier.len()), HashSet::with_capacity(earlier.len()));
         self.reads.begin(&self.paths);
         self.values.clear();
@@ -178,7 +175,7 @@ impl Tree for Disk {
                 }
             }
         }
-        *self.texts() = texts;
+        *self.texts.lock() = texts;
         (files, diagnostics)
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GitCommitDetails, NotedFile, SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
+    lock::Lock,
     manifest::{Loaded, load, resolve::origin::ManifestFile},
     model::{
         diagnostics::Fault,
@@ -52,7 +53,7 @@ fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
 #[derive(Debug)]
 pub struct Recorder {
     tree: Arc<dyn Tree>,
-    memory: Mutex<Memory>,
+    memory: Lock<Memory>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ struct Memory {
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
-    let mut values = std::mem::take(&mut recorder.memory().values);
+    let mut values = std::mem::take(&mut recorder.memory.lock().values);
     let files = loaded.files.iter().map(|file| SharedFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
@@ -87,19 +88,19 @@ pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
 impl Recorder {
     /// Wraps a tree. Nothing is read yet.
     pub fn new(tree: Arc<dyn Tree>) -> Self {
-        Self { tree, memory: Mutex::default() }
+        Self { tree, memory: Lock::default() }
     }
 
     /// Begins a sync: what an earlier one has read ahead and not used is out of date.
     pub(crate) fn begin_sync(&self) {
-        self.memory().ahead = None;
+        self.memory.lock().ahead = None;
     }
 
     /// Whether the manifests and their values are the same as in the last read. False if that read had failures, which
     /// may be fixed by now. If files differ, the next read returns what was read now.
     pub fn unchanged(&self) -> bool {
         let (files, diagnostics) = self.tree.manifests();
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         if memory.faulty || !diagnostics.is_empty() || memory.manifests != Some(digest(&files)) {
             memory.ahead = Some((files, diagnostics));
             return false;
@@ -114,7 +115,7 @@ impl Recorder {
 
     /// What was read last, or none if that had failures.
     pub(crate) fn reading(&self, key: &DigestKey, salt: String) -> Option<ReadDigests> {
-        let memory = self.memory();
+        let memory = self.memory.lock();
         if memory.faulty {
             return None;
         }
@@ -135,10 +136,11 @@ impl Recorder {
     pub(crate) fn reads_again(&self, key: &DigestKey, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
         let (files, diagnostics) = self.manifests();
         let same = |digest: blake3::Hash| kept(key, &earlier.salt, &digest).to_hex().as_str() == earlier.manifests;
-        let is_same =
-            diagnostics.is_empty() && self.memory().manifests.is_some_and(same) && self.takes(&files, key, earlier);
+        let is_same = diagnostics.is_empty()
+            && self.memory.lock().manifests.is_some_and(same)
+            && self.takes(&files, key, earlier);
         if !is_same {
-            self.memory().ahead = Some((files, diagnostics));
+            self.memory.lock().ahead = Some((files, diagnostics));
             return None;
         }
         Some(files)
@@ -153,10 +155,6 @@ impl Recorder {
         })
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(
         &self,
         manifest: &ManifestFile,
@@ -164,7 +162,7 @@ impl Recorder {
         from_env: &str,
         taken: Result<String, Fault>,
     ) -> Result<String, Fault> {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         let Ok(text) = &taken else {
             memory.faulty = true;
             return taken;
@@ -207,10 +205,10 @@ fn digest(files: &[Arc<ManifestFile>]) -> blake3::Hash {
 
 impl Tree for Recorder {
     fn manifests(&self) -> TreeFiles {
-        let ahead = self.memory().ahead.take();
+        let ahead = self.memory.lock().ahead.take();
         let (files, diagnostics) = ahead.unwrap_or_else(|| self.tree.manifests());
         let (manifests, faulty) = (Some(digest(&files)), !diagnostics.is_empty());
-        *self.memory() = Memory { manifests, faulty, ..Memory::default() };
+        *self.memory.lock() = Memory { manifests, faulty, ..Memory::default() };
         (files, diagnostics)
     }
 

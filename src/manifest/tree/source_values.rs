@@ -25,7 +25,7 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -34,14 +34,14 @@ use super::{
     jail::{AccessError, Jail},
     outside, value_of,
 };
-use crate::model::diagnostics::Fault;
+use crate::{lock::Lock, model::diagnostics::Fault};
 
 /// The values of a source that its commits do not have.
 #[derive(Debug, Default)]
 pub(crate) struct SourceValues {
     /// The folder with the values, if the source has one.
     folder: Option<PathBuf>,
-    files: Mutex<ValueFiles>,
+    files: Lock<ValueFiles>,
 }
 
 /// The files that were read, by the names in the manifests.
@@ -66,7 +66,7 @@ impl ValueFiles {
 impl SourceValues {
     /// The values in a folder, if the source has one.
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, files: Mutex::default() }
+        Self { folder, files: Lock::default() }
     }
 
     /// The folder, to watch it.
@@ -74,29 +74,25 @@ impl SourceValues {
         self.folder.as_deref()
     }
 
-    fn files(&self) -> MutexGuard<'_, ValueFiles> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a new reading of the manifests.
     pub(super) fn begin(&self) {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         files.before = std::mem::take(&mut files.current);
     }
 
     /// The files that were read since the manifests were last listed.
     pub(super) fn files_read(&self) -> Vec<NotedFile> {
-        self.files().current.values().cloned().collect()
+        self.files.lock().current.values().cloned().collect()
     }
 
     /// The names of the values, and when each was last changed.
     pub(crate) fn names(&self) -> Vec<(String, SystemTime)> {
-        self.files().stamps().into_iter().map(|(name, stamp)| (name, stamp.modified)).collect()
+        self.files.lock().stamps().into_iter().map(|(name, stamp)| (name, stamp.modified)).collect()
     }
 
     /// Notes that a commit is applied with the values as they are.
     pub(crate) fn note_applied(&self, commit: &str) {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         let mut stamps = files.stamps();
         if let Some((applied, before)) = files.applied.take()
             && applied == commit
@@ -111,7 +107,7 @@ impl SourceValues {
 
     /// The names of the values that have changed since this process applied the same commit; none if it applied another one.
     pub(crate) fn changed_since(&self, commit: &str) -> Vec<String> {
-        let files = self.files();
+        let files = self.files.lock();
         let Some((_, before)) = files.applied.as_ref().filter(|(applied, _)| applied == commit) else {
             return Vec::new();
         };
@@ -136,7 +132,7 @@ impl SourceValues {
             Ok(file) => {
                 if let Some(stamp) = file.stamp {
                     let path = Arc::from(folder.join(inside).into_os_string());
-                    self.files().current.insert(name.to_owned(), NotedFile { path, stamp });
+                    self.files.lock().current.insert(name.to_owned(), NotedFile { path, stamp });
                 }
                 return value_of(name, inside, Ok(file.bytes));
             }

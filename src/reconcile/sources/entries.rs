@@ -1,13 +1,11 @@
 //! A file beside the store with an entry for each source, for what must survive a restart and is not in the history.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    lock::Lock,
     model::diagnostics::Code,
     store::{Store, StoreError, read_beside, write_beside},
 };
@@ -19,29 +17,25 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(crate) struct SourceEntries<T> {
     store: Arc<Store>,
     name: &'static str,
-    by_source: Mutex<BTreeMap<String, T>>,
+    by_source: Lock<BTreeMap<String, T>>,
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
     /// Creates the entries of a file that does not exist or does not count.
     pub(crate) fn new(store: Arc<Store>, name: &'static str) -> Self {
-        Self { store, name, by_source: Mutex::default() }
+        Self { store, name, by_source: Lock::default() }
     }
 
     /// Reads a file, if it exists.
     pub(crate) fn open(store: Arc<Store>, name: &'static str) -> Result<Self, serde_json::Error> {
         let bytes = store.beside().and_then(|on_disk| read_beside(&on_disk, name, MOST_BYTES));
         let by_source: Option<BTreeMap<String, T>> = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose()?;
-        Ok(Self { store, name, by_source: Mutex::new(by_source.unwrap_or_default()) })
-    }
-
-    fn by_source(&self) -> MutexGuard<'_, BTreeMap<String, T>> {
-        self.by_source.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { store, name, by_source: Lock::new(by_source.unwrap_or_default()) })
     }
 
     /// The entry of a source.
     pub(crate) fn get(&self, source: &str) -> Option<T> {
-        self.by_source().get(source).cloned()
+        self.by_source.lock().get(source).cloned()
     }
 
     /// Sets the entry of a source, durably.
@@ -53,7 +47,7 @@ impl<T: Clone + Serialize + DeserializeOwned> SourceEntries<T> {
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut BTreeMap<String, T>) -> R) -> Result<R, StoreError> {
         // Before the lock: a commit that reads an entry must not wait for whoever waits for the store.
         let on_disk = self.store.beside();
-        let mut by_source = self.by_source();
+        let mut by_source = self.by_source.lock();
         let mut next = by_source.clone();
         let result = change(&mut next);
         if let Some(on_disk) = on_disk {

@@ -7,7 +7,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -16,6 +16,7 @@ use std::{
 use rand::Rng;
 
 use crate::{
+    lock::Lock,
     manifest::tree::remote::{RemoteMirror, RemoteUrl},
     model::diagnostics::Diagnostic,
     syntax::text::escaped,
@@ -34,7 +35,7 @@ pub(crate) struct FetchSchedule {
     interval: Duration,
     /// Whether somebody knows of a change.
     is_requested: AtomicBool,
-    state: Mutex<ScheduleState>,
+    state: Lock<ScheduleState>,
 }
 
 #[derive(Debug)]
@@ -48,12 +49,8 @@ struct ScheduleState {
 impl FetchSchedule {
     /// The fetches into a mirror; the first one is due now.
     pub(crate) fn new(source: &str, mirror: Arc<RemoteMirror>, interval: Duration) -> Self {
-        let state = Mutex::new(ScheduleState { due: Instant::now(), failures: 0 });
+        let state = Lock::new(ScheduleState { due: Instant::now(), failures: 0 });
         Self { source: source.to_owned(), mirror, interval, is_requested: AtomicBool::new(false), state }
-    }
-
-    fn state(&self) -> MutexGuard<'_, ScheduleState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why the last fetch failed, if it did.
@@ -63,7 +60,7 @@ impl FetchSchedule {
 
     /// How long until the next fetch is due.
     pub(super) fn pause(&self) -> Duration {
-        self.state().due.saturating_duration_since(Instant::now())
+        self.state.lock().due.saturating_duration_since(Instant::now())
     }
 
     /// Requests a fetch if one of the URLs is the repository's. Returns whether it is, and whether the request is the first
@@ -87,7 +84,7 @@ impl FetchSchedule {
         }
         let before = self.failure().map(|failure| failure.message);
         let is_fetched = self.mirror.fetch(goes_on);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.failures = if is_fetched { 0 } else { state.failures.saturating_add(1) };
         let pause = pause_after(self.interval, state.failures, rand::rng().random());
         state.due = Instant::now() + pause;

@@ -4,7 +4,7 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, MutexGuard, OnceLock,
         atomic::{AtomicU64, Ordering},
         mpsc::Sender,
     },
@@ -16,6 +16,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::fetch_schedule::FetchSchedule;
 use crate::{
+    lock::Lock,
     manifest::tree::{Lineage, SourceValues, remote::RemoteUrl},
     model::{diagnostics::Diagnostic, operation::Author},
     reconcile::{
@@ -105,13 +106,13 @@ pub struct SourceHandle {
     pub(crate) status: StatusBoard,
     suspensions: Arc<Suspensions>,
     /// The suspension that was logged last, if the source was suspended then.
-    logged: Mutex<Option<Suspension>>,
+    logged: Lock<Option<Suspension>>,
     /// The suspension by the configuration file, if any.
     configured: Option<Suspension>,
     /// Held during a run. A loop that takes over shares it with the one before: only one of them runs at a time.
-    running: Arc<Mutex<()>>,
+    running: Arc<Lock<()>>,
     /// Cancels the current run.
-    run: Mutex<Cancel>,
+    run: Lock<Cancel>,
     /// The resources that the loop, and those before it, have reverted.
     pub(crate) repairs: Arc<AtomicU64>,
     signals: Sender<Signal>,
@@ -152,10 +153,10 @@ impl SourceHandle {
             settings: source.clone(),
             status: before.filter(|_| is_same_place).map(|it| it.status.taken_over()).unwrap_or_default(),
             suspensions,
-            logged: Mutex::default(),
+            logged: Lock::default(),
             configured: source.is_suspended.then(configured),
             running: before.map(|it| Arc::clone(&it.running)).unwrap_or_default(),
-            run: Mutex::default(),
+            run: Lock::default(),
             repairs: before.map(|it| Arc::clone(&it.repairs)).unwrap_or_default(),
             signals,
             clock,
@@ -183,7 +184,7 @@ impl SourceHandle {
         let is_suspended = suspension.is_some();
         let before = self.suspensions.set(&self.source, suspension, author)?;
         if is_suspended {
-            self.run().cancel();
+            self.run.lock().cancel();
         }
         // Before the next sync, because it may be replaced until then.
         self.note_suspension();
@@ -191,21 +192,17 @@ impl SourceHandle {
         Ok(before)
     }
 
-    fn run(&self) -> MutexGuard<'_, Cancel> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a run, which a suspension or the end of the loop cancels.
     pub(crate) fn begin_run(&self) -> Cancel {
         let cancel = self.settings.options.cancel.child();
-        *self.run() = cancel.clone();
+        *self.run.lock() = cancel.clone();
         cancel
     }
 
     /// Whether the current run may apply its plan. Asked inside the commit: a suspension that is recorded later comes
     /// after the commit in the history, too.
     pub(crate) fn may_apply(&self) -> bool {
-        let run = self.run();
+        let run = self.run.lock();
         if self.suspension().is_some() {
             run.cancel();
         }
@@ -220,7 +217,7 @@ impl SourceHandle {
 
     /// Whether the source is suspended now; logs when that has changed, and shows the state to the observer.
     pub(crate) fn note_suspension(&self) -> bool {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let (source, now) = (self.source.as_str(), self.suspension());
         match (logged.as_ref(), &now) {
             (before, Some(suspension)) if before != Some(suspension) => {
@@ -322,7 +319,7 @@ impl SourceHandle {
 
     /// Waits for the end of a current run, and holds up the next one.
     pub(crate) fn running(&self) -> MutexGuard<'_, ()> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     /// How long the loop may wait without an event: a suspension that ends earlier must not be noticed later.

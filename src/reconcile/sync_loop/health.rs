@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -10,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
+use crate::lock::Lock;
 
 /// A longer run is considered stuck.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -121,7 +121,7 @@ pub struct Health {
     /// A loop without a heartbeat for this long is considered stuck.
     longest_silence: Duration,
     clock: Clock,
-    state: Mutex<HealthState>,
+    state: Lock<HealthState>,
 }
 
 #[derive(Debug)]
@@ -169,14 +169,14 @@ impl Health {
             last_attempt: None,
             last_success: None,
         };
-        Self { longest_silence, clock, state: Mutex::new(state) }
+        Self { longest_silence, clock, state: Lock::new(state) }
     }
 
     /// Takes over from the loop that the source had before its settings changed. `is_same_place` tells whether the
     /// manifests are where they were, so that their condition still holds.
     pub(crate) fn take_over(&self, before: &Health, is_same_place: bool) {
-        let before = before.state();
-        let mut state = self.state();
+        let before = before.state.lock();
+        let mut state = self.state.lock();
         (state.is_applied, state.is_optional) = (before.is_applied, before.is_optional);
         (state.last_attempt, state.last_success) = (before.last_attempt, before.last_success);
         if is_same_place {
@@ -188,26 +188,22 @@ impl Health {
     /// since then.
     pub(crate) fn recall(&self, status: Status, since: Timestamp) {
         // A clock that was set back must not put the beginning into the future.
-        self.state().recalled = (since <= self.clock.time()).then_some((status, since));
+        self.state.lock().recalled = (since <= self.clock.time()).then_some((status, since));
     }
 
     /// Records that the server is ready without the source: it was added while the server was running (D91).
     pub(crate) fn set_optional(&self) {
-        self.state().is_optional = true;
-    }
-
-    fn state(&self) -> MutexGuard<'_, HealthState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().is_optional = true;
     }
 
     /// Records a heartbeat.
     pub fn beat(&self) {
-        self.state().beat = self.clock.now();
+        self.state.lock().beat = self.clock.now();
     }
 
     /// Records the start of a run.
     pub fn begin(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.beat = self.clock.now();
         state.running_since = Some(state.beat);
         state.last_attempt = Some(self.clock.time());
@@ -215,7 +211,7 @@ impl Health {
 
     /// Records a run without changes since the last one.
     pub fn unchanged(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.condition.status == Status::Synced {
             state.last_success = Some(self.clock.time());
         }
@@ -223,7 +219,7 @@ impl Health {
 
     /// Records the result of a run and the store's revision.
     pub fn result(&self, reason: Reason, message: String, revision: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let status = reason.status();
         let now = self.clock.time();
         if status == Status::Synced {
@@ -241,7 +237,7 @@ impl Health {
 
     /// Records that the source is no longer suspended: what the last run found is not held back any longer.
     pub(crate) fn resume(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let condition = &mut state.condition;
         if condition.reason == Reason::Suspended {
             condition.reason = Reason::Resumed;
@@ -251,39 +247,39 @@ impl Health {
 
     /// Records the end of the run.
     pub fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.beat = self.clock.now();
         state.running_since = None;
     }
 
     /// Records that the store already has resources of the source.
     pub fn has_resources(&self) {
-        self.state().is_applied = true;
+        self.state.lock().is_applied = true;
     }
 
     /// Whether the store is known to have resources of the source.
     pub fn is_applied(&self) -> bool {
-        self.state().is_applied
+        self.state.lock().is_applied
     }
 
     /// Records that the loop has ended.
     pub fn gone(&self) {
-        self.state().has_ended = true;
+        self.state.lock().has_ended = true;
     }
 
     /// The condition of the loop.
     pub fn condition(&self) -> Condition {
-        self.state().condition.clone()
+        self.state.lock().condition.clone()
     }
 
     /// The start of the last run.
     pub fn last_attempt(&self) -> Option<Timestamp> {
-        self.state().last_attempt
+        self.state.lock().last_attempt
     }
 
     /// When the store last matched the manifests.
     pub fn last_success(&self) -> Option<Timestamp> {
-        self.state().last_success
+        self.state.lock().last_success
     }
 
     /// Whether the loop is running and not stuck.
@@ -293,7 +289,7 @@ impl Health {
 
     /// The loop's problem, if any.
     pub fn trouble(&self) -> Option<&'static str> {
-        self.state().trouble(self.clock.now(), self.longest_silence)
+        self.state.lock().trouble(self.clock.now(), self.longest_silence)
     }
 
     /// Whether the server is ready for requests.
@@ -302,7 +298,7 @@ impl Health {
     }
 
     fn verdict_at(&self, now: Instant) -> Verdict {
-        let state = self.state();
+        let state = self.state.lock();
         if let Some(trouble) = state.trouble(now, self.longest_silence) {
             return Verdict::NotReady(trouble.into());
         }

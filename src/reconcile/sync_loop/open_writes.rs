@@ -10,7 +10,6 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -19,7 +18,7 @@ use notify::{
     event::{CreateKind, ModifyKind, RenameMode},
 };
 
-use crate::manifest::tree::FileStamp;
+use crate::{lock::Lock, manifest::tree::FileStamp};
 
 /// Whether the system reports that a written file is closed. Elsewhere every change would look unfinished.
 const REPORTS_CLOSE: bool = cfg!(any(target_os = "linux", target_os = "android"));
@@ -29,7 +28,7 @@ const KEPT: Duration = Duration::from_secs(60);
 /// The last event of each file, shared by the watch and the loop.
 #[derive(Debug, Default)]
 pub(crate) struct OpenWrites {
-    files: Mutex<HashMap<PathBuf, LastEvent>>,
+    files: Lock<HashMap<PathBuf, LastEvent>>,
 }
 
 /// The last event of a file or folder.
@@ -43,7 +42,7 @@ struct LastEvent {
 impl OpenWrites {
     /// Records an event.
     pub(crate) fn note(&self, event: &Event, at: Instant) {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         if event.need_rescan() {
             // The end of a write may be among the lost events.
             files.values_mut().for_each(|it| it.is_open = false);
@@ -73,7 +72,7 @@ impl OpenWrites {
     /// its last event.
     pub(super) fn open(&self, now: Instant) -> HashMap<(u64, u64), Instant> {
         let mut open = HashMap::new();
-        self.files().retain(|path, it| {
+        self.files.lock().retain(|path, it| {
             if !it.is_open {
                 return now.saturating_duration_since(it.at) < KEPT;
             }
@@ -87,13 +86,9 @@ impl OpenWrites {
     /// How long ago the last event was of a path or a folder above it, if that is known.
     pub(super) fn quiet_for(&self, path: &Path, now: Instant) -> Option<Duration> {
         let path = std::path::absolute(path).ok()?;
-        let files = self.files();
+        let files = self.files.lock();
         let last = path.ancestors().filter_map(|above| files.get(above)).map(|it| it.at).max()?;
         Some(now.saturating_duration_since(last))
-    }
-
-    fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, LastEvent>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,11 +3,7 @@
 //! The loop writes the status when a run has ended, and readers get a copy, so that a request never waits for a run. It
 //! is in memory and bounded: a hundred diagnostics and twenty drifted resources, with the numbers of the rest.
 
-use std::{
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use jiff::Timestamp;
 
@@ -16,6 +12,7 @@ use super::{
     sync_log::or_warn,
 };
 use crate::{
+    lock::Lock,
     model::{
         diagnostics::{Aim, Code, Diagnostic, Name, Severity, fault::Path as FieldPath},
         drift::DriftedResource,
@@ -182,47 +179,43 @@ pub(crate) struct SourceStatus {
 
 /// The status of a source, shared by its loop and the API.
 #[derive(Debug, Default)]
-pub(crate) struct StatusBoard(Mutex<SourceStatus>);
+pub(crate) struct StatusBoard(Lock<SourceStatus>);
 
 impl StatusBoard {
-    fn status(&self) -> MutexGuard<'_, SourceStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A board for the loop that takes over from this one's, with the same status.
     pub(crate) fn taken_over(&self) -> Self {
-        Self(Mutex::new(self.current()))
+        Self(Lock::new(self.current()))
     }
 
     /// The status now.
     pub(crate) fn current(&self) -> SourceStatus {
-        self.status().clone()
+        self.0.lock().clone()
     }
 
     /// The last sync after which the store matched the manifests.
     pub(crate) fn applied(&self) -> Option<SyncRecord> {
-        self.status().applied.clone()
+        self.0.lock().applied.clone()
     }
 
     /// The number of resources that others have changed, and that are not reverted.
     pub(crate) fn drifted(&self) -> usize {
-        self.status().findings.drifted
+        self.0.lock().findings.drifted
     }
 
     /// Counts a sync that begins now, before anything is fetched or read.
     pub(super) fn begin_sync(&self) {
-        self.status().begun += 1;
+        self.0.lock().begun += 1;
     }
 
     /// Records that the sync that began last has ended.
     pub(super) fn end_sync(&self) {
-        let mut status = self.status();
+        let mut status = self.0.lock();
         status.ended = status.begun;
     }
 
     /// Records a sync, and what it found unless that is what the last one did.
     pub(super) fn record(&self, sync: SyncRecord, findings: Option<RunFindings>, is_synced: bool) {
-        let mut status = self.status();
+        let mut status = self.0.lock();
         if let Some(findings) = findings {
             status.findings = findings;
         }
@@ -236,7 +229,7 @@ impl StatusBoard {
     pub(in crate::reconcile) fn find_applied(&self, store: &Store, source: &str) -> bool {
         let found = or_warn(source, "cannot read from the history what is in effect", store.in_effect(source));
         let Some(found) = found else { return false };
-        self.status().applied = found.map(|it| SyncRecord {
+        self.0.lock().applied = found.map(|it| SyncRecord {
             at: it.at,
             commit: it.commit,
             commit_author: None,
@@ -250,7 +243,7 @@ impl StatusBoard {
     pub(super) fn waits(&self, now: Timestamp, time: Duration) {
         // Times are in whole seconds, and a sync is not before its time.
         let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
-        self.status().next_sync = now.checked_add(Duration::from_secs(seconds)).ok();
+        self.0.lock().next_sync = now.checked_add(Duration::from_secs(seconds)).ok();
     }
 
     /// Records warnings about files that are still being written.
@@ -261,7 +254,7 @@ impl StatusBoard {
             item.spot.file = Some(path.display().to_string());
             item
         };
-        self.status().notices = found.iter().map(item).collect();
+        self.0.lock().notices = found.iter().map(item).collect();
     }
 }
 

@@ -24,11 +24,7 @@
 //! It never treats a file that it cannot parse as empty: a lost suspension would apply a source over somebody's fix, so
 //! the server does not start.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,6 +35,7 @@ use super::{
     sync_log::or_warn,
 };
 use crate::{
+    lock::Lock,
     model::{
         diagnostics::{Code, Diagnostic, Fault, Path},
         operation::Author,
@@ -117,7 +114,7 @@ pub(crate) struct Suspensions {
     /// A run reads it inside its commit. A change of it does not wait for that commit until it is in effect.
     by_source: SourceEntries<Suspension>,
     /// Held until a change is in the history, so that its order is that of the changes.
-    changing: Mutex<()>,
+    changing: Lock<()>,
 }
 
 impl fmt::Debug for Suspensions {
@@ -136,7 +133,7 @@ impl Suspensions {
         })?;
         let applied = AppliedCommits::open(Arc::clone(&store))?;
         let conditions = known_condition::open(Arc::clone(&store));
-        Ok(Self { store, applied, conditions, by_source, changing: Mutex::default() })
+        Ok(Self { store, applied, conditions, by_source, changing: Lock::default() })
     }
 
     /// The commits that the sources applied last.
@@ -192,7 +189,7 @@ impl Suspensions {
         now: Timestamp,
         change: impl FnOnce(&mut BTreeMap<String, Suspension>) -> Option<SuspensionNote>,
     ) -> Result<(), StoreError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = self.changing.lock();
         // In effect before the history has it: the record then comes after every commit that did not see it.
         let notes = self.by_source.update(|suspensions| {
             let mut notes: Vec<SuspensionNote> = Vec::new();

@@ -11,7 +11,7 @@ use edgewright::report::CODES;
 use crate::support::program::REPOSITORY;
 
 /// The layers of `src/lib.rs`: a module may use those with a lower number.
-const LAYERS: [(&str, u8); 16] = [
+const LAYERS: [(&str, u8); 17] = [
     ("cli", 8),
     ("server", 7),
     ("reconcile", 6),
@@ -26,6 +26,7 @@ const LAYERS: [(&str, u8); 16] = [
     ("background", 0),
     ("cache", 0),
     ("files", 0),
+    ("lock", 0),
     ("subprocess", 0),
     ("syntax", 1),
 ];

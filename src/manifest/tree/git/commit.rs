@@ -4,7 +4,7 @@ use std::{
     cell::Cell,
     fmt,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use git2::{ObjectType, Oid, Repository};
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     files::folder_of,
+    lock::Lock,
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
@@ -42,7 +43,7 @@ const MISSING: &str = "no such file or folder";
 
 /// Files and folders of a commit.
 pub struct CommitTree {
-    repository: Mutex<Repository>,
+    repository: Lock<Repository>,
     /// The folder of the work tree.
     root: PathBuf,
     id: Oid,
@@ -80,7 +81,7 @@ impl CommitTree {
     ) -> Self {
         let root = root_of(&repository);
         let paths = inside.iter().map(|path| normalize(path)).map(|path| (path.clone(), path)).collect();
-        let repository = Mutex::new(repository);
+        let repository = Lock::new(repository);
         let (is_older, allow_outside_files, values) = (false, false, None);
         Self { repository, root, id, revision, paths, repository_name, is_older, allow_outside_files, values, stop }
     }
@@ -137,7 +138,7 @@ impl CommitTree {
 
     /// Calls `run` with the files of the commit.
     fn with<R>(&self, run: impl FnOnce(&Files<'_>) -> Result<R, String>) -> Result<R, String> {
-        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let repository = self.repository.lock();
         let tree = repository.find_commit(self.id).and_then(|commit| commit.tree());
         let tree = tree.map_err(|error| error.message().to_owned())?;
         run(&Files { repository: &repository, tree, total: Cell::new(0), seen: Cell::new(0), stop: &self.stop })
@@ -193,7 +194,7 @@ impl Tree for CommitTree {
     }
 
     fn commit_details(&self) -> GitCommitDetails {
-        let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
+        let repository = self.repository.lock();
         provenance::details(&repository, self.id)
     }
 

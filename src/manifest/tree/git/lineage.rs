@@ -9,12 +9,11 @@
 //! `C` is applied, and so is a merge of `C` into another branch. A long history is searched once: the descendant that
 //! was found is remembered.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use git2::{Oid, Repository};
 
 use super::repository::shallow_hint;
 use crate::{
+    lock::Lock,
     model::diagnostics::{Code, Diagnostic},
     syntax::text::printable,
 };
@@ -29,7 +28,7 @@ pub(crate) struct Lineage {
     source: String,
     /// Whether other commits are refused. Otherwise they are applied with a warning.
     is_enforced: bool,
-    state: Mutex<LineageState>,
+    state: Lock<LineageState>,
 }
 
 #[derive(Debug, Default)]
@@ -46,22 +45,18 @@ struct LineageState {
 impl Lineage {
     /// The lineage of a source, of which nothing is known yet.
     pub(crate) fn new(source: &str, is_enforced: bool) -> Self {
-        Self { source: source.to_owned(), is_enforced, state: Mutex::default() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, LineageState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { source: source.to_owned(), is_enforced, state: Lock::default() }
     }
 
     /// Whether the commit that was applied last is known.
     pub(crate) fn is_known(&self) -> bool {
-        self.state().is_known
+        self.state.lock().is_known
     }
 
     /// Sets the commit that was applied last. Returns whether it is another one than before.
     pub(crate) fn set_applied(&self, commit: Option<&str>) -> bool {
         let applied = commit.and_then(commit_id);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_new = !state.is_known || state.applied != applied;
         if is_new {
             *state = LineageState { is_known: true, applied, ..LineageState::default() };
@@ -71,12 +66,12 @@ impl Lineage {
 
     /// The warning about the commit that was read last, if it does not descend from the one that was applied before.
     pub(crate) fn warning(&self) -> Option<Diagnostic> {
-        self.state().warning.clone()
+        self.state.lock().warning.clone()
     }
 
     /// Checks a commit before it is read.
     pub(super) fn check(&self, repository: &Repository, id: Oid) -> Result<(), Diagnostic> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.warning = None;
         let Some(applied) = state.applied.filter(|applied| *applied != id && state.descendant != Some(id)) else {
             return Ok(());

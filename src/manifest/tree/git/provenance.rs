@@ -25,13 +25,14 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, Oid, Repository, Status, StatusOptions};
 
 use super::repository::discover;
 use crate::{
+    lock::Lock,
     manifest::tree::{
         GitCommitDetails,
         file_stamp::{FileStamp, NotedFile},
@@ -46,7 +47,7 @@ const MOST_MESSAGE_CHARS: usize = 120;
 
 /// The files that were read since the manifests were last listed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ReadTracker(Arc<Mutex<TrackedReads>>);
+pub(crate) struct ReadTracker(Arc<Lock<TrackedReads>>);
 
 #[derive(Debug, Default)]
 struct TrackedReads {
@@ -73,17 +74,17 @@ impl ReadTracker {
     /// Clears the record of earlier reads.
     pub(crate) fn begin(&self, paths: &[PathBuf]) {
         let head = Checkout::discover(paths).map(|checkout| checkout.head);
-        *self.log() = TrackedReads { head, ..TrackedReads::default() };
+        *self.0.lock() = TrackedReads { head, ..TrackedReads::default() };
     }
 
     /// Records a reading.
     pub(crate) fn note(&self, read: TrackedRead) {
-        self.log().files.push(read);
+        self.0.lock().files.push(read);
     }
 
     /// The files by the paths that they were read by, sorted.
     pub(crate) fn files(&self) -> Vec<NotedFile> {
-        let log = self.log();
+        let log = self.0.lock();
         let noted = |read: &TrackedRead| read.stamp.map(|stamp| NotedFile { path: Arc::clone(&read.path), stamp });
         let mut files: Vec<NotedFile> = log.files.iter().rev().filter_map(noted).collect();
         // The last reading of a path comes first, and a sort keeps that.
@@ -96,7 +97,7 @@ impl ReadTracker {
     /// uncommitted changes, or a file was read that the commit does not have.
     pub(crate) fn commit(&self, paths: &[PathBuf]) -> Option<String> {
         let checkout = Checkout::discover(paths)?;
-        let log = self.log();
+        let log = self.0.lock();
         // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
         let has_all = || {
@@ -105,10 +106,6 @@ impl ReadTracker {
         };
         let dirty = checkout.is_dirty()? || moved || !has_all();
         Some(if dirty { format!("{}-dirty", checkout.head) } else { checkout.head.to_string() })
-    }
-
-    fn log(&self) -> MutexGuard<'_, TrackedReads> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

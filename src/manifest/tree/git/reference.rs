@@ -2,13 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use git2::{Oid, Repository};
 
 use super::{repository::open_repository, revision_spec::RevisionSpec, signed::CommitVerifier};
 use crate::{
+    lock::Lock,
     manifest::{
         resolve::origin::ManifestFile,
         tree::{
@@ -57,7 +58,7 @@ pub(crate) struct RefTree {
     pub values: Arc<SourceValues>,
     /// Ends a listing early.
     stop: StopCheck,
-    last: Mutex<Option<Arc<CommitListing>>>,
+    last: Lock<Option<Arc<CommitListing>>>,
 }
 
 /// The commit of the last listing.
@@ -82,7 +83,7 @@ impl RefTree {
         stop: StopCheck,
     ) -> Self {
         let (lineage, context, allow_outside_files) = (None, Vec::new(), false);
-        let (values, last) = (Arc::default(), Mutex::default());
+        let (values, last) = (Arc::default(), Lock::default());
         Self { place, revision, verifier, lineage, inside, context, allow_outside_files, values, stop, last }
     }
 
@@ -103,12 +104,8 @@ impl RefTree {
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Arc<CommitListing>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn listing(&self) -> Option<Arc<CommitListing>> {
-        self.last().clone()
+        self.last.lock().clone()
     }
 
     /// The commit of now, whose files are not read yet.
@@ -162,7 +159,7 @@ impl Tree for RefTree {
         let opened = match self.open() {
             Ok(opened) => opened,
             Err(unreadable) => {
-                *self.last() = None;
+                *self.last.lock() = None;
                 return (Vec::new(), vec![unreadable]);
             }
         };
@@ -172,13 +169,13 @@ impl Tree for RefTree {
         {
             // A commit can get a further tag.
             if last.tag != opened.tag {
-                *self.last() = Some(Arc::new(CommitListing { files: Some(files.clone()), ..opened }));
+                *self.last.lock() = Some(Arc::new(CommitListing { files: Some(files.clone()), ..opened }));
             }
             return (files.clone(), Vec::new());
         }
         let (files, diagnostics) = opened.tree.manifests();
         let kept = diagnostics.is_empty().then(|| files.clone());
-        *self.last() = Some(Arc::new(CommitListing { files: kept, ..opened }));
+        *self.last.lock() = Some(Arc::new(CommitListing { files: kept, ..opened }));
         (files, diagnostics)
     }
 

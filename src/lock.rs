@@ -1,0 +1,18 @@
+//! Locks that a panic does not poison. What they protect is changed in single steps, so it is whole when a thread panics while
+//! it holds one: a server goes on with it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A mutex without poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct Lock<T>(Mutex<T>);
+
+impl<T> Lock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
