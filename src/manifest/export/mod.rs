@@ -23,7 +23,7 @@ mod names;
 mod text;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -89,7 +89,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
         lint_exceptions: LintExceptions::new(),
         names: HashMap::new(),
         taken_names: BTreeMap::new(),
-        taken: HashSet::new(),
+        taken: BTreeSet::new(),
         listed: 0,
         out: Exported::default(),
     };
@@ -108,7 +108,7 @@ pub(crate) fn export(snapshot: &Snapshot, source: &str, adopt: bool, now: Timest
             let documents = documents(&mut exporter, &entry)?;
             // A file's name has at most 255 bytes; names are ASCII.
             let name: String = exporter.name(&entry.key).chars().take(200).collect();
-            let file = unique(&mut taken, format!("{prefix}-{name}"));
+            let file = unique(&mut taken, &[format!("{prefix}-{name}")], '-');
             exporter.file(format!("{file}.yaml"), kind, &documents);
         }
     }
@@ -128,24 +128,19 @@ pub(crate) struct Exporter<'a> {
     /// The names of a kind, or of the children of a parent.
     taken_names: BTreeMap<(Kind, Option<Id>), BTreeSet<String>>,
     /// The names of the variables.
-    taken: HashSet<String>,
+    taken: BTreeSet<String>,
     /// The number of variables already listed in a file header.
     listed: usize,
     out: Exported,
 }
 
 impl Exporter<'_> {
-    /// Whether the source owns a resource.
-    fn owns(&self, entry: &Entry) -> bool {
-        entry.claim.as_deref().is_some_and(|claim| claim.source == self.source)
-    }
-
     /// Whether a resource is exported. Unowned API keys are not, so that an admin's key is not adopted by accident;
     /// owners and subscriptions cannot be declared by themselves.
     fn takes(&self, entry: &Entry) -> bool {
         let adopted = self.adopt && entry.claim.is_none() && entry.key.kind != Kind::ApiKey;
         let declared = !matches!(entry.key.kind, Kind::Owner | Kind::EventSubscription);
-        declared && (self.owns(entry) || adopted)
+        declared && (entry.is_owned_by(self.source) || adopted)
     }
 
     /// The exported resources of a kind, by name.
@@ -189,7 +184,7 @@ impl Exporter<'_> {
     fn find_lint_exceptions(&mut self, now: Timestamp) {
         let snapshot = self.snapshot;
         let exported: Vec<&Arc<Entry>> = snapshot.iter().filter(|entry| self.takes(entry)).collect();
-        let is_of_other = |entry: &&Arc<Entry>| entry.claim.is_some() && !self.owns(entry);
+        let is_of_other = |entry: &&Arc<Entry>| entry.claim.is_some() && !entry.is_owned_by(self.source);
         let others: Vec<Arc<Entry>> = snapshot.iter().filter(is_of_other).cloned().collect();
         self.lint_exceptions = find_lint_exceptions(&exported, &others, now);
     }
@@ -203,7 +198,7 @@ impl Exporter<'_> {
     fn new_name(&mut self, entry: &Entry) -> Result<String, JsonError> {
         let spec = entry.spec().to_json(Secrets::Masked)?;
         let description = spec.get("description").and_then(Value::as_str).unwrap_or_default();
-        Ok(unique(self.names_beside(&entry.key), readable_name(entry, description)))
+        Ok(unique(self.names_beside(&entry.key), &[readable_name(entry, description)], '-'))
     }
 
     /// Exports the resources of a kind as one document each.
@@ -232,7 +227,7 @@ impl Exporter<'_> {
         let mut metadata = Map::new();
         metadata.insert("name".into(), name.into());
         // Unowned and external resources can only be matched by id.
-        if !self.owns(entry) || entry.key.kind.info().implicit {
+        if !entry.is_owned_by(self.source) || entry.key.kind.info().implicit {
             metadata.insert("id".into(), entry.key.id.as_str().into());
         }
         if entry.claim.as_deref().is_some_and(|claim| claim.prevent_destroy) {
@@ -266,7 +261,7 @@ impl Exporter<'_> {
             let plain = route.claim.as_deref().is_some_and(plain);
             let own = self.name(&route.key).to_owned();
             let written_as_claimed = route.claim.as_deref().is_some_and(|claim| claim.name == own);
-            if !(plain && written_as_claimed && self.owns(&route)) {
+            if !(plain && written_as_claimed && route.is_owned_by(self.source)) {
                 behind.push(self.route(&route, &name)?);
                 continue;
             }
@@ -331,7 +326,7 @@ impl Exporter<'_> {
         let mut taken = BTreeSet::new();
         let documents = sources.into_iter().map(|((id, kept), sources)| {
             let mut metadata = Map::new();
-            metadata.insert("name".into(), unique(&mut taken, slug(id.as_str())).into());
+            metadata.insert("name".into(), unique(&mut taken, &[slug(id.as_str())], '-').into());
             metadata.insert("id".into(), id.as_str().into());
             if kept {
                 metadata.insert("prevent_destroy".into(), true.into());
@@ -354,10 +349,9 @@ impl Exporter<'_> {
                 defaults.insert(slot.name.to_owned(), module.to_json(Secrets::Masked)?);
             }
         }
-        let at = VariableField { kind: info.name, name };
         for (field, value) in &mut masked {
             if let Some(real) = revealed.get(field) {
-                self.hide(&at, field, value, real);
+                self.hide((info.name, name), field, value, real);
             }
         }
         let is_module = |field: &str| info.slots.iter().any(|slot| slot.name == field);
@@ -392,43 +386,35 @@ impl Exporter<'_> {
         })
     }
 
-    /// Replaces each secret with a variable. A value is a secret where its masked and revealed forms differ.
-    fn hide(&mut self, at: &VariableField<'_>, path: &str, value: &mut Value, real: &Value) {
+    /// Replaces each secret of a resource, which is given by its kind and name, with a variable. A value is a secret where its masked
+    /// and revealed forms differ.
+    fn hide(&mut self, resource: (&str, &str), path: &str, value: &mut Value, real: &Value) {
         match (&mut *value, real) {
             (Value::Object(fields), Value::Object(real)) => {
                 for (field, value) in fields {
                     if let Some(real) = real.get(field) {
-                        self.hide(at, &format!("{path}.{field}"), value, real);
+                        self.hide(resource, &format!("{path}.{field}"), value, real);
                     }
                 }
             }
             (Value::Array(items), Value::Array(real)) => {
                 for (index, (item, real)) in items.iter_mut().zip(real).enumerate() {
-                    self.hide(at, &format!("{path}.{index}"), item, real);
+                    self.hide(resource, &format!("{path}.{index}"), item, real);
                 }
             }
             (Value::String(masked), Value::String(real)) if masked.as_str() == MASK && real.as_str() != MASK => {
-                let name = self.variable(&variable_names(at.kind, at.name, path));
+                let (kind, name) = resource;
+                let variable = unique(&mut self.taken, &variable_names(kind, name, path), '_');
                 self.out.variables.push(Variable {
-                    name: name.clone(),
-                    field: format!("{} {}: {path}", at.kind, at.name),
+                    name: variable.clone(),
+                    field: format!("{kind} {name}: {path}"),
                     // The line breaks of PEM do not matter.
                     ends_with_line_break: real.ends_with('\n') && !path.ends_with("_pem"),
                 });
-                *value = json!({"from_env": name});
+                *value = json!({"from_env": variable});
             }
             _ => {}
         }
-    }
-
-    /// The first free name for a variable, or the last one with a number.
-    fn variable(&mut self, names: &[String]) -> String {
-        let last = names.last().cloned().unwrap_or_default();
-        let others = (2..).map(|number| format!("{last}_{number}"));
-        let free = names.iter().cloned().chain(others).find(|name| !self.taken.contains(name));
-        let free = free.unwrap_or(last);
-        self.taken.insert(free.clone());
-        free
     }
 
     fn file(&mut self, name: String, kind: Kind, documents: &[Value]) {
@@ -480,10 +466,4 @@ impl Exporter<'_> {
         }
         self.out.left_out = notes;
     }
-}
-
-/// The resource of a field, for the names of variables.
-struct VariableField<'a> {
-    kind: &'static str,
-    name: &'a str,
 }

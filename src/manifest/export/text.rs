@@ -74,11 +74,11 @@ pub(super) fn slug(text: &str) -> String {
     whole.chars().take(40).collect::<String>().trim_end_matches('-').to_owned()
 }
 
-/// The name, with a number appended if it is taken.
-pub(super) fn unique(taken: &mut BTreeSet<String>, name: String) -> String {
-    let others = (2..).map(|number| format!("{name}-{number}"));
-    let free = std::iter::once(name.clone()).chain(others).find(|name| !taken.contains(name));
-    let free = free.unwrap_or(name);
+/// Takes the first name that is free, or the last one with a number.
+pub(super) fn unique(taken: &mut BTreeSet<String>, names: &[String], separator: char) -> String {
+    let last = names.last().cloned().unwrap_or_default();
+    let others = (2..).map(|number| format!("{last}{separator}{number}"));
+    let free = names.iter().cloned().chain(others).find(|name| !taken.contains(name)).unwrap_or_default();
     taken.insert(free.clone());
     free
 }
@@ -115,8 +115,8 @@ mod tests {
     fn names_are_words_and_never_taken_twice() {
         let mut taken = BTreeSet::new();
         assert_eq!(slug("Tools for staff (EU)!"), "tools-for-staff-eu");
-        assert_eq!(unique(&mut taken, "a".into()), "a");
-        assert_eq!(unique(&mut taken, "a".into()), "a-2");
+        assert_eq!(unique(&mut taken, &["a".into()], '-'), "a");
+        assert_eq!(unique(&mut taken, &["a".into()], '-'), "a-2");
         assert_eq!(spaced("HttpsEdgeRoute"), "Https_Edge_Route");
     }
 }

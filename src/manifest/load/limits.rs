@@ -94,10 +94,10 @@ pub(super) fn is_short(text: &str) -> bool {
 
 /// The limit that a YAML text exceeds, if any, ignoring aliases.
 pub(crate) fn yaml_overrun(text: &str) -> Option<TextFault> {
-    match scan(text.as_bytes()) {
-        YamlScan::Fine => None,
-        YamlScan::MaybeDeep => follow_events(text, usize::MAX),
-        YamlScan::Many(at) => Some(TextFault::values(at..at + 1)),
+    match may_be_deep(text.as_bytes()) {
+        Ok(false) => None,
+        Ok(true) => follow_events(text, usize::MAX),
+        Err(at) => Some(TextFault::values(at..at + 1)),
     }
 }
 
@@ -121,19 +121,10 @@ pub(super) fn json_overrun(text: &str) -> Option<TextFault> {
     })
 }
 
-/// The result of one pass over a text.
-#[derive(Debug, PartialEq, Eq)]
-enum YamlScan {
-    Fine,
-    /// Brackets may nest too deep; the events must be checked.
-    MaybeDeep,
-    /// The offset of the first separator over the limit.
-    Many(usize),
-}
-
-/// Scans every byte once. Counts each comma, bracket, colon, dash and question mark that may separate values, even
-/// inside text: no value is introduced without one.
-fn scan(bytes: &[u8]) -> YamlScan {
+/// Whether brackets may nest too deep, so that the events must be checked. The error is the offset of the first separator over
+/// the limit. Scans every byte once: counts each comma, bracket, colon, dash and question mark that may separate values, even
+/// inside text, because no value is introduced without one.
+fn may_be_deep(bytes: &[u8]) -> Result<bool, usize> {
     let mut depth = Depth::default();
     let (mut separators, mut line_start, mut deep) = (0usize, 0, false);
     for (at, byte) in bytes.iter().copied().enumerate() {
@@ -145,7 +136,7 @@ fn scan(bytes: &[u8]) -> YamlScan {
             _ => {}
         }
         if separators > MOST_SEPARATORS {
-            return YamlScan::Many(at);
+            return Err(at);
         }
         if byte == b'-' && ends && at == line_start + 2 && bytes.get(line_start..at) == Some(b"--".as_slice()) {
             depth = Depth::default();
@@ -153,7 +144,7 @@ fn scan(bytes: &[u8]) -> YamlScan {
         depth.step(byte, ends);
         deep |= depth.most() > MOST_LEVELS;
     }
-    if deep { YamlScan::MaybeDeep } else { YamlScan::Fine }
+    Ok(deep)
 }
 
 /// An upper bound of the open brackets, whatever quotes, comments and block scalars surround them.
@@ -309,10 +300,10 @@ mod tests {
         let text = lines.join("\n");
         assert_eq!(yaml_overrun(&text), None);
         let many: String = (0..200).map(|at| format!("k{at}: \"[ {{\"\nl{at}: [a, {{b: 'c'}}]\n")).collect();
-        assert_eq!(scan(many.as_bytes()), YamlScan::MaybeDeep);
+        assert_eq!(may_be_deep(many.as_bytes()), Ok(true));
         assert_eq!(yaml_overrun(&many), None);
         let usual: String = (0..10_000).map(|at| format!("k{at}: {{a: [\"x:1\", b-c], d: 'e [f'}}\n---\n")).collect();
-        assert_eq!(scan(usual.as_bytes()), YamlScan::Fine);
+        assert_eq!(may_be_deep(usual.as_bytes()), Ok(false));
     }
 
     #[test]

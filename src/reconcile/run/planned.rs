@@ -139,17 +139,14 @@ impl Planned {
             let help = "apply it if that is meant; in CI, let somebody approve it";
             self.warning(Some(&opening.key), Code::OpensAccess, opening.to_string(), help)
         });
-        told.chain(self.lost_certificates()).collect()
-    }
-
-    /// The warnings of edges of other sources that lose their last certificate for a host.
-    fn lost_certificates(&self) -> impl Iterator<Item = Diagnostic> {
+        // Edges of other sources may lose their last certificate for a host.
         let lost = self.plan.iter().flat_map(|plan| &plan.lost_certificates);
-        lost.map(move |lost| {
+        let lost = lost.map(|lost| {
             let help = "leave the certificate as it is until the edge has another one, or name this source in its \
                         `certificates_from`";
             self.warning(Some(&lost.certificate), Code::NotDelegated, lost.to_string(), help)
-        })
+        });
+        told.chain(lost).collect()
     }
 
     /// A warning at the manifest of a resource, if there is one.

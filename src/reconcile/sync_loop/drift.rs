@@ -66,30 +66,24 @@ pub(crate) enum DriftPolicy {
     Off,
 }
 
-impl DriftPolicy {
-    /// The policy's name in the configuration.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            DriftPolicy::Enforce => "enforce",
-            DriftPolicy::Warn => "warn",
-            DriftPolicy::Off => "off",
-        }
-    }
-}
-
 impl FromStr for DriftPolicy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
         let all = [DriftPolicy::Enforce, DriftPolicy::Warn, DriftPolicy::Off];
-        let found = all.into_iter().find(|policy| policy.as_str() == name);
+        let found = all.into_iter().find(|policy| policy.to_string() == name);
         found.ok_or_else(|| "expected `enforce`, `warn` or `off`".to_owned())
     }
 }
 
+/// The name in the configuration.
 impl fmt::Display for DriftPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(match self {
+            DriftPolicy::Enforce => "enforce",
+            DriftPolicy::Warn => "warn",
+            DriftPolicy::Off => "off",
+        })
     }
 }
 

@@ -26,7 +26,7 @@ const SHOWN_CHANGES: usize = 20;
 const SHOWN_FIELDS: usize = 10;
 
 /// Who caused a sync, as the fields of its log lines.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SyncOrigin<'a> {
     /// The name of the source; none for a rollback of all resources.
     pub source: Option<&'a str>,
@@ -42,23 +42,22 @@ impl<'a> SyncOrigin<'a> {
     /// Returns the origin of a sync by its author.
     pub(crate) fn from_author(author: &'a Author) -> Self {
         let key = |through: &'a Option<(Id, Id)>| through.as_ref().map(|(key, _)| key.as_str());
-        let (source, commit, commit_author, through) = match author {
-            Author::Source { source, commit, commit_author, through, .. } => (source, commit, commit_author, through),
-            Author::Rollback { source, through, .. } => {
-                return Self { source: source.as_deref(), commit: None, author: None, key: key(through) };
-            }
-            Author::Api { .. } | Author::Local => return Self { source: None, commit: None, author: None, key: None },
-        };
         let named = |name: &str, email: &str| match (name.is_empty(), email.is_empty()) {
             (_, true) => name.to_owned(),
             (true, false) => email.to_owned(),
             (false, false) => format!("{name} <{email}>"),
         };
-        Self {
-            source: Some(source.as_str()),
-            commit: commit.as_deref(),
-            author: commit_author.as_ref().map(|who| named(&who.name, &who.email)),
-            key: key(through),
+        match author {
+            Author::Source { source, commit, commit_author, through, .. } => Self {
+                source: Some(source.as_str()),
+                commit: commit.as_deref(),
+                author: commit_author.as_ref().map(|who| named(&who.name, &who.email)),
+                key: key(through),
+            },
+            Author::Rollback { source, through, .. } => {
+                Self { source: source.as_deref(), key: key(through), ..Self::default() }
+            }
+            Author::Api { .. } | Author::Local => Self::default(),
         }
     }
 }
