@@ -212,69 +212,66 @@ impl Jail {
         entries.sort_unstable();
         Ok(ListedFolder { identity: (facts.dev(), facts.ino()), entries })
     }
+}
 
-    /// Finds manifests in a folder and its subfolders. `above` holds the folders on the path, to detect links that
-    /// loop.
-    fn walk(
-        &self,
-        inside: &Path,
-        above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<PathBuf>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
-        let path = self.path_of(inside);
-        let ListedFolder { identity, entries } = match self.list(inside) {
+/// A search for manifests in the folder of a jail.
+struct Search<'j> {
+    jail: &'j Jail,
+    /// The folders on the path, to detect links that loop.
+    above: Vec<(u64, u64)>,
+    found: Vec<PathBuf>,
+    diagnostics: &'j mut Vec<Diagnostic>,
+}
+
+impl Search<'_> {
+    /// Finds manifests in a folder and its subfolders.
+    fn walk(&mut self, inside: &Path) {
+        let path = self.jail.path_of(inside);
+        let ListedFolder { identity, entries } = match self.jail.list(inside) {
             Ok(listed) => listed,
-            Err(refusal) => return diagnostics.push(refusal.diagnostic(&path, &self.root)),
+            Err(refusal) => return self.diagnostics.push(refusal.diagnostic(&path, &self.jail.root)),
         };
-        if above.contains(&identity) {
-            return diagnostics.push(unreadable(path.display(), "links to a parent folder"));
+        if self.above.contains(&identity) {
+            return self.diagnostics.push(unreadable(path.display(), "links to a parent folder"));
         }
-        above.push(identity);
+        self.above.push(identity);
         for (name, is_file) in entries.into_iter().filter(|(name, _)| !is_hidden(&name.to_string_lossy())) {
             match is_file && name.to_str().is_some_and(is_manifest) {
-                true if self.ignored.leaves_out(&inside.join(&name), false) => {}
-                true => found.push(path.join(&name)),
-                false => self.visit(&inside.join(&name), &name, above, found, diagnostics),
+                true if self.jail.ignored.leaves_out(&inside.join(&name), false) => {}
+                true => self.found.push(path.join(&name)),
+                false => self.visit(&inside.join(&name), &name),
             }
         }
-        above.pop();
+        self.above.pop();
     }
 
-    fn visit(
-        &self,
-        inside: &Path,
-        name: &OsStr,
-        above: &mut Vec<(u64, u64)>,
-        found: &mut Vec<PathBuf>,
-        diagnostics: &mut Vec<Diagnostic>,
-    ) {
-        let path = self.path_of(inside);
-        let metadata = self.metadata(inside);
-        if self.ignored.leaves_out(inside, metadata.as_ref().is_ok_and(Metadata::is_dir)) {
+    fn visit(&mut self, inside: &Path, name: &OsStr) {
+        let (jail, path) = (self.jail, self.jail.path_of(inside));
+        let metadata = jail.metadata(inside);
+        if jail.ignored.leaves_out(inside, metadata.as_ref().is_ok_and(Metadata::is_dir)) {
             return;
         }
-        if name.to_str().is_none() && is_manifest(&name.to_string_lossy()) {
-            return diagnostics.push(not_utf8("file", path.display()));
+        let named = is_manifest(&name.to_string_lossy());
+        if named && name.to_str().is_none() {
+            return self.diagnostics.push(not_utf8("file", path.display()));
         }
-        let named = name.to_str().is_some_and(is_manifest);
         match metadata {
-            Ok(it) if it.is_file() => found.extend(named.then_some(path)),
+            Ok(it) if it.is_file() => self.found.extend(named.then_some(path)),
             Ok(it) => {
                 if named {
-                    diagnostics.push(no_file(path.display()));
+                    self.diagnostics.push(no_file(path.display()));
                 }
                 match name.to_str() {
                     _ if !it.is_dir() => {}
                     // The names of its files would be shown wrongly, and two of them could look the same.
-                    None => diagnostics.push(not_utf8("folder", path.display())),
-                    Some(_) => self.walk(inside, above, found, diagnostics),
+                    None => self.diagnostics.push(not_utf8("folder", path.display())),
+                    Some(_) => self.walk(inside),
                 }
             }
             // A folder outside may contain manifests, and skipping them would delete their resources. Any other file
             // matters only if a manifest references it.
             Err(AccessError::Outside) if !named && fs::metadata(&path).is_ok_and(|it| !it.is_dir()) => {}
-            Err(refusal) => diagnostics.push(refusal.diagnostic(&path, &self.root)),
+            Err(refusal) => self.diagnostics.push(refusal.diagnostic(&path, &jail.root)),
         }
     }
 }
@@ -300,7 +297,9 @@ pub(super) fn search(
         if let Err(unusable) = jail.read_ignored() {
             diagnostics.push(unusable);
         }
-        jail.walk(Path::new(""), &mut Vec::new(), &mut found, diagnostics);
+        let mut search = Search { jail: &jail, above: Vec::new(), found, diagnostics };
+        search.walk(Path::new(""));
+        found = search.found;
         return Some((jail, found));
     }
     match jail.metadata(jail.inside(path)) {

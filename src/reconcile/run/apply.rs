@@ -161,21 +161,17 @@ pub(crate) fn apply_current<E: From<ApplyError>>(
             next_state(plan, planned.tried.as_ref(), current, tokens).map_err(|error| Stop::Declined(error.into()))
         });
         drop(committing);
-        return match committed {
+        let error = match committed {
             Ok(committed) => {
                 let empty = planned.plan.as_ref().is_none_or(Plan::is_empty);
-                Ok((planned, (!empty).then_some(committed.snapshot.revision)))
+                return Ok((planned, (!empty).then_some(committed.snapshot.revision)));
             }
             Err(Declined::Declined(Stop::Moved)) => continue,
-            Err(Declined::Declined(Stop::Declined(error))) => {
-                tokens.take_back();
-                Err(error)
-            }
-            Err(Declined::Commit(error)) => {
-                tokens.take_back();
-                Err(ApplyError::Commit(error).into())
-            }
+            Err(Declined::Declined(Stop::Declined(error))) => error,
+            Err(Declined::Commit(error)) => ApplyError::Commit(error).into(),
         };
+        tokens.take_back();
+        return Err(error);
     }
     // Unreachable: the last round plans under the lock, where the revision cannot change.
     Err(ApplyError::Commit(CommitError::Stale { base: 0, current: store.snapshot().revision }).into())

@@ -359,14 +359,13 @@ fn isolate(
     let (found, denied) = findings(&validation.resolved, &loaded.raised_lints, true, now, &options.lints, None);
     validation.diagnostics.extend(found.into_iter().filter(|it| it.severity == Severity::Error));
     validation.resolved.faulty = denied.into_iter().collect();
-    validation.set_aside.extend(validation.resolved.set_aside());
     loop {
+        validation.set_aside.extend(validation.resolved.set_aside());
         validation.resolved.judge_delegation(snapshot, &options.source);
         validation.diagnostics.append(&mut validation.resolved.diagnostics);
         if validation.resolved.faulty.is_empty() {
             return validation;
         }
-        validation.set_aside.extend(validation.resolved.set_aside());
     }
 }
 

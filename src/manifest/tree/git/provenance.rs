@@ -64,11 +64,8 @@ pub(crate) struct TrackedRead {
     pub path: Arc<OsStr>,
     /// The resolved path.
     pub real: Arc<OsStr>,
-    pub stamp: Stamp,
+    pub stamp: Option<FileStamp>,
 }
-
-/// Shows whether a file was written since it was read.
-pub(super) type Stamp = Option<FileStamp>;
 
 impl ReadTracker {
     /// Clears the record of earlier reads.
@@ -101,7 +98,7 @@ impl ReadTracker {
         // Another commit was checked out meanwhile, so the files may come from either.
         let moved = log.head.is_some_and(|head| head != checkout.head);
         let has_all = || {
-            let last: BTreeMap<&OsStr, Stamp> = log.files.iter().map(|read| (&*read.real, read.stamp)).collect();
+            let last: BTreeMap<&OsStr, _> = log.files.iter().map(|read| (&*read.real, read.stamp)).collect();
             last.into_iter().all(|(file, stamp)| checkout.has(Path::new(file), stamp))
         };
         let dirty = checkout.is_dirty()? || moved || !has_all();
@@ -187,15 +184,11 @@ impl Checkout {
 
     /// Whether the paths have uncommitted changes; none if a path is outside its repository.
     fn is_dirty(&self) -> Option<bool> {
-        let mut dirty = false;
-        for tree in &self.trees {
-            dirty = dirty || tree.is_dirty()?;
-        }
-        Some(dirty)
+        self.trees.iter().try_fold(false, |is_dirty, tree| Some(is_dirty || tree.is_dirty()?))
     }
 
     /// Whether the commit contains a file as it was read.
-    fn has(&self, file: &Path, read: Stamp) -> bool {
+    fn has(&self, file: &Path, read: Option<FileStamp>) -> bool {
         read.is_some() && read == FileStamp::at(file) && self.trees.iter().any(|tree| tree.has(file))
     }
 }
