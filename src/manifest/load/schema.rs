@@ -103,6 +103,14 @@ fn adapt(definitions: &mut Map<String, Value>) {
     if let Some(metadata) = definitions.get_mut("Metadata") {
         require(&["name"], metadata);
     }
+    let source = |field: &str, description: &str| {
+        json!({
+            "type": "object",
+            "properties": {field: {"type": "string", "description": description}},
+            "required": [field],
+            "additionalProperties": false
+        })
+    };
     for name in [SECRET_SCHEMA, TEXT_SCHEMA] {
         if let Some(definition) = definitions.get_mut(name) {
             let description = definition.get("description").cloned();
@@ -110,18 +118,8 @@ fn adapt(definitions: &mut Map<String, Value>) {
                 "description": description,
                 "anyOf": [
                     {"type": "string"},
-                    {
-                        "type": "object",
-                        "properties": {"from_env": {"type": "string", "description": "The environment variable that holds the value."}},
-                        "required": ["from_env"],
-                        "additionalProperties": false
-                    },
-                    {
-                        "type": "object",
-                        "properties": {"from_file": {"type": "string", "description": "The file that holds the value, relative to the manifest."}},
-                        "required": ["from_file"],
-                        "additionalProperties": false
-                    }
+                    source("from_env", "The environment variable that holds the value."),
+                    source("from_file", "The file that holds the value, relative to the manifest.")
                 ]
             });
         }

@@ -1,7 +1,7 @@
 //! A tree that records what is read from it, to send the content or to detect changes.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     path::PathBuf,
     sync::Arc,
 };
@@ -26,27 +26,19 @@ pub(crate) struct ReadDigests {
     manifests: String,
     /// Makes equal texts of different readings have different digests.
     salt: String,
-    values: Vec<ReadValue>,
+    /// The digest of each value.
+    values: Vec<(ValueKey, String)>,
 }
 
-/// A value that a manifest took.
-#[derive(Debug, Serialize, Deserialize)]
-struct ReadValue {
-    manifest: String,
-    from_file: String,
-    from_env: String,
-    digest: String,
+/// A value that a manifest takes: the name of the manifest, `from_file` and `from_env`.
+type ValueKey = (String, String, String);
+
+fn value_digest(key: &DigestKey, salt: &str, value: &str) -> String {
+    key.digest("value", &[salt.as_bytes(), value.as_bytes()]).to_hex().to_string()
 }
 
-impl ReadValue {
-    fn digest(key: &DigestKey, salt: &str, value: &str) -> String {
-        key.digest("value", &[salt.as_bytes(), value.as_bytes()]).to_hex().to_string()
-    }
-}
-
-/// The digest of all manifests as it is kept.
-fn kept(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> blake3::Hash {
-    key.digest("manifests", &[salt.as_bytes(), digest.as_bytes()])
+fn manifests_digest(key: &DigestKey, salt: &str, digest: &blake3::Hash) -> String {
+    key.digest("manifests", &[salt.as_bytes(), digest.as_bytes()]).to_hex().to_string()
 }
 
 /// A tree with a record of the last read.
@@ -60,10 +52,8 @@ pub struct Recorder {
 struct Memory {
     /// The digest of the manifests' names and texts.
     manifests: Option<blake3::Hash>,
-    /// The values that each manifest took, by manifest name.
-    values: BTreeMap<String, Vec<SentValue>>,
-    /// The manifest name, `from_file` and `from_env` of each value.
-    noted: HashSet<(String, String, String)>,
+    /// The values that manifests took.
+    values: BTreeMap<ValueKey, Secret>,
     /// Whether a read failed.
     faulty: bool,
     /// Manifests that were read ahead, for the next read: standard input can be read only once.
@@ -74,7 +64,10 @@ struct Memory {
 pub(crate) fn collect(tree: &Arc<dyn Tree>) -> (Loaded, Vec<SharedFile>) {
     let recorder = Recorder::new(Arc::clone(tree));
     let loaded = load(&recorder);
-    let mut values = std::mem::take(&mut recorder.memory.lock().values);
+    let mut values: HashMap<String, Vec<SentValue>> = HashMap::new();
+    for ((manifest, from_file, from_env), value) in std::mem::take(&mut recorder.memory.lock().values) {
+        values.entry(manifest).or_default().push(SentValue { from_file, from_env, value });
+    }
     let files = loaded.files.iter().map(|file| SharedFile {
         name: file.source.name.clone(),
         text: Arc::clone(&file.source.text),
@@ -106,10 +99,8 @@ impl Recorder {
             return false;
         }
         let by_name = by_name(&files);
-        let mut values = memory.values.iter().flat_map(|(name, values)| values.iter().map(move |it| (name, it)));
-        values.all(|(name, it)| {
-            let now = value_of(self.tree.as_ref(), &by_name, name, &it.from_file, &it.from_env);
-            now.is_some_and(|now| now == it.value.expose())
+        memory.values.iter().all(|(taken, value)| {
+            value_of(self.tree.as_ref(), &by_name, taken).is_some_and(|now| now == value.expose())
         })
     }
 
@@ -119,23 +110,16 @@ impl Recorder {
         if memory.faulty {
             return None;
         }
-        let values = memory.values.iter().flat_map(|(manifest, values)| values.iter().map(move |it| (manifest, it)));
-        let values = values.map(|(manifest, it)| ReadValue {
-            manifest: manifest.clone(),
-            from_file: it.from_file.clone(),
-            from_env: it.from_env.clone(),
-            digest: ReadValue::digest(key, &salt, it.value.expose()),
-        });
-        let values = values.collect();
-        let manifests = kept(key, &salt, &memory.manifests?).to_hex().to_string();
-        Some(ReadDigests { manifests, values, salt })
+        let digest = |value: &Secret| value_digest(key, &salt, value.expose());
+        let values = memory.values.iter().map(|(taken, value)| (taken.clone(), digest(value))).collect();
+        Some(ReadDigests { manifests: manifests_digest(key, &salt, &memory.manifests?), values, salt })
     }
 
     /// Reads the manifests and values of an earlier reading. Returns the files if nothing has changed. Otherwise, the next
     /// read returns the same manifests.
     pub(crate) fn reads_again(&self, key: &DigestKey, earlier: &ReadDigests) -> Option<Vec<Arc<ManifestFile>>> {
         let (files, diagnostics) = self.manifests();
-        let same = |digest: blake3::Hash| kept(key, &earlier.salt, &digest).to_hex().as_str() == earlier.manifests;
+        let same = |digest: blake3::Hash| manifests_digest(key, &earlier.salt, &digest) == earlier.manifests;
         let is_same = diagnostics.is_empty()
             && self.memory.lock().manifests.is_some_and(same)
             && self.takes(&files, key, earlier);
@@ -149,9 +133,9 @@ impl Recorder {
     /// Whether manifests take the values of an earlier reading.
     fn takes(&self, files: &[Arc<ManifestFile>], key: &DigestKey, earlier: &ReadDigests) -> bool {
         let by_name = by_name(files);
-        earlier.values.iter().all(|it| {
-            let value = value_of(self, &by_name, &it.manifest, &it.from_file, &it.from_env);
-            value.is_some_and(|value| ReadValue::digest(key, &earlier.salt, &value) == it.digest)
+        earlier.values.iter().all(|(taken, digest)| {
+            let value = value_of(self, &by_name, taken);
+            value.is_some_and(|value| value_digest(key, &earlier.salt, &value) == *digest)
         })
     }
 
@@ -163,14 +147,12 @@ impl Recorder {
         taken: Result<String, Fault>,
     ) -> Result<String, Fault> {
         let mut memory = self.memory.lock();
-        let Ok(text) = &taken else {
-            memory.faulty = true;
-            return taken;
-        };
-        let (name, from_file, from_env) = (manifest.source.name.clone(), from_file.to_owned(), from_env.to_owned());
-        if memory.noted.insert((name.clone(), from_file.clone(), from_env.clone())) {
-            let value = SentValue { from_file, from_env, value: Secret::new(text.as_str()) };
-            memory.values.entry(name).or_default().push(value);
+        match &taken {
+            Ok(text) => {
+                let key = (manifest.source.name.clone(), from_file.to_owned(), from_env.to_owned());
+                memory.values.entry(key).or_insert_with(|| Secret::new(text.as_str()));
+            }
+            Err(_) => memory.faulty = true,
         }
         taken
     }
@@ -185,11 +167,9 @@ fn by_name(files: &[Arc<ManifestFile>]) -> HashMap<&str, &ManifestFile> {
 fn value_of(
     tree: &dyn Tree,
     by_name: &HashMap<&str, &ManifestFile>,
-    manifest: &str,
-    from_file: &str,
-    from_env: &str,
+    (manifest, from_file, from_env): &ValueKey,
 ) -> Option<String> {
-    let manifest = by_name.get(manifest)?;
+    let manifest = by_name.get(manifest.as_str())?;
     if from_file.is_empty() { tree.variable(manifest, from_env).ok() } else { tree.file(manifest, from_file).ok() }
 }
 

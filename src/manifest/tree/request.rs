@@ -62,12 +62,6 @@ impl fmt::Debug for SharedFile {
     }
 }
 
-impl From<SentFile> for SharedFile {
-    fn from(SentFile { name, text, values }: SentFile) -> Self {
-        Self { name, text: Arc::new(text), values, is_context: false }
-    }
-}
-
 impl SharedFile {
     /// The text without a byte order mark.
     fn content(&self) -> Arc<String> {
@@ -110,7 +104,13 @@ pub struct Sent {
 impl Sent {
     /// Indexes sent files.
     pub fn new(files: Vec<SentFile>, commit: Option<String>) -> Self {
-        Self::shared(files.into_iter().map(SharedFile::from).collect(), commit)
+        let shared = |SentFile { name, text, values }: SentFile| SharedFile {
+            name,
+            text: Arc::new(text),
+            values,
+            is_context: false,
+        };
+        Self::shared(files.into_iter().map(shared).collect(), commit)
     }
 
     /// Indexes files whose texts others use too.

@@ -101,11 +101,6 @@ pub(crate) struct RunResult {
 }
 
 impl RunResult {
-    /// The commit of the manifests, if known.
-    pub(super) fn commit(&self) -> Option<String> {
-        commit_of(&self.author)
-    }
-
     /// Whether the run was cancelled before its end. Then it has no result.
     pub(super) fn is_cut_short(&self, options: &Options) -> bool {
         options.cancel.is_cancelled() && matches!(self.report, RunReport::Invalid(_) | RunReport::Failed(_))

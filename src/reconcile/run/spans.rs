@@ -9,7 +9,7 @@ use opentelemetry::{
     trace::{SpanBuilder, SpanKind, Status, TraceContextExt, Tracer},
 };
 
-use super::RunResult;
+use super::{RunResult, commit_of};
 
 /// The results of syncs that are errors.
 const ERRORS: [&str; 4] = ["invalid", "partly_applied", "failed", "panicked"];
@@ -83,7 +83,7 @@ impl SyncSpan {
         let span = context.span();
         let revision = i64::try_from(revision).unwrap_or(i64::MAX);
         span.set_attribute(KeyValue::new("edgewright.revision", revision));
-        if let Some(commit) = run.commit() {
+        if let Some(commit) = commit_of(&run.author) {
             span.set_attribute(KeyValue::new("edgewright.commit", commit));
         }
     }

@@ -49,7 +49,7 @@ pub(crate) trait SourceObserver: fmt::Debug + Send + Sync {
 }
 
 /// A source to follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct FollowedSource {
     /// The manifests, the name and the limits.
     pub options: Options,

@@ -41,14 +41,9 @@ pub(super) struct Freshness {
 }
 
 impl Freshness {
-    /// The store matches the folder at a revision.
-    pub(super) fn at(revision: u64, clock: &Clock) -> Self {
-        Self { revision, at: clock.now(), until: None }
-    }
-
-    /// Like [`Self::at`], after a run that judged the manifests now.
-    pub(super) fn after(run: &FinishedRun<'_>, clock: &Clock) -> Self {
-        Self { until: run.until, ..Self::at(run.revision, clock) }
+    /// The store matches the folder at a revision. Lints may report something else from a time on, if a run judged them now.
+    pub(super) fn new(revision: u64, until: Option<Timestamp>, clock: &Clock) -> Self {
+        Self { revision, at: clock.now(), until }
     }
 
     /// Whether the store is unchanged since. Expires, because lints depend on the time.

@@ -88,7 +88,6 @@ use crate::{
     store::Store,
 };
 use clock::Clock;
-use drift::DriftPolicy;
 use freshness::Freshness;
 use open_writes::OpenWrites;
 use resource_fight::Repairs;
@@ -111,19 +110,8 @@ pub fn follow(
     let unreadable = |error: Diagnostic| notify::Error::generic(&error.message);
     let suspensions = Arc::new(Suspensions::open(Arc::clone(&store)).map_err(unreadable)?);
     let location = SourceLocation { paths: paths.to_vec(), ..SourceLocation::default() };
-    let watched = paths.to_vec();
-    let source = FollowedSource {
-        options,
-        watched,
-        interval: INTERVAL,
-        location,
-        is_suspended: false,
-        drift: DriftPolicy::Enforce,
-        fetches: None,
-        lineage: None,
-        values: Arc::default(),
-        observer: None,
-    };
+    let (watched, interval) = (paths.to_vec(), INTERVAL);
+    let source = FollowedSource { options, watched, interval, location, ..FollowedSource::default() };
     WatchedSource::new(source)?.start(store, suspensions, None, report)
 }
 

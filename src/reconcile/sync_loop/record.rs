@@ -16,7 +16,7 @@ use crate::{
 impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Records the result of a run, and reports it if it is new.
     pub(super) fn record(&mut self, run: RunResult) {
-        let commit = run.commit();
+        let commit = commit_of(&run.author);
         let RunResult { mut report, mut findings, author } = run;
         let snapshot = self.store.snapshot();
         let found = report.condition().0;

@@ -117,7 +117,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
         let report = RunReport::InSync { unchanged: recalled.unchanged, revision };
         let findings = RunFindings::from_cache(&recalled);
         measure("in_sync", began);
-        self.freshness = Some(Freshness::at(revision, &self.clock));
+        self.freshness = Some(Freshness::new(revision, None, &self.clock));
         self.record(RunResult { report, findings, author: self.options.author() });
         Some(())
     }
@@ -144,7 +144,7 @@ impl<F: FnMut(RunReport, &Author)> Loop<F> {
     /// Remembers for the next sync, and for the next process, that the store matches the manifests at a revision.
     fn remember(&self, prepared: &Prepared, planned: &Planned, revision: u64) -> Option<Freshness> {
         let done = prepared.done(planned, revision);
-        let freshness = planned.settles().then(|| Freshness::after(&done, &self.clock));
+        let freshness = planned.settles().then(|| Freshness::new(revision, done.until, &self.clock));
         if !self.options.tree.has_context()
             && let Some(on_disk) = self.store.on_disk(revision)
         {

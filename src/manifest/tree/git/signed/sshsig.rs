@@ -65,68 +65,48 @@ impl SshSignature {
         put_string(&mut signed, &self.reserved)?;
         put_string(&mut signed, self.hash.as_bytes())?;
         put_string(&mut signed, hash.as_ref())?;
-        let mut signature = WireReader::new(&self.signature);
-        let algorithm = signature.text()?;
-        let mut key = WireReader::new(&self.key);
-        match key.text()? {
-            "ssh-ed25519" if algorithm == "ssh-ed25519" => {
-                let (key, signature) = (last(key)?, last(signature)?);
-                Some(is_by(&ED25519, key, &signed, signature))
-            }
-            "ecdsa-sha2-nistp256" if algorithm == "ecdsa-sha2-nistp256" => {
-                let point = point(key, "nistp256")?;
-                Some(is_by(&ECDSA_P256_SHA256_FIXED, point, &signed, &fixed(last(signature)?, 32)?))
-            }
-            "ecdsa-sha2-nistp384" if algorithm == "ecdsa-sha2-nistp384" => {
-                let point = point(key, "nistp384")?;
-                Some(is_by(&ECDSA_P384_SHA384_FIXED, point, &signed, &fixed(last(signature)?, 48)?))
-            }
-            // SHA-1 (`ssh-rsa`) is not allowed for these signatures.
-            "ssh-rsa" => {
-                let parameters = match algorithm {
-                    "rsa-sha2-256" => &RSA_PKCS1_2048_8192_SHA256,
-                    "rsa-sha2-512" => &RSA_PKCS1_2048_8192_SHA512,
-                    _ => return None,
-                };
-                let (e, n) = (key.big_number()?, key.big_number()?);
-                key.end()?;
-                let signature = last(signature)?;
-                Some(RsaPublicKeyComponents { n, e }.verify(parameters, &signed, signature).is_ok())
-            }
-            "sk-ssh-ed25519@openssh.com" if algorithm == "sk-ssh-ed25519@openssh.com" => {
-                let (point, application) = (key.string()?, key.string()?);
-                key.end()?;
-                let bytes = signature.string()?;
-                let signed = by_security_key(signature, application, &signed)?;
-                Some(is_by(&ED25519, point, &signed, bytes))
-            }
-            "sk-ecdsa-sha2-nistp256@openssh.com" if algorithm == "sk-ecdsa-sha2-nistp256@openssh.com" => {
-                let (curve, point, application) = (key.text()?, key.string()?, key.string()?);
-                key.end()?;
-                let bytes = fixed(signature.string()?, 32).filter(|_| curve == "nistp256")?;
-                let signed = by_security_key(signature, application, &signed)?;
-                Some(is_by(&ECDSA_P256_SHA256_FIXED, point, &signed, &bytes))
-            }
-            _ => None,
+        let (mut signature, mut key) = (WireReader::new(&self.signature), WireReader::new(&self.key));
+        let (algorithm, kind) = (signature.text()?, key.text()?);
+        // SHA-1 (`ssh-rsa`) is not allowed for these signatures.
+        if kind == "ssh-rsa" {
+            let parameters = match algorithm {
+                "rsa-sha2-256" => &RSA_PKCS1_2048_8192_SHA256,
+                "rsa-sha2-512" => &RSA_PKCS1_2048_8192_SHA512,
+                _ => return None,
+            };
+            let (e, n, bytes) = (key.big_number()?, key.big_number()?, signature.string()?);
+            key.end()?;
+            signature.end()?;
+            return Some(RsaPublicKeyComponents { n, e }.verify(parameters, &signed, bytes).is_ok());
         }
+        // The curve of an ECDSA key, and the size of the numbers of a signature.
+        let (verification, curve): (&'static dyn VerificationAlgorithm, Option<(&str, usize)>) = match kind {
+            _ if algorithm != kind => return None,
+            "ssh-ed25519" | "sk-ssh-ed25519@openssh.com" => (&ED25519, None),
+            "ecdsa-sha2-nistp256" | "sk-ecdsa-sha2-nistp256@openssh.com" => {
+                (&ECDSA_P256_SHA256_FIXED, Some(("nistp256", 32)))
+            }
+            "ecdsa-sha2-nistp384" => (&ECDSA_P384_SHA384_FIXED, Some(("nistp384", 48))),
+            _ => return None,
+        };
+        if let Some((curve, _)) = curve
+            && key.text()? != curve
+        {
+            return None;
+        }
+        let point = key.string()?;
+        let bytes = match curve {
+            Some((_, size)) => fixed(signature.string()?, size)?,
+            None => signature.string()?.to_vec(),
+        };
+        if kind.starts_with("sk-") {
+            signed = by_security_key(signature, key.string()?, &signed)?;
+        } else {
+            signature.end()?;
+        }
+        key.end()?;
+        Some(UnparsedPublicKey::new(verification, point).verify(&signed, &bytes).is_ok())
     }
-}
-
-fn is_by(algorithm: &'static dyn VerificationAlgorithm, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-    UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
-}
-
-/// The last string of a key or signature.
-fn last(mut reader: WireReader<'_>) -> Option<&[u8]> {
-    let last = reader.string()?;
-    reader.end()?;
-    Some(last)
-}
-
-/// The point of an elliptic curve.
-fn point<'b>(mut key: WireReader<'b>, curve: &str) -> Option<&'b [u8]> {
-    (key.text()? == curve).then_some(())?;
-    last(key)
 }
 
 /// The two numbers of an ECDSA signature, each in so many bytes.
