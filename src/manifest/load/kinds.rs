@@ -136,11 +136,6 @@ pub(crate) fn find(name: &str) -> Option<&'static ManifestKind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Returns the names of the manifest kinds.
-fn names() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|kind| kind.name)
-}
-
 /// The fault of a `spec` that is not a mapping, with fields of the kind.
 pub(super) fn bad_spec(kind: &ManifestKind, spec: Node<'_>) -> Fault {
     let message = format!("the `spec` of {} must be a mapping (found {})", kind.name, spec.describe());
@@ -156,7 +151,7 @@ pub(super) fn bad_spec(kind: &ManifestKind, spec: Node<'_>) -> Fault {
 
 /// The fault of an unknown or missing `kind`.
 pub(super) fn unknown_kind(kind: &str) -> Fault {
-    let known: Vec<&str> = names().collect();
+    let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
     if kind.is_empty() {
         return Fault::new(Code::UnknownKind, "`kind` is missing")
             .of_key()

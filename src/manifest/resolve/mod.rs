@@ -139,7 +139,6 @@ pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOpti
 fn resolve_known(known: StoreNames<'_>) -> Resolved {
     let (loaded, snapshot, source) = (known.loaded, known.snapshot, known.source);
     let mut resolver = Resolver {
-        loaded,
         known,
         ids: HashMap::new(),
         token_files: HashMap::new(),
@@ -242,7 +241,6 @@ fn is_self_contained(resolved: &Resolved) -> bool {
 }
 
 struct Resolver<'a> {
-    loaded: &'a Loaded,
     known: StoreNames<'a>,
     /// The ids of declared resources without a parent.
     ids: HashMap<(Kind, &'a str), Id>,
@@ -296,7 +294,7 @@ impl<'a> Resolver<'a> {
         let desired = &self.out.desired;
         let is_desired = |key: &Key| desired.contains_key(key);
         let names = NameScope {
-            sets: self.loaded.usable_sets(),
+            sets: self.known.loaded.usable_sets(),
             known: &self.known,
             ids: &self.ids,
             is_desired: &is_desired,
@@ -380,12 +378,12 @@ impl<'a> Resolver<'a> {
             self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
             return;
         }
-        if self.loaded.declared().knows(kind, name) {
+        if self.known.loaded.declared().knows(kind, name) {
             return;
         }
-        let in_context = self.loaded.context().knows(kind, name);
+        let in_context = self.known.loaded.context().knows(kind, name);
         // What could not be read may declare the name.
-        if (in_context || self.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
+        if (in_context || self.known.loaded.lacks_context) && (self.known.offline || *kind == MODULE_SET) {
             return;
         }
         let index = self.out.diagnostics.len();
@@ -423,17 +421,17 @@ impl<'a> Resolver<'a> {
 
     /// The declared name most similar to an unknown one.
     fn nearest_name(&self, name: &str, kind: &'static str) -> Option<&'a str> {
-        let (own, context) = (self.loaded.declared(), self.loaded.context());
+        let (own, context) = (self.known.loaded.declared(), self.known.loaded.context());
         self.suggestions.nearest(name, own.names_of(kind).chain(context.names_of(kind)))
     }
 
     fn note_sets(&mut self) {
-        for (name, set) in &self.loaded.declared().sets {
+        for (name, set) in &self.known.loaded.declared().sets {
             set.facts.note(|| Subject::ModuleSet(name.clone()), &mut self.out.facts);
         }
-        self.out.facts.unused_module_sets = self.loaded.unused_sets();
-        self.out.sets = self.loaded.usable_sets().clone();
-        for name in self.loaded.ambiguous_sets() {
+        self.out.facts.unused_module_sets = self.known.loaded.unused_sets();
+        self.out.sets = self.known.loaded.usable_sets().clone();
+        for name in self.known.loaded.ambiguous_sets() {
             let message = format!("in the context: duplicate {MODULE_SET} `{}`", printable(name));
             let fault = Fault::new(Code::DuplicateName, message).at(Path::root().join("metadata").join("name"));
             let fault = fault.help("read only one of the two with --with");

@@ -73,7 +73,7 @@ impl<'a> Resolver<'a> {
     /// Warns about resources that are promised and not declared: they stay until their new source declares them.
     pub(super) fn warn_about_kept(&mut self) {
         let (snapshot, source) = (self.known.snapshot, self.known.source);
-        let (desired, declared) = (&self.out.desired, self.loaded.declared());
+        let (desired, declared) = (&self.out.desired, self.known.loaded.declared());
         let contained = OnceCell::new();
         let is_declared = |entry: &Entry, claim: &Claim| {
             let (kind, name) = (entry.key.kind.info().name, claim.name.as_str());

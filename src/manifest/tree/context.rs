@@ -22,7 +22,7 @@
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
-use super::{GitCommitDetails, NotedFile, Tree, TreeFiles};
+use super::{NotedFile, Tree, TreeFiles};
 use crate::{
     manifest::resolve::origin::ManifestFile,
     model::diagnostics::{Cause, Diagnostic, Fault, Severity},
@@ -93,12 +93,8 @@ impl Tree for ContextTree {
         (files, diagnostics)
     }
 
-    fn commit(&self) -> Option<String> {
-        self.own.commit()
-    }
-
-    fn commit_details(&self) -> GitCommitDetails {
-        self.own.commit_details()
+    fn inner(&self) -> Option<&dyn Tree> {
+        Some(self.own.as_ref())
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {

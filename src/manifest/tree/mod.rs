@@ -93,12 +93,19 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// All manifest files in path order, and the errors in reading them.
     fn manifests(&self) -> TreeFiles;
 
+    /// The tree that this one reads its manifests from, and whose answers it gives unless it has its own.
+    fn inner(&self) -> Option<&dyn Tree> {
+        None
+    }
+
     /// The Git commit of the manifests, if known.
-    fn commit(&self) -> Option<String>;
+    fn commit(&self) -> Option<String> {
+        self.inner()?.commit()
+    }
 
     /// What else is known of this commit.
     fn commit_details(&self) -> GitCommitDetails {
-        GitCommitDetails::default()
+        self.inner().map(|inner| inner.commit_details()).unwrap_or_default()
     }
 
     /// The text of a file referenced by a manifest, relative to the manifest.
@@ -121,18 +128,18 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// Whether a value that is unset is assumed to be unchanged, for a review without secrets (D106).
     fn assumes_values(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.assumes_values())
     }
 
     /// Whether some of the manifests are only the context of the others (D107).
     fn has_context(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.has_context())
     }
 
     /// The files that were read since the manifests were last listed, as they were when they were opened. One that
     /// differs now may have been read while it was written.
     fn files_read(&self) -> Vec<NotedFile> {
-        Vec::new()
+        self.inner().map(|inner| inner.files_read()).unwrap_or_default()
     }
 
     /// The path of a file by which another tree of the same files knows it, too. `name` is its name in diagnostics.
@@ -143,7 +150,10 @@ pub trait Tree: fmt::Debug + Send + Sync {
 
     /// The path to write a token to. It must be outside the tree, because a token is a secret and the tree is shared.
     fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
-        outside_of(&absolute(&manifest.root), &absolute(&manifest.folder.join(file)))
+        match self.inner() {
+            Some(inner) => inner.token_file(manifest, file),
+            None => outside_of(&absolute(&manifest.root), &absolute(&manifest.folder.join(file))),
+        }
     }
 }
 

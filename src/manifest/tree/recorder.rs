@@ -2,14 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    path::PathBuf,
     sync::Arc,
 };
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use super::{GitCommitDetails, NotedFile, SentValue, SharedFile, Tree, TreeFiles};
+use super::{SentValue, SharedFile, Tree, TreeFiles};
 use crate::{
     lock::Lock,
     manifest::{Loaded, load, resolve::origin::ManifestFile},
@@ -192,12 +191,8 @@ impl Tree for Recorder {
         (files, diagnostics)
     }
 
-    fn commit(&self) -> Option<String> {
-        self.tree.commit()
-    }
-
-    fn commit_details(&self) -> GitCommitDetails {
-        self.tree.commit_details()
+    fn inner(&self) -> Option<&dyn Tree> {
+        Some(self.tree.as_ref())
     }
 
     fn file(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
@@ -206,22 +201,6 @@ impl Tree for Recorder {
 
     fn variable(&self, manifest: &ManifestFile, name: &str) -> Result<String, Fault> {
         self.note(manifest, "", name, self.tree.variable(manifest, name))
-    }
-
-    fn files_read(&self) -> Vec<NotedFile> {
-        self.tree.files_read()
-    }
-
-    fn token_file(&self, manifest: &ManifestFile, file: PathBuf) -> Result<PathBuf, Fault> {
-        self.tree.token_file(manifest, file)
-    }
-
-    fn assumes_values(&self) -> bool {
-        self.tree.assumes_values()
-    }
-
-    fn has_context(&self) -> bool {
-        self.tree.has_context()
     }
 }
 

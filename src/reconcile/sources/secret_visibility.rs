@@ -101,17 +101,13 @@ fn with_secrets<'s>(
 ) -> Result<Snapshot, JsonError> {
     let mut changed = Vec::new();
     for (key, spec) in wanted {
-        let Some(entry) = snapshot.get(key).filter(|entry| has_secrets(entry) && is_replaced(entry)) else {
+        let Some(entry) = snapshot.get(key).filter(|entry| secrets_of(entry) > 0 && is_replaced(entry)) else {
             continue;
         };
         let lazy_spec = LazySpec::new(with_secrets_of(entry.spec().as_ref(), spec)?);
         changed.push((entry.key.clone(), Ok(Entry { lazy_spec, rendered: Arc::default(), ..Entry::clone(entry) })));
     }
     Ok(snapshot.advance(snapshot.revision, snapshot.next_order(), changed))
-}
-
-fn has_secrets(entry: &Entry) -> bool {
-    secrets_of(entry) > 0
 }
 
 /// The number of secrets of a resource: at least one if that is not known.

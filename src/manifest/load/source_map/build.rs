@@ -52,6 +52,7 @@ struct SourceMapBuilder<'a> {
 
 impl SourceMapBuilder<'_> {
     fn event(&mut self, event: Event<'_>, span: Span) {
+        let properties = |anchor: usize, has_tag: bool| usize::from(anchor != 0) + usize::from(has_tag);
         match event {
             Event::DocumentStart(_) => {
                 // The parser lets an anchor live on in the next document; serde_yaml does not.
@@ -66,19 +67,16 @@ impl SourceMapBuilder<'_> {
                 self.add(Some(start..end), None, NodeKind::Alias(self.anchors.get(&anchor).copied()), 0);
             }
             Event::Scalar(value, style, anchor, tag) => {
-                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
-                let place = self.scalar(style, value.is_empty(), properties, span);
+                let place = self.scalar(style, value.is_empty(), properties(anchor, tag.is_some()), span);
                 let kept = place.is_some() && (anchor != 0 || self.awaits_key());
                 let text = kept.then(|| Box::from(&*value));
                 self.add(place, text, NodeKind::Scalar, anchor);
             }
             Event::SequenceStart(anchor, tag) => {
-                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
-                self.open(NodeKind::Sequence(Vec::new()), anchor, properties, span);
+                self.open(NodeKind::Sequence(Vec::new()), anchor, properties(anchor, tag.is_some()), span);
             }
             Event::MappingStart(anchor, tag) => {
-                let properties = usize::from(anchor != 0) + usize::from(tag.is_some());
-                self.open(NodeKind::Mapping(Vec::new()), anchor, properties, span);
+                self.open(NodeKind::Mapping(Vec::new()), anchor, properties(anchor, tag.is_some()), span);
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 // The span of the closing token includes the whitespace and comment after it.
