@@ -56,7 +56,7 @@ use crate::{
     model::diagnostics::{Cause, Code, Diagnostic, Name, diagnostic::sort},
 };
 use load::{
-    declaration::Declared,
+    declaration::Declarations,
     document,
     findings::FileFindings,
     reader::declare,
@@ -69,7 +69,7 @@ use tree::{NotedFile, Tree, changed_while_read, context_error};
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// What all files declare, merged when it is first needed.
-    declared: OnceLock<Declared>,
+    declared: OnceLock<Declarations>,
     /// What the files of the context declare.
     context: SourceContext,
     /// Whether files or folders of the context could not be read: they may declare any name.
@@ -94,7 +94,7 @@ type KnownRead<'a> = (&'a Arc<ManifestFile>, &'a Arc<FileRead>);
 /// What one file declares.
 #[derive(Debug, Clone)]
 struct FileRead {
-    declared: Declared,
+    declared: Declarations,
     diagnostics: Vec<Diagnostic>,
     /// What it took from outside of the text of the file.
     external_values: Vec<ExternalValue>,
@@ -150,7 +150,7 @@ pub(crate) fn load_again(tree: &dyn Tree, earlier: &Loaded) -> Loaded {
 
 /// Reads one file.
 fn read(tree: &dyn Tree, file: &Arc<ManifestFile>) -> FileRead {
-    let mut declared = Declared::default();
+    let mut declared = Declarations::default();
     let mut findings = FileFindings::default();
     let values = Values::new(tree, file);
     let documents = document::read(file, &mut findings);
@@ -213,12 +213,12 @@ impl Loaded {
     }
 
     /// What all files declare.
-    fn declared(&self) -> &Declared {
+    fn declared(&self) -> &Declarations {
         self.declared.get_or_init(|| self.merge())
     }
 
-    fn merge(&self) -> Declared {
-        let mut all = Declared::default();
+    fn merge(&self) -> Declarations {
+        let mut all = Declarations::default();
         let reads = self.files.iter().zip(&self.reads).filter(|(file, _)| !file.is_context());
         reads.for_each(|(_, read)| all.append(read.declared.clone()));
         all

@@ -183,7 +183,7 @@ pub(super) struct StatedId {
 
 /// All declarations.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Declared {
+pub(crate) struct Declarations {
     pub resources: Vec<Arc<Declaration>>,
     pub sets: BTreeMap<String, Arc<ModuleSet>>,
     /// Every declared name with its kind and parent, including those of faulty documents: a reference to a faulty
@@ -201,9 +201,9 @@ pub(crate) struct Declared {
     pub(crate) raised_lints: BTreeSet<&'static str>,
 }
 
-impl Declared {
+impl Declarations {
     /// Adds the declarations of another file.
-    pub(crate) fn append(&mut self, other: Declared) {
+    pub(crate) fn append(&mut self, other: Declarations) {
         self.resources.extend(other.resources);
         for (name, set) in other.sets {
             self.sets.entry(name).or_insert(set);

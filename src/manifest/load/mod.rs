@@ -19,8 +19,8 @@
 //!
 //! # What it never does
 //!
-//! It does not know other files, except for duplicate names at the end ([`declaration::Declared::report_duplicates`]). It
-//! parses nothing before [`limits`] has bounded what that costs (D48).
+//! It does not know other files, except for duplicate names at the end
+//! ([`declaration::Declarations::report_duplicates`]). It parses nothing before [`limits`] has bounded what that costs (D48).
 
 pub(crate) mod declaration;
 pub(crate) mod document;

@@ -7,7 +7,7 @@ mod module_set;
 use std::{path::PathBuf, sync::Arc};
 
 use super::{
-    declaration::{Declaration, Declared, DeclaredName, Facts, StatedId},
+    declaration::{Declaration, Declarations, DeclaredName, Facts, StatedId},
     document::{API_VERSION, Document, Envelope, Metadata},
     findings::FileFindings,
     kinds::{self, ManifestKind},
@@ -49,7 +49,7 @@ const SOURCES: (&str, &str) = ("sources", "{type: ip_policy_created.v0}");
 pub(crate) struct Reader<'a> {
     origin: Origin,
     values: &'a Values<'a>,
-    declared: &'a mut Declared,
+    declared: &'a mut Declarations,
     findings: &'a mut FileFindings,
     /// Facts for the document's next declaration.
     facts: Facts,
@@ -63,7 +63,12 @@ pub(crate) struct Body<'a> {
 }
 
 /// Reads the declarations of a document.
-pub(crate) fn declare(document: &Document, values: &Values<'_>, declared: &mut Declared, findings: &mut FileFindings) {
+pub(crate) fn declare(
+    document: &Document,
+    values: &Values<'_>,
+    declared: &mut Declarations,
+    findings: &mut FileFindings,
+) {
     let facts = Facts::default();
     let mut reader = Reader { origin: document.origin.clone(), values, declared, findings, facts };
     let (resources, errors) = (reader.declared.resources.len(), reader.findings.errors());
@@ -215,7 +220,7 @@ impl Reader<'_> {
 
     /// Checks the body of a document without declaring anything.
     fn check_body(&mut self, kind: &'static ManifestKind, metadata: &Metadata, spec: Node<'_>) {
-        let (origin, values, mut declared) = (self.origin.clone(), self.values, Declared::default());
+        let (origin, values, mut declared) = (self.origin.clone(), self.values, Declarations::default());
         let (findings, facts) = (&mut *self.findings, Facts::default());
         Reader { origin, values, declared: &mut declared, findings, facts }.body(kind, metadata, spec);
     }
@@ -409,7 +414,7 @@ impl Reader<'_> {
             };
             // Without a match it has no identity; the missing match was reported already.
             let Some(name) = Some(name).filter(|name| !name.is_empty()).or_else(by_match) else { continue };
-            let metadata = Metadata { name, ..transfer::inherited(metadata) };
+            let metadata = Metadata { name, ..transfer::inherited_metadata(metadata) };
             self.declare(&metadata, route, part, |it| {
                 (it.parent, it.modules_from) = (Some(Arc::clone(&edge)), modules_from);
             });
@@ -437,7 +442,7 @@ impl Reader<'_> {
                 continue;
             };
             let prevent_destroy = metadata.prevent_destroy;
-            let metadata = Metadata { name, prevent_destroy, ..transfer::inherited(metadata) };
+            let metadata = Metadata { name, prevent_destroy, ..transfer::inherited_metadata(metadata) };
             self.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
         }
     }

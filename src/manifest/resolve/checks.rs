@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Resolved, Resolver};
+use super::{Resolution, Resolver};
 use crate::{
     background::give_way,
     lint::Subject,
@@ -18,7 +18,7 @@ use crate::{
     tenancy::{SourceScope, delegation},
 };
 
-impl Resolved {
+impl Resolution {
     /// Reports what a source may not declare (D112).
     pub(crate) fn check_scope(&mut self, scope: &SourceScope, snapshot: &Snapshot) {
         let found = scope.faults(&self.desired, snapshot);

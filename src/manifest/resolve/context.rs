@@ -31,7 +31,7 @@ use super::resolve_offline;
 use crate::{
     manifest::{
         Loaded,
-        load::declaration::{Declared, ModuleSet},
+        load::declaration::{Declarations, ModuleSet},
     },
     model::{
         Kind,
@@ -46,7 +46,7 @@ use crate::{
 /// What the manifests of the context declare.
 #[derive(Debug, Default)]
 pub(crate) struct SourceContext {
-    declared: Declared,
+    declared: Declarations,
     /// The module sets of the source and, under other names, those of the context.
     sets: OnceLock<BTreeMap<String, Arc<ModuleSet>>>,
     /// The names of module sets that several files declare.
@@ -55,8 +55,8 @@ pub(crate) struct SourceContext {
 
 impl SourceContext {
     /// The context that some files declare.
-    pub(crate) fn from_files(files: impl IntoIterator<Item = Declared>) -> Self {
-        let (mut all, mut ambiguous) = (Declared::default(), BTreeSet::new());
+    pub(crate) fn from_files(files: impl IntoIterator<Item = Declarations>) -> Self {
+        let (mut all, mut ambiguous) = (Declarations::default(), BTreeSet::new());
         for declared in files {
             ambiguous.extend(declared.sets.keys().filter(|name| all.sets.contains_key(*name)).cloned());
             all.append(declared);
@@ -72,7 +72,7 @@ impl SourceContext {
 
 impl Loaded {
     /// What the context declares.
-    pub(super) fn context(&self) -> &Declared {
+    pub(super) fn context(&self) -> &Declarations {
         &self.context.declared
     }
 

@@ -44,7 +44,7 @@ use std::{
 use foldhash::{HashMap, HashMapExt as _, HashSet};
 
 use super::{
-    ResolveOptions, Resolved,
+    Resolution, ResolveOptions,
     identity::{StoreNames, immutable_content},
     resolve,
     scope::NameScope,
@@ -73,11 +73,11 @@ use crate::{
 
 /// The last run.
 #[derive(Debug, Default)]
-pub(crate) struct ResolveMemo(Lock<Option<LastResolved>>);
+pub(crate) struct ResolveMemo(Lock<Option<LastResolution>>);
 
 /// A source as a run has resolved it.
 #[derive(Debug)]
-pub(crate) struct LastResolved {
+pub(crate) struct LastResolution {
     /// The manifests.
     pub loaded: Arc<Loaded>,
     /// The state on which it was resolved.
@@ -118,8 +118,8 @@ impl ResolveMemo {
         loaded: &Loaded,
         snapshot: &Snapshot,
         options: ResolveOptions<'_>,
-        free: impl FnOnce(LastResolved),
-    ) -> Resolved {
+        free: impl FnOnce(LastResolution),
+    ) -> Resolution {
         let mut memo = self.0.lock();
         let changed = memo.as_ref().and_then(|last| last.changed_inputs(loaded, snapshot, options));
         if let Some(changed) = changed
@@ -138,7 +138,7 @@ impl ResolveMemo {
 
     /// Keeps a run for the next one. A run that found something to report does not replace one that did not: the next one
     /// may have the names of that again.
-    pub(crate) fn keep(&self, run: LastResolved) {
+    pub(crate) fn keep(&self, run: LastResolution) {
         let mut memo = self.0.lock();
         if run.unsettled.is_some() || memo.as_ref().is_none_or(|last| last.unsettled.is_none()) {
             *memo = Some(run);
@@ -155,7 +155,7 @@ impl ResolveMemo {
 /// A resource and its declaration now.
 type KeyedDeclaration<'l> = (&'l Key, &'l Arc<Declaration>);
 
-impl LastResolved {
+impl LastResolution {
     /// Finds what has other inputs now. None if names may mean something else, or if there is anything to report.
     fn changed_inputs(
         &self,
@@ -188,7 +188,7 @@ impl LastResolved {
             if !missing.is_empty() {
                 return None;
             }
-            resources.push((redeclared(desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
+            resources.push((redeclare(desired.get(key)?, declaration, spec)?, Arc::clone(declaration)));
             may_differ.insert(key.clone());
         }
         let is_judged_alone = self.are_judged_alone(&resources, &in_store, snapshot);
@@ -227,7 +227,7 @@ impl LastResolved {
     }
 
     /// The source with what has other inputs, made of what the last run left.
-    fn update(&mut self, changed: ChangedInputs) -> Resolved {
+    fn update(&mut self, changed: ChangedInputs) -> Resolution {
         let ChangedInputs { resources, sets, reread_sets, has_other_uses, may_differ } = changed;
         let mut desired = Arc::unwrap_or_clone(std::mem::take(&mut self.desired));
         let mut origins = Arc::unwrap_or_clone(std::mem::take(&mut self.origins));
@@ -251,7 +251,16 @@ impl LastResolved {
             facts.unused_module_sets = unused.cloned().collect();
         }
         let (others, may_differ) = (Arc::clone(&self.others), Some(may_differ));
-        Resolved { desired, origins, sets, facts, others, is_self_contained: true, may_differ, ..Resolved::default() }
+        Resolution {
+            desired,
+            origins,
+            sets,
+            facts,
+            others,
+            is_self_contained: true,
+            may_differ,
+            ..Resolution::default()
+        }
     }
 
     /// The resources that the store has changed since, if that cannot change the identity of any resource.
@@ -308,7 +317,7 @@ fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
 
 /// A resource as it is declared now, with the Spec that it had if this is equal. None if it becomes another resource, because
 /// immutable content differs.
-fn redeclared(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Option<Desired> {
+fn redeclare(earlier: &Desired, declaration: &Declaration, spec: Arc<dyn AnyResource>) -> Option<Desired> {
     let spec = if earlier.spec.same(spec.as_ref()) { Arc::clone(&earlier.spec) } else { spec };
     if !earlier.key.kind.info().fixed.is_empty()
         && immutable_content(earlier.spec.as_ref()).ok()? != immutable_content(spec.as_ref()).ok()?

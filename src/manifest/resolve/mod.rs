@@ -73,7 +73,7 @@ use crate::{
 };
 use identity::{DeclaredResource, IdentityChange, StoreNames, choose};
 use origin::DocumentKey;
-use scope::{Missing, NameScope};
+use scope::{MissingTarget, NameScope};
 use transfer::TransferState;
 
 /// The most places that the diagnostic of an unknown name lists beside the first.
@@ -81,7 +81,7 @@ const MOST_PLACES: usize = 10;
 
 /// The desired state of one source.
 #[derive(Debug, Default)]
-pub(crate) struct Resolved {
+pub(crate) struct Resolution {
     /// The desired resources by key.
     pub desired: BTreeMap<Key, Desired>,
     /// The declaration of each resource.
@@ -125,18 +125,18 @@ pub(crate) struct ResolveOptions<'s> {
 
 /// Like [`resolve`], but without a store: identifiers cannot be looked up, and those with the prefix of their kind are
 /// assumed to exist. `context` has the resources of the context.
-pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolved {
+pub(crate) fn resolve_offline(loaded: &Loaded, context: &Snapshot, source: &str) -> Resolution {
     let mut known = StoreNames::new(context, ResolveOptions { source, prune: true, recreate_ids: true }, loaded);
     known.offline = true;
     resolve_known(known)
 }
 
 /// Assigns every declared resource its key and resolves references by name to identifiers.
-pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Resolved {
+pub(crate) fn resolve(loaded: &Loaded, snapshot: &Snapshot, options: ResolveOptions<'_>) -> Resolution {
     resolve_known(StoreNames::new(snapshot, options, loaded))
 }
 
-fn resolve_known(known: StoreNames<'_>) -> Resolved {
+fn resolve_known(known: StoreNames<'_>) -> Resolution {
     let (loaded, snapshot, source) = (known.loaded, known.snapshot, known.source);
     let mut resolver = Resolver {
         known,
@@ -148,7 +148,7 @@ fn resolve_known(known: StoreNames<'_>) -> Resolved {
         waiting: HashSet::default(),
         returned: HashMap::new(),
         warned: HashSet::default(),
-        out: Resolved::default(),
+        out: Resolution::default(),
     };
     for declarations in by_kind(&loaded.declared().resources).values() {
         resolver.resolve(declarations);
@@ -164,7 +164,7 @@ fn resolve_known(known: StoreNames<'_>) -> Resolved {
     resolved
 }
 
-impl Resolved {
+impl Resolution {
     /// Whether each resource has the identity that its name always had: nothing is faulty or renamed.
     pub(crate) fn keeps_all_names(&self) -> bool {
         self.diagnostics.is_empty()
@@ -231,7 +231,7 @@ fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -
     snapshot.iter().filter(is_other).cloned().collect()
 }
 
-fn is_self_contained(resolved: &Resolved) -> bool {
+fn is_self_contained(resolved: &Resolution) -> bool {
     let mut edges = resolved.desired.iter().filter(|(key, _)| key.kind == Kind::HttpsEdge);
     let requires = |(_, wanted): (&Key, &Desired)| {
         let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
@@ -258,7 +258,7 @@ struct Resolver<'a> {
     returned: HashMap<Key, &'a Claim>,
     /// The documents with a warning about a transfer.
     warned: HashSet<DocumentKey>,
-    out: Resolved,
+    out: Resolution,
 }
 
 impl<'a> Resolver<'a> {
@@ -372,8 +372,8 @@ impl<'a> Resolver<'a> {
 
     /// Reports a reference to an unknown name, unless a faulty document declares it. Each name is reported once, with
     /// further references as related places: they have one cause.
-    fn unknown(&mut self, missing: &Missing) {
-        let Missing { kind, prefix, name, origin, path, fault } = missing;
+    fn unknown(&mut self, missing: &MissingTarget) {
+        let MissingTarget { kind, prefix, name, origin, path, fault } = missing;
         if let Some(fault) = fault {
             self.out.diagnostics.push(origin.diagnostic(fault.clone().at(path.clone())));
             return;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::Resolved;
+use super::Resolution;
 use crate::{
     lint::{Level, Subject},
     manifest::{
@@ -42,7 +42,7 @@ impl Declaration {
     }
 }
 
-impl Resolved {
+impl Resolution {
     /// The origin of a lint's subject.
     pub(crate) fn origin(&self, subject: &Subject) -> Option<&Origin> {
         match subject {

@@ -35,7 +35,7 @@ use crate::{
 const MOST_SUBSCRIPTIONS: u32 = 64;
 
 /// A reference that leads nowhere, or to several resources.
-pub(super) struct Missing {
+pub(super) struct MissingTarget {
     pub kind: &'static str,
     pub prefix: &'static str,
     pub name: String,
@@ -47,7 +47,7 @@ pub(super) struct Missing {
 
 /// What keeps a declaration from being resolved.
 pub(super) struct ReadFaults {
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingTarget>,
     pub error: Option<JsonError>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> NameScope<'_, 'a> {
         self,
         declaration: &Declaration,
         parent: Option<&Id>,
-        missing: &mut Vec<Missing>,
+        missing: &mut Vec<MissingTarget>,
     ) -> Arc<dyn AnyResource> {
         let spec = self.with_module_sets(declaration, missing);
         let Some(required) = self.required_of(declaration, parent) else {
@@ -125,7 +125,7 @@ impl<'a> NameScope<'_, 'a> {
     }
 
     /// The id of a declaration's edge or subscription.
-    fn parent(self, declaration: &Declaration, name: &str, missing: &mut Vec<Missing>) -> Option<Id> {
+    fn parent(self, declaration: &Declaration, name: &str, missing: &mut Vec<MissingTarget>) -> Option<Id> {
         let kind = declaration.kind.info().parent?;
         if kind == Kind::EventSubscription {
             // Subscriptions belong to another system: without an id, one is derived from the name.
@@ -139,7 +139,7 @@ impl<'a> NameScope<'_, 'a> {
             Err(fault) => {
                 let (origin, path) = (declaration.head(), declaration.parent_path());
                 let (kind, prefix) = (kind.info().name, kind.info().prefix);
-                missing.push(Missing { kind, prefix, name: name.to_owned(), origin, path, fault });
+                missing.push(MissingTarget { kind, prefix, name: name.to_owned(), origin, path, fault });
                 None
             }
         }
@@ -250,12 +250,12 @@ impl<'a> NameScope<'_, 'a> {
 
     /// The spec with the modules of its sets: later sets override earlier ones, and the route's own modules override
     /// all.
-    fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<Missing>) -> Arc<dyn AnyResource> {
+    fn with_module_sets(self, declaration: &Declaration, missing: &mut Vec<MissingTarget>) -> Arc<dyn AnyResource> {
         let field = if declaration.kind == Kind::HttpsEdge { REQUIRED_MODULES } else { "modules_from" };
         let mut taken: Vec<(&'static Slot, Option<SharedModule>)> = Vec::new();
         for (index, name, set) in declaration.sets(self.sets) {
             let Some(set) = set else {
-                missing.push(Missing {
+                missing.push(MissingTarget {
                     kind: MODULE_SET,
                     prefix: "",
                     name: name.clone(),
@@ -285,7 +285,7 @@ impl<'a> NameScope<'_, 'a> {
         self,
         declaration: &Declaration,
         spec: &Arc<dyn AnyResource>,
-        missing: &mut Vec<Missing>,
+        missing: &mut Vec<MissingTarget>,
     ) -> Arc<dyn AnyResource> {
         with_references(spec, |slot, Reference { target, path }| {
             let (kind, name) = (target.kind, target.id.as_str());
@@ -293,7 +293,7 @@ impl<'a> NameScope<'_, 'a> {
             found.unwrap_or_else(|fault| {
                 let (kind, prefix, name) = (kind.info().name, kind.info().prefix, name.to_owned());
                 let (origin, path) = (declaration.origin.clone(), path.under(&Path::root().join(slot.name)));
-                missing.push(Missing { kind, prefix, name, origin, path, fault });
+                missing.push(MissingTarget { kind, prefix, name, origin, path, fault });
                 target.id.clone()
             })
         })

@@ -196,20 +196,20 @@ pub(super) fn claim(
 }
 
 /// The metadata of what is declared inside a manifest: it moves together with what contains it.
-pub(crate) fn inherited(metadata: &Metadata) -> Metadata {
+pub(crate) fn inherited_metadata(metadata: &Metadata) -> Metadata {
     let (transfer_from, transfer_to) = (metadata.transfer_from.clone(), metadata.transfer_to.clone());
     Metadata { transfer_from, transfer_to, ..Metadata::default() }
 }
 
 /// The markers of a manifest, by their fields.
-fn given(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)> {
+fn markers(metadata: &Metadata) -> impl Iterator<Item = (&'static str, &String)> {
     let markers = [(FROM, &metadata.transfer_from), (TO, &metadata.transfer_to)];
     markers.into_iter().filter_map(|(field, name)| Some((field, name.as_ref()?)))
 }
 
 /// Checks the markers of a module set, which cannot have any.
 pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
-    let faults = given(metadata).map(|(field, _)| {
+    let faults = markers(metadata).map(|(field, _)| {
         let fault = Fault::new(Code::NotAllowed, format!("a ModuleSet has no `{field}`: it exists in manifests only"));
         fault.at(path(field)).help("copy the set to the manifests of the other source")
     });
@@ -219,7 +219,7 @@ pub(crate) fn faults_of_set(metadata: &Metadata) -> Vec<Fault> {
 /// Checks the markers of a resource.
 pub(crate) fn faults(metadata: &Metadata) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for (field, name) in given(metadata) {
+    for (field, name) in markers(metadata) {
         if has_token(name) {
             let fault = Fault::new(Code::NotAllowed, format!("`{field}` contains an API token"));
             faults.push(fault.at(path(field)).help("remove it, and revoke the key with `edgewright keys revoke`"));
@@ -242,7 +242,7 @@ fn move_again(what: &str, claim: &Claim, to: &str) -> String {
 
 /// The warnings about resources of a source that are promised to a source and not declared: they are not deleted. `is_had`
 /// says whether a source has another resource of the name.
-pub(super) fn kept<'e>(
+pub(super) fn kept_warnings<'e>(
     promised: impl Iterator<Item = &'e Entry>,
     is_had: impl Fn(&Entry, &Claim, &str) -> bool,
 ) -> Vec<Diagnostic> {

@@ -114,7 +114,7 @@ impl<'a> Resolver<'a> {
         };
         let is_returned = |entry: &&Entry| entry.claim.as_deref().and_then(Claim::returned_from).is_some();
         self.out.is_undone |= promised.iter().any(is_returned);
-        let kept = transfer::kept(promised.into_iter(), is_had);
+        let kept = transfer::kept_warnings(promised.into_iter(), is_had);
         self.out.has_transfers |= !kept.is_empty();
         self.out.diagnostics.extend(kept);
     }

@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::{Resolved, origin::ManifestFile};
+use super::{Resolution, origin::ManifestFile};
 use crate::{
     lint::Subject,
     manifest::{Loaded, load::values::ExternalValue},
@@ -146,7 +146,7 @@ impl Loaded {
 }
 
 /// Takes assumed values from the store, and reports what was assumed and what is not checked.
-pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolved) {
+pub(super) fn fill_from_store(loaded: &Loaded, snapshot: &Snapshot, resolved: &mut Resolution) {
     let assumed = &loaded.unknown_values;
     if !assumed.any {
         return;
@@ -240,7 +240,7 @@ fn fill(value: &mut Value, stored: Option<&Value>, path: &Path, found: &mut Vec<
 }
 
 /// Reports values of the context that the source needs, each once.
-fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
+fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolution) {
     let mut seen = BTreeSet::new();
     for (key, UnknownField { path, name, .. }) in unknown {
         resolved.faulty.insert(key.clone());
@@ -256,7 +256,7 @@ fn refuse(unknown: Vec<(Key, UnknownField)>, resolved: &mut Resolved) {
     }
 }
 
-impl Resolved {
+impl Resolution {
     /// Whether a lint does not judge a field: the manifests have no value, and the one in the store is not theirs.
     pub(crate) fn is_unjudged(&self, lint: &str, subject: &Subject, path: &Path) -> bool {
         let Subject::Resource(key) = subject else { return false };
@@ -267,7 +267,7 @@ impl Resolved {
 }
 
 /// What is not checked of values that are not set, with their places.
-fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolved) -> Option<Diagnostic> {
+fn unchecked(unknown: &[(Key, UnknownField)], resolved: &Resolution) -> Option<Diagnostic> {
     let kept = &resolved.assumed_secrets;
     if unknown.is_empty() && kept.is_empty() {
         return None;

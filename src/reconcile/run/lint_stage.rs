@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     lint::{self, Finding, Level, LintMemo, Subject, World},
-    manifest::resolve::Resolved,
+    manifest::resolve::Resolution,
     model::{
         diagnostics::{Aim, Diagnostic, Name, Path, Place, Severity},
         key::Key,
@@ -29,7 +29,7 @@ type FieldOf = (Subject, Path);
 /// says whether the resources of the source are all there are. `memo` has the findings of the last run of a server on the same
 /// source. Also returns the resources with findings at level `deny`.
 pub(super) fn findings(
-    resolved: &Resolved,
+    resolved: &Resolution,
     raised: &BTreeSet<&'static str>,
     is_whole: bool,
     now: Timestamp,
@@ -89,7 +89,7 @@ fn allowed_everywhere(raised: &BTreeSet<&'static str>, lints: &LintLevels) -> Ve
 
 /// Drops each finding that has one cause with a more helpful one, unless that is of a lower level. The two are about the
 /// same place, or each is related to the place of the other.
-fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<&Finding>) {
+fn drop_redundant(resolved: &Resolution, lints: &LintLevels, found: &mut Vec<&Finding>) {
     let level = |finding: &Finding| severity(resolved, lints, &finding.subject, finding.lint);
     let place = |finding: &Finding| (finding.subject.clone(), finding.path.clone());
     let related =
@@ -111,7 +111,7 @@ fn drop_redundant(resolved: &Resolved, lints: &LintLevels, found: &mut Vec<&Find
 }
 
 /// The module set that alone causes a finding.
-fn causing_set(resolved: &Resolved, finding: &Finding) -> Option<String> {
+fn causing_set(resolved: &Resolution, finding: &Finding) -> Option<String> {
     if finding.of_whole || finding.in_document {
         return None;
     }
@@ -123,7 +123,7 @@ fn causing_set(resolved: &Resolved, finding: &Finding) -> Option<String> {
 }
 
 /// The severity of a lint's findings about a subject; `None` if they are allowed.
-fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
+fn severity(resolved: &Resolution, lints: &LintLevels, subject: &Subject, lint: &str) -> Option<Severity> {
     let own = resolved.levels(subject).and_then(|levels| levels.get(lint));
     let default = || lint::find(lint).map_or(Level::Warn, |lint| lint.default);
     match own.or_else(|| lints.levels.get(lint)).copied().unwrap_or_else(default) {
@@ -133,7 +133,7 @@ fn severity(resolved: &Resolved, lints: &LintLevels, subject: &Subject, lint: &s
     }
 }
 
-fn resource_diagnostic(resolved: &Resolved, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
+fn resource_diagnostic(resolved: &Resolution, finding: &Finding, severity: Severity) -> Option<Diagnostic> {
     let (place, field) = match finding.in_document {
         true => (resolved.origin(&finding.subject)?.document().place(&finding.path, finding.aim), None),
         false => resolved.place_inside(&finding.subject, &finding.path, finding.aim)?,
@@ -143,7 +143,7 @@ fn resource_diagnostic(resolved: &Resolved, finding: &Finding, severity: Severit
 }
 
 /// The findings of the routes that use a set, as one at its line in the set.
-fn set_diagnostic(resolved: &Resolved, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
+fn set_diagnostic(resolved: &Resolution, set: &str, found: &[&Finding], severity: Severity) -> Option<Diagnostic> {
     let first = found.first()?;
     let place = resolved.place(&first.subject, &first.path, first.aim)?;
     let mut routes: Vec<&Subject> = found.iter().map(|finding| &finding.subject).collect();
@@ -162,7 +162,7 @@ fn set_diagnostic(resolved: &Resolved, set: &str, found: &[&Finding], severity: 
     Some(diagnostic(first, message, severity, place, related))
 }
 
-fn related(resolved: &Resolved, finding: &Finding) -> Option<(Place, String)> {
+fn related(resolved: &Resolution, finding: &Finding) -> Option<(Place, String)> {
     let (subject, path, label) = finding.related.as_ref()?;
     Some((resolved.place(subject, path, Aim::Value)?, (*label).to_owned()))
 }

@@ -30,8 +30,8 @@ use crate::{
     manifest::{
         self, Loaded,
         resolve::{
-            Resolved,
-            memo::{LastResolved, ResolveMemo},
+            Resolution,
+            memo::{LastResolution, ResolveMemo},
             resolve, resolve_offline,
         },
         tree::Tree,
@@ -163,7 +163,7 @@ impl Prepared {
         Self { options, loaded, memo: None, clock, sees: Some(Arc::new(|_: &Entry| false)) }
     }
 
-    fn resolve(&self, snapshot: &Snapshot) -> Resolved {
+    fn resolve(&self, snapshot: &Snapshot) -> Resolution {
         match &self.memo {
             Some(memo) => memo.resolved.resolve(&self.loaded, snapshot, self.options.resolving(), free),
             None => resolve(&self.loaded, snapshot, self.options.resolving()),
@@ -206,7 +206,7 @@ impl Prepared {
 
     /// Judges a resolved source, and plans it if that found no error. All stages after `resolve` are here in their order, with
     /// each way in which a run ends before its plan; apart, the order would be hidden.
-    fn plan_resolved(&self, resolved: Resolved, snapshot: &Snapshot) -> PlanEnd {
+    fn plan_resolved(&self, resolved: Resolution, snapshot: &Snapshot) -> PlanEnd {
         let (options, loaded, now) = (&self.options, &self.loaded, self.clock.time());
         let stops = || options.cancel.is_cancelled();
         let may_differ = resolved.may_differ.clone();
@@ -287,7 +287,7 @@ impl Prepared {
         let (plan, tried) = plan.map_or((None, None), |(plan, tried)| (Some(plan), tried));
         let mut planned = Planned { tried, ..validation.planned(&self.loaded, plan) };
         if let Some(memo) = &self.memo {
-            memo.resolved.keep(LastResolved {
+            memo.resolved.keep(LastResolution {
                 loaded: Arc::clone(&self.loaded),
                 snapshot: snapshot.clone(),
                 desired: Arc::clone(&planned.desired),
@@ -329,7 +329,7 @@ pub(crate) fn compare(old: &Options, new: &Options) -> Planned {
 /// Checks the rules and the lints. An error in one resource does not hide the findings in others.
 fn judge(
     loaded: &Loaded,
-    mut resolved: Resolved,
+    mut resolved: Resolution,
     lints: &LintLevels,
     memo: Option<&LintMemo>,
     now: Timestamp,

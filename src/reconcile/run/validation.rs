@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     lint::Subject,
-    manifest::{Loaded, resolve::Resolved},
+    manifest::{Loaded, resolve::Resolution},
     model::{
         desired::Desired,
         diagnostics::{Code, Diagnostic, Fault, Path, Severity, diagnostic::cap},
@@ -18,7 +18,7 @@ use crate::{
 /// Resolved resources with the findings of all rules and lints.
 #[derive(Default)]
 pub(super) struct Validation {
-    pub(super) resolved: Resolved,
+    pub(super) resolved: Resolution,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The skipped resources (D44).
     pub(super) set_aside: Vec<Desired>,
@@ -80,7 +80,7 @@ pub(super) fn cancelled() -> Diagnostic {
     Diagnostic::error(Code::Unavailable, "the run was cancelled")
 }
 
-fn place_faults(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> Vec<Diagnostic> {
+fn place_faults(refusal: Refusal, resolved: &Resolution, snapshot: &Snapshot) -> Vec<Diagnostic> {
     let Refusal { key, faults } = refusal;
     let placed = faults.into_iter().map(|fault| {
         let (key, fault) = match fault.code {
@@ -95,7 +95,7 @@ fn place_faults(refusal: Refusal, resolved: &Resolved, snapshot: &Snapshot) -> V
 }
 
 /// Returns where a deletion that other resources prevent is reported: it has no manifest, but its replacement has one.
-fn place_deletion(key: &Key, fault: Fault, resolved: &Resolved, snapshot: &Snapshot) -> (Key, Fault) {
+fn place_deletion(key: &Key, fault: Fault, resolved: &Resolution, snapshot: &Snapshot) -> (Key, Fault) {
     let claim = snapshot.get(key).and_then(|entry| entry.claim.as_deref());
     let replaces = |wanted: &&Desired| {
         let is_beside = wanted.key.kind == key.kind && wanted.key.parent == key.parent;

@@ -73,7 +73,7 @@ pub(super) enum ReadingCheck {
     Complete,
     /// A file is being written. It may be complete after this time, or when there is an event.
     Wait(Duration),
-    /// This file keeps changing while it is read.
+    /// A file keeps changing while it is read.
     Torn(PathBuf),
 }
 

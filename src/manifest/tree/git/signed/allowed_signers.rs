@@ -22,11 +22,11 @@ struct SignerEntry {
 /// Why a key may not sign.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SignerRefusal {
-    /// The file does not have it.
+    /// The file does not have the key.
     Unknown,
-    /// It may not sign commits.
+    /// The key may not sign commits.
     Namespace,
-    /// It was not valid yet, or not any more.
+    /// The key was not valid yet, or not any more.
     Time,
 }
 
