@@ -30,7 +30,7 @@ use crate::{
         id::is_name,
         kind::{event_source::EventSource, https_edge_route::HttpsEdgeRoute},
         module::switch::module_advice,
-        node::{Node, NodeItems},
+        node::Node,
         resource::{AnyResource, KindInfo},
     },
     syntax::text::printable,
@@ -381,44 +381,50 @@ impl Reader<'_> {
         self.declared.resources.push(Arc::new(declaration));
     }
 
-    /// The entries of the list `name`, which are mappings like `sample`.
-    fn items<'n>(&mut self, node: Node<'n>, (name, sample): (&str, &str)) -> Option<NodeItems<'n>> {
-        self.warn_of_null_list(node, name);
-        let list = node.get(name).filter(|list| !list.is_null())?;
-        if list.items().is_none() {
-            let fault = not_a_list(&format!("`{name}`"), name, Some(sample), list);
-            self.report(fault.at(DocumentPart::Spec.path().join(name)));
+    /// Reads the entries of a list, which are mappings like the sample.
+    fn entries(
+        &mut self,
+        spec: Node<'_>,
+        (list, sample): (&'static str, &str),
+        mut read: impl FnMut(&mut Self, Node<'_>, DocumentPart),
+    ) {
+        self.warn_of_null_list(spec, list);
+        let Some(value) = spec.get(list).filter(|value| !value.is_null()) else { return };
+        let Some(entries) = value.items() else {
+            let fault = not_a_list(&format!("`{list}`"), list, Some(sample), value);
+            return self.report(fault.at(DocumentPart::Spec.path().join(list)));
+        };
+        for (index, node) in entries.enumerate() {
+            let part = DocumentPart::Entry(list, index);
+            match node.entries() {
+                Some(_) => read(self, node, part),
+                None => self.report_in(part, not_an_entry(list, sample, node)),
+            }
         }
-        list.items()
     }
 
     /// Decodes the routes inside an edge.
     fn routes(&mut self, metadata: &Metadata, spec: Node<'_>) {
         let edge: Arc<str> = Arc::from(metadata.name.as_str());
-        for (index, node) in self.items(spec, ROUTES).into_iter().flatten().enumerate() {
-            let part = DocumentPart::Entry(ROUTES.0, index);
-            if node.entries().is_none() {
-                self.report_in(part, not_an_entry(ROUTES.0, ROUTES.1, node));
-                continue;
+        self.entries(spec, ROUTES, |reader, node, part| {
+            let name: String = reader.field(node, part, "name");
+            let modules_from: Vec<String> = reader.field(node, part, "modules_from");
+            let route = reader.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
+            if !name.is_empty() && !reader.check_name(&name, &part.path().join("name")) {
+                return;
             }
-            let name: String = self.field(node, part, "name");
-            let modules_from: Vec<String> = self.field(node, part, "modules_from");
-            let route = self.spec(Kind::HttpsEdgeRoute, node, part, &["name", "modules_from"]);
-            if !name.is_empty() && !self.check_name(&name, &part.path().join("name")) {
-                continue;
-            }
-            let Some(route) = route else { continue };
+            let Some(route) = route else { return };
             let by_match = || {
                 let route = route.as_any().downcast_ref::<HttpsEdgeRoute>()?;
                 Some(format!("{} {}", route.match_type?.as_str(), route.r#match))
             };
             // Without a match it has no identity; the missing match was reported already.
-            let Some(name) = Some(name).filter(|name| !name.is_empty()).or_else(by_match) else { continue };
+            let Some(name) = Some(name).filter(|name| !name.is_empty()).or_else(by_match) else { return };
             let metadata = Metadata { name, ..transfer::inherited_metadata(metadata) };
-            self.declare(&metadata, route, part, |it| {
+            reader.declare(&metadata, route, part, |it| {
                 (it.parent, it.modules_from) = (Some(Arc::clone(&edge)), modules_from);
             });
-        }
+        });
     }
 
     /// Reads the sources of a subscription, which is no resource of its own.
@@ -431,20 +437,13 @@ impl Reader<'_> {
             self.report(fault.at(path).help("set `metadata.id` to the subscription's ID"));
         }
         let parent: Arc<str> = Arc::from(metadata.id.as_deref().unwrap_or(&metadata.name));
-        for (index, node) in self.items(spec, SOURCES).into_iter().flatten().enumerate() {
-            let part = DocumentPart::Entry(SOURCES.0, index);
-            if node.entries().is_none() {
-                self.report_in(part, not_an_entry(SOURCES.0, SOURCES.1, node));
-                continue;
-            }
-            let Some(source) = self.spec(Kind::EventSource, node, part, &[]) else { continue };
-            let Some(name) = source.as_any().downcast_ref::<EventSource>().map(|source| source.r#type.clone()) else {
-                continue;
-            };
-            let prevent_destroy = metadata.prevent_destroy;
+        self.entries(spec, SOURCES, |reader, node, part| {
+            let Some(source) = reader.spec(Kind::EventSource, node, part, &[]) else { return };
+            let Some(typed) = source.as_any().downcast_ref::<EventSource>() else { return };
+            let (name, prevent_destroy) = (typed.r#type.clone(), metadata.prevent_destroy);
             let metadata = Metadata { name, prevent_destroy, ..transfer::inherited_metadata(metadata) };
-            self.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
-        }
+            reader.declare(&metadata, source, part, |it| it.parent = Some(Arc::clone(&parent)));
+        });
     }
 }
 

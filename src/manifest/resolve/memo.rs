@@ -311,7 +311,7 @@ impl LastResolution {
     }
 }
 
-fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
+pub(super) fn edge_of(wanted: &Desired) -> Option<&HttpsEdge> {
     wanted.spec.as_any().downcast_ref()
 }
 

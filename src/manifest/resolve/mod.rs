@@ -72,6 +72,7 @@ use crate::{
     tenancy::delegation::has_routes_elsewhere,
 };
 use identity::{DeclaredResource, IdentityChange, StoreNames, choose};
+use memo::edge_of;
 use origin::DocumentKey;
 use scope::{MissingTarget, NameScope};
 use transfer::TransferState;
@@ -145,8 +146,7 @@ fn resolve_known(known: StoreNames<'_>) -> Resolution {
         suggestions: Suggestions::default(),
         unknown_names: HashMap::new(),
         required: HashMap::new(),
-        waiting: HashSet::default(),
-        returned: HashMap::new(),
+        left: HashMap::new(),
         warned: HashSet::default(),
         out: Resolution::default(),
     };
@@ -232,12 +232,8 @@ fn others(snapshot: &Snapshot, source: &str, desired: &BTreeMap<Key, Desired>) -
 }
 
 fn is_self_contained(resolved: &Resolution) -> bool {
-    let mut edges = resolved.desired.iter().filter(|(key, _)| key.kind == Kind::HttpsEdge);
-    let requires = |(_, wanted): (&Key, &Desired)| {
-        let edge = wanted.spec.as_any().downcast_ref::<HttpsEdge>();
-        edge.is_some_and(|edge| edge.required_modules.is_some())
-    };
-    !edges.any(requires) && !has_routes_elsewhere(&resolved.desired)
+    let mut edges = resolved.desired.values().filter_map(edge_of);
+    !edges.any(|edge| edge.required_modules.is_some()) && !has_routes_elsewhere(&resolved.desired)
 }
 
 struct Resolver<'a> {
@@ -252,10 +248,8 @@ struct Resolver<'a> {
     unknown_names: HashMap<(&'static str, String), (usize, usize)>,
     /// The modules that declared edges require of their routes.
     required: HashMap<Id, Arc<HttpsEdgeRoute>>,
-    /// The resources that their owner has not handed over yet.
-    waiting: HashSet<Key>,
-    /// The declared resources that a rollback gave back to another source, with its claims.
-    returned: HashMap<Key, &'a Claim>,
+    /// The resources that are left to other sources.
+    left: HashMap<Key, TransferState<'a>>,
     /// The documents with a warning about a transfer.
     warned: HashSet<DocumentKey>,
     out: Resolution,

@@ -27,17 +27,17 @@ impl<'a> Resolver<'a> {
             return TransferState::Applied;
         }
         // What a rollback deleted is not created again inside what it gave back.
-        let returned = key.parent_key().and_then(|parent| self.returned.get(&parent).copied());
-        if let (None, Some(parent)) = (entry, returned)
+        let parent = key.parent_key().and_then(|parent| self.left.get(&parent).copied());
+        if let (None, Some(TransferState::Returned(parent))) = (entry, parent)
             && (declaration.is_inside_of_parent() || !delegation::delegates(self.known.snapshot, key, source))
         {
             return TransferState::Returned(parent);
         }
-        let waits = |parent: Key| self.waiting.contains(&parent);
         match entry {
             Some(entry) => markers.state(source, entry.claim.as_deref()),
             None => {
-                let parent_waits = declaration.is_inside_of_parent() && key.parent_key().is_some_and(waits);
+                let parent_waits = matches!(parent, Some(TransferState::Waiting(_)));
+                let parent_waits = parent_waits && declaration.is_inside_of_parent();
                 markers.state_of_missing(source, parent_waits)
             }
         }
@@ -55,16 +55,8 @@ impl<'a> Resolver<'a> {
         if declaration.parent.is_none() {
             self.ids.insert((declaration.kind, &declaration.name), key.id.clone());
         }
-        match state {
-            TransferState::Waiting(_) => {
-                self.waiting.insert(key.clone());
-            }
-            TransferState::Returned(claim) => {
-                self.returned.insert(key.clone(), claim);
-                self.out.is_undone = true;
-            }
-            TransferState::Applied | TransferState::Conflict(_) | TransferState::HandedOver(_) => {}
-        }
+        self.left.insert(key.clone(), state);
+        self.out.is_undone |= matches!(state, TransferState::Returned(_));
         if self.warned.insert(declaration.head().document_key()) {
             self.out.diagnostics.extend(state.warning(declaration, self.known.source));
         }
